@@ -1,0 +1,398 @@
+//! Decision: what one cycle decided, as one plain value (EN-3, §17, §18).
+//!
+//! The engine and the oracle both answer with this type; that they agree means that these values
+//! are equal.
+
+use crate::{Amounts, ClusterId, MachineId, Need, NeedKey, Terms};
+use std::{fmt, sync::Arc};
+
+/// What is to be done with a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ActionKind {
+    /// Idle to Configured.
+    Bootstrap,
+    /// Speculative to Configured.
+    Provision,
+    /// Configured to Idle, for a Need of higher priority.
+    Preempt,
+    /// Configured to Idle, because no Need claims it.
+    Reclaim,
+    /// Idle to Speculative, because it only costs money.
+    Delete,
+}
+
+impl ActionKind {
+    /// The word used in files, metrics and speech.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Bootstrap => "Bootstrap",
+            Self::Provision => "Provision",
+            Self::Preempt => "Preempt",
+            Self::Reclaim => "Reclaim",
+            Self::Delete => "Delete",
+        }
+    }
+}
+
+/// Why an action was decided; survives to the audit log (AC-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// An Idle machine was taken.
+    Idle,
+    /// A Speculative machine was taken.
+    Speculative,
+    /// An Idle machine continues on its way to the Need it was promised to.
+    Promised,
+    /// A machine of lower priority makes way.
+    Inversion,
+    /// No Need claims the machine.
+    Excess,
+    /// The machine was idle for its whole hold.
+    Release,
+}
+
+impl Reason {
+    /// The text in files and in the audit log.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Idle => "phase1.idle",
+            Self::Speculative => "phase1.speculative",
+            Self::Promised => "phase1.promised",
+            Self::Inversion => "phase2.inversion",
+            Self::Excess => "phase3.excess",
+            Self::Release => "phase3.release",
+        }
+    }
+}
+
+/// One thing to do. At most one per machine and cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// What.
+    pub kind: ActionKind,
+    /// With which machine.
+    pub machine: MachineId,
+    /// The cluster it goes to (Bootstrap, Provision) or comes from (Preempt, Reclaim).
+    pub cluster: Option<ClusterId>,
+    /// The Need it is for, and the terms it is committed on.
+    pub purpose: Option<(NeedKey, Terms)>,
+    /// How long a drain may take.
+    pub grace_seconds: u32,
+    /// The priority a preempted machine gives way to.
+    pub preemptor_priority: i32,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A machine counted for a Need.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// The machine.
+    pub machine: MachineId,
+    /// The Need.
+    pub need: NeedKey,
+}
+
+/// A machine whose commitment changes without an action (RF-7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restamp {
+    /// The machine.
+    pub machine: MachineId,
+    /// The Need it is committed to from now on.
+    pub need: NeedKey,
+    /// On what terms.
+    pub terms: Terms,
+}
+
+/// Why a Need is short (VD-2, RF-15).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnmetReason {
+    /// It is not.
+    #[default]
+    Unspecified,
+    /// Machines exist, but serve Needs this one does not outrank.
+    PriorityStarved,
+    /// No machine fits.
+    NoMatchingSupply,
+    /// No domain holds the gang.
+    TopologyUnsatisfiable,
+    /// Victims were found, but not enough.
+    PreemptionExhausted,
+    /// Free machines are left that the spread does not allow.
+    SpreadUnsatisfiable,
+}
+
+impl UnmetReason {
+    /// The text in files and on the wire.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Unspecified => "UNSPECIFIED",
+            Self::PriorityStarved => "PRIORITY_STARVED",
+            Self::NoMatchingSupply => "NO_MATCHING_SUPPLY",
+            Self::TopologyUnsatisfiable => "TOPOLOGY_UNSATISFIABLE",
+            Self::PreemptionExhausted => "PREEMPTION_EXHAUSTED",
+            Self::SpreadUnsatisfiable => "SPREAD_UNSATISFIABLE",
+        }
+    }
+}
+
+/// How many machines a Need could use, whoever has them; each count at most [`Self::CAP`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatchingSupply {
+    /// Idle ones.
+    pub idle: u32,
+    /// Speculative ones.
+    pub speculative: u32,
+    /// Configured ones.
+    pub configured: u32,
+    /// Whether some count is really higher.
+    pub capped: bool,
+}
+
+impl MatchingSupply {
+    /// Beyond this nobody needs to know.
+    pub const CAP: u32 = 1000;
+
+    /// Caps the counts.
+    pub fn capped(idle: u32, speculative: u32, configured: u32) -> Self {
+        let cap = |count: u32| count.min(Self::CAP);
+        let capped = Self::CAP < idle.max(speculative).max(configured);
+        Self {
+            idle: cap(idle),
+            speculative: cap(speculative),
+            configured: cap(configured),
+            capped,
+        }
+    }
+
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        self.idle == 0 && self.speculative == 0 && self.configured == 0
+    }
+}
+
+/// A domain a gang was weighed against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainCoverage {
+    /// The value of the Same key.
+    pub domain: String,
+    /// How much of the worst-covered dimension the domain's total covers, in thousandths.
+    pub coverage_per_mille: u32,
+    /// Whether the total covers the gang.
+    pub satisfiable: bool,
+}
+
+impl DomainCoverage {
+    /// How many domains a verdict names.
+    pub const MOST: usize = 5;
+}
+
+/// What a cycle decided about one Need (VD-1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The Need as the engine evaluated it, folded where it folded.
+    pub need: Arc<Need>,
+    /// Whether Phase 1 covered it.
+    pub satisfied: bool,
+    /// What Phase 1 left uncovered.
+    pub residual: Amounts,
+    /// Machines counted for it.
+    pub claimed: u32,
+    /// Of those, Idle ones newly taken.
+    pub bootstrap: u32,
+    /// Of those, Speculative ones newly taken.
+    pub provision: u32,
+    /// The domain of a gang; empty for a plain Need or where there is none.
+    pub same_domain: String,
+    /// Whether some domain can hold the gang.
+    pub same_satisfiable: bool,
+    /// Whether acquisition was parked.
+    pub parked: bool,
+    /// Machines preempted for it this cycle.
+    pub victims_found: u32,
+    /// What those free.
+    pub capacity_freed: Amounts,
+    /// Why it is short.
+    pub unmet_reason: UnmetReason,
+    /// What it could use; all zero when it is satisfied.
+    pub matching_supply: MatchingSupply,
+    /// The domains weighed for a gang that was short after its own, best covered first.
+    pub same_candidates: Vec<DomainCoverage>,
+}
+
+/// Everything one cycle decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// What to do, in emission order (RF-14).
+    pub actions: Vec<Action>,
+    /// What counts for whom, by machine.
+    pub claims: Vec<Claim>,
+    /// Machines whose intent ended, by id (RF-13).
+    pub ended_intents: Vec<MachineId>,
+    /// Machines that would be reclaimed but for make-before-break, by id (RF-11).
+    pub held: Vec<MachineId>,
+    /// Commitments that change without an action, by machine (RF-7).
+    pub restamps: Vec<Restamp>,
+    /// One verdict per Need, in the total order (O-1).
+    pub needs: Vec<Verdict>,
+}
+
+impl Decision {
+    /// A number that is equal for equal decisions, on every machine.
+    pub fn digest(&self) -> Digest {
+        let mut digest = Digest::default();
+        let Self {
+            actions,
+            claims,
+            ended_intents,
+            held,
+            restamps,
+            needs,
+        } = self;
+        digest.list(actions, |digest, action| {
+            digest
+                .text(action.kind.word())
+                .text(action.machine.as_str());
+            digest.text(action.cluster.as_ref().map_or("", ClusterId::as_str));
+            digest.list(&action.purpose, |digest, (need, _)| digest.key(need));
+            digest
+                .number(action.grace_seconds.into())
+                .number(action.preemptor_priority.into());
+            digest.text(action.reason.text());
+        });
+        digest.list(claims, |digest, claim| {
+            digest.text(claim.machine.as_str()).key(&claim.need)
+        });
+        for ids in [ended_intents, held] {
+            digest.list(ids, |digest, id| {
+                digest.text(id.as_str());
+            });
+        }
+        digest.list(restamps, |digest, to| {
+            digest.text(to.machine.as_str()).key(&to.need)
+        });
+        digest.list(needs, Digest::verdict);
+        digest
+    }
+}
+
+/// A 128-bit FNV-1a hash over length-prefixed fields; prints as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Digest(u128);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Digest {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte))
+                .wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    fn number(&mut self, number: i128) -> &mut Self {
+        self.bytes(&number.to_le_bytes());
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.number(text.len() as i128).bytes(text.as_bytes());
+        self
+    }
+
+    fn key(&mut self, key: &NeedKey) {
+        self.text(key.cluster.as_str())
+            .text(key.fingerprint.as_str())
+            .text(key.group.as_str());
+    }
+
+    fn amounts(&mut self, amounts: &Amounts) -> &mut Self {
+        self.number(amounts.iter().len() as i128);
+        for (name, milli) in amounts.iter() {
+            self.text(name.as_str()).number(milli);
+        }
+        self
+    }
+
+    fn list<'a, T: 'a, L>(&mut self, list: &'a L, mut each: impl FnMut(&mut Self, &'a T))
+    where
+        &'a L: IntoIterator<Item = &'a T>,
+    {
+        let mut count = 0;
+        for item in list {
+            each(self, item);
+            count += 1;
+        }
+        self.number(count);
+    }
+
+    fn verdict(&mut self, verdict: &Verdict) {
+        self.key(&verdict.need.key());
+        self.number(verdict.satisfied.into())
+            .amounts(&verdict.residual);
+        for count in [verdict.claimed, verdict.bootstrap, verdict.provision] {
+            self.number(count.into());
+        }
+        self.text(&verdict.same_domain)
+            .number(verdict.same_satisfiable.into());
+        self.number(verdict.parked.into())
+            .number(verdict.victims_found.into());
+        self.amounts(&verdict.capacity_freed)
+            .text(verdict.unmet_reason.text());
+        let MatchingSupply {
+            idle,
+            speculative,
+            configured,
+            capped,
+        } = verdict.matching_supply;
+        for count in [idle, speculative, configured, capped.into()] {
+            self.number(count.into());
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_moves_with_every_list() {
+        let id = MachineId::new("m1").unwrap();
+        let empty = Decision::default();
+        let held = Decision {
+            held: vec![id.clone()],
+            ..Decision::default()
+        };
+        let ended = Decision {
+            ended_intents: vec![id],
+            ..Decision::default()
+        };
+        assert_eq!(empty.digest(), Decision::default().digest());
+        assert_ne!(empty.digest(), held.digest());
+        assert_ne!(held.digest(), ended.digest());
+        assert_eq!(empty.digest().to_string().len(), 32);
+    }
+
+    #[test]
+    fn supply_counts_are_capped_and_say_so() {
+        assert!(!MatchingSupply::capped(1000, 0, 0).capped);
+        assert_eq!(MatchingSupply::capped(1001, 2, 3).idle, 1000);
+        assert!(MatchingSupply::capped(1001, 2, 3).capped);
+    }
+}

@@ -1,0 +1,137 @@
+//! Fleet: everything one decision is made from, as one plain value (EN-1).
+
+use crate::{CapacityType, ClusterId, Machine, MachineId, Need, Row, Time};
+use std::{collections::BTreeMap, time::Duration};
+
+/// The input of a decision. Maps, so that an id cannot appear twice and order cannot matter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fleet {
+    /// The moment of the decision.
+    pub now: Time,
+    /// The machines.
+    pub machines: BTreeMap<MachineId, FleetMachine>,
+    /// The clusters; one that is not here has not reported.
+    pub clusters: BTreeMap<ClusterId, Cluster>,
+    /// How long unclaimed machines may stay idle.
+    pub holds: Holds,
+}
+
+impl Fleet {
+    /// Adds a machine in the place of any with its id.
+    pub fn put(&mut self, machine: FleetMachine) {
+        self.machines.insert(machine.machine.id().clone(), machine);
+    }
+}
+
+/// A machine with what the shard knows about it beside its record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FleetMachine {
+    /// The record.
+    pub machine: Machine,
+    /// Since when it is idle; unknown is never released.
+    pub idle_since: Option<Time>,
+    /// Its node did not become ready: it is not credited (G4). Means something only while bound.
+    pub not_ready: bool,
+    /// It cannot be acquired now, for instance because its provider backs off (RF-17).
+    pub unavailable: bool,
+}
+
+impl From<Machine> for FleetMachine {
+    fn from(machine: Machine) -> Self {
+        Self {
+            machine,
+            idle_since: None,
+            not_ready: false,
+            unavailable: false,
+        }
+    }
+}
+
+/// A cluster and its demand. Rows are merged: no two are equal in profile and group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Whether it has reported to this process; if not, nothing is reclaimed from it.
+    pub ready: bool,
+    /// Whether machines may be acquired for it (RF-16).
+    pub acquire: bool,
+    needs: Vec<Need>,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            ready: true,
+            acquire: true,
+            needs: Vec::new(),
+        }
+    }
+}
+
+impl Cluster {
+    /// A cluster that has reported these rows, each with its arrival and whether it is parked. Errs
+    /// with the position of a row whose sum with its equals cannot be counted.
+    pub fn new(
+        id: &ClusterId,
+        rows: impl IntoIterator<Item = (Row, Time, bool)>,
+    ) -> Result<Self, usize> {
+        let need = |(row, arrival, parked)| Need {
+            cluster: id.clone(),
+            row,
+            arrival,
+            parked,
+        };
+        let needs = Need::merge(rows.into_iter().map(need))?;
+        Ok(Self {
+            needs,
+            ..Self::default()
+        })
+    }
+
+    /// Its demand.
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+}
+
+/// How long an unclaimed machine may stay idle; `None` is for ever. Owned tiers have no field, so no
+/// configuration mistake can release them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holds {
+    /// On-demand machines.
+    pub on_demand: Option<Duration>,
+    /// Spot machines.
+    pub spot: Option<Duration>,
+}
+
+impl Default for Holds {
+    fn default() -> Self {
+        Self {
+            on_demand: Some(Duration::from_secs(600)),
+            spot: Some(Duration::from_secs(60)),
+        }
+    }
+}
+
+impl Holds {
+    /// Nothing is ever released.
+    pub const NEVER: Self = Self {
+        on_demand: None,
+        spot: None,
+    };
+
+    /// How long a machine of this type may stay idle. A hold of zero never releases (§22.3).
+    pub fn of(self, tier: CapacityType) -> Option<Duration> {
+        let hold = match tier {
+            CapacityType::OnDemand => self.on_demand,
+            CapacityType::Spot => self.spot,
+            CapacityType::BareMetal | CapacityType::Reserved | CapacityType::Unspecified => None,
+        };
+        hold.filter(|hold| !hold.is_zero())
+    }
+
+    /// Whether a machine of this type, idle since then, is to be released.
+    pub fn expired(self, tier: CapacityType, since: Time, now: Time) -> bool {
+        self.of(tier)
+            .is_some_and(|hold| hold.as_secs_f64() <= now.since(since))
+    }
+}

@@ -1,0 +1,263 @@
+//! Inventory: the machines a shard knows, and when each became idle (§9, M-4).
+//!
+//! Every write keeps the rules: an id is inserted once, a state changes along a legal edge, and the
+//! idle clock starts when a machine enters Idle and stops when it leaves. A refused write changes
+//! nothing.
+
+use crate::{ClusterId, Machine, MachineId, State, Time, Via};
+use std::{collections::BTreeMap, fmt};
+
+/// Why a write was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteRefused {
+    /// The id is known already.
+    Exists(MachineId),
+    /// The id is not known.
+    NotFound(MachineId),
+    /// There is no such edge.
+    Transition {
+        /// Which machine.
+        id: MachineId,
+        /// Where it is.
+        from: State,
+        /// Where it was to go.
+        to: State,
+        /// On whose word.
+        via: Via,
+    },
+}
+
+impl fmt::Display for WriteRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exists(id) => write!(f, "machine {id} exists already (INV-1)"),
+            Self::NotFound(id) => write!(f, "machine {id} is not known (INV-1)"),
+            Self::Transition {
+                id,
+                from,
+                to,
+                via: Via::Rollback,
+            } => {
+                write!(f, "machine {id}: {from} does not roll back to {to} (DC-7)")
+            }
+            Self::Transition {
+                id,
+                from,
+                to,
+                via: Via::Step | Via::Adoption,
+            } => {
+                write!(f, "machine {id}: {from} does not become {to} (ST-1)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WriteRefused {}
+
+/// The machines, by id.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory(BTreeMap<MachineId, Held>);
+
+#[derive(Clone, Debug)]
+struct Held {
+    machine: Machine,
+    idle_since: Option<Time>,
+}
+
+impl Inventory {
+    /// Adds a machine seen for the first time.
+    pub fn insert(&mut self, machine: Machine, now: Time) -> Result<(), WriteRefused> {
+        if self.0.contains_key(machine.id()) {
+            return Err(WriteRefused::Exists(machine.id().clone()));
+        }
+        let idle_since = (machine.state() == State::Idle).then_some(now);
+        self.0.insert(
+            machine.id().clone(),
+            Held {
+                machine,
+                idle_since,
+            },
+        );
+        Ok(())
+    }
+
+    /// Replaces a known machine. A write that keeps the state needs no edge (ST-3).
+    pub fn apply(&mut self, machine: Machine, via: Via, now: Time) -> Result<(), WriteRefused> {
+        let Some(held) = self.0.get_mut(machine.id()) else {
+            return Err(WriteRefused::NotFound(machine.id().clone()));
+        };
+        let (from, to) = (held.machine.state(), machine.state());
+        if from != to && !from.may_become(to, via) {
+            return Err(WriteRefused::Transition {
+                id: machine.id().clone(),
+                from,
+                to,
+                via,
+            });
+        }
+        held.idle_since = (to == State::Idle).then_some(held.idle_since.unwrap_or(now));
+        held.machine = machine;
+        Ok(())
+    }
+
+    /// Forgets a machine; returns what was known of it.
+    pub fn remove(&mut self, id: &MachineId) -> Option<Machine> {
+        self.0.remove(id).map(|held| held.machine)
+    }
+
+    /// One machine.
+    pub fn get(&self, id: &MachineId) -> Option<&Machine> {
+        self.0.get(id).map(|held| &held.machine)
+    }
+
+    /// Since when a machine is idle, if it is.
+    pub fn idle_since(&self, id: &MachineId) -> Option<Time> {
+        self.0.get(id).and_then(|held| held.idle_since)
+    }
+
+    /// How many machines.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All machines, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Machine> {
+        self.0.values().map(|held| &held.machine)
+    }
+
+    /// Machines in a state, by id.
+    pub fn in_state(&self, state: State) -> impl Iterator<Item = &Machine> {
+        self.iter().filter(move |machine| machine.state() == state)
+    }
+
+    /// Machines in a state and of an instance type: price, id.
+    pub fn in_state_of_type(&self, state: State, instance_type: &str) -> Vec<&Machine> {
+        let of_type = |machine: &&Machine| machine.shape().instance_type == instance_type;
+        let mut found: Vec<_> = self.in_state(state).filter(of_type).collect();
+        found.sort_by_key(|machine| (machine.price(), machine.id()));
+        found
+    }
+
+    /// Machines bound to a cluster, in any state, by id.
+    pub fn bound_to(&self, cluster: &ClusterId) -> impl Iterator<Item = &Machine> {
+        self.iter()
+            .filter(move |machine| machine.cluster() == Some(cluster))
+    }
+
+    /// Machines of a cluster in a state, in keep order.
+    pub fn keep_order(&self, cluster: &ClusterId, state: State) -> Vec<&Machine> {
+        let mut kept: Vec<_> = self
+            .bound_to(cluster)
+            .filter(|machine| machine.state() == state)
+            .collect();
+        kept.sort_by_key(|machine| machine.keep_key());
+        kept
+    }
+
+    /// The lowest assigned priority in a state, machines without a type included (INV-3).
+    pub fn lowest_priority(&self, state: State) -> Option<i32> {
+        self.in_state(state)
+            .map(|machine| machine.terms().priority)
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Assignment, Dollars, Host, MachineFacts, Terms};
+
+    fn at(seconds: f64) -> Time {
+        Time::from_seconds(seconds).unwrap()
+    }
+
+    fn machine(id: &str, state: State, price: f64, penalty: f64) -> Machine {
+        let reclamation = Dollars::new(penalty).unwrap();
+        let assignment = Assignment {
+            terms: Terms {
+                reclamation,
+                ..Terms::default()
+            },
+            ..Assignment::default()
+        };
+        Machine::new(MachineFacts {
+            host: Host {
+                provider: "p".to_owned(),
+                reference: "h".to_owned(),
+            },
+            cluster: "a".to_owned(),
+            price_per_hour: price,
+            assignment,
+            ..MachineFacts::new(id, state)
+        })
+        .unwrap()
+    }
+
+    fn id(text: &str) -> MachineId {
+        MachineId::new(text).unwrap()
+    }
+
+    /// EX-INV1.
+    #[test]
+    fn ex_inv1_keep_order_is_cheapest_then_dearest_to_lose_then_id() {
+        let mut inventory = Inventory::default();
+        for (name, price, penalty) in [("m1", 1.0, 0.0), ("m2", 1.0, 8.0), ("m3", 0.5, 0.0)] {
+            inventory
+                .insert(machine(name, State::Configured, price, penalty), at(0.0))
+                .unwrap();
+        }
+        let order = inventory.keep_order(&ClusterId::new("a").unwrap(), State::Configured);
+        let names: Vec<_> = order.iter().map(|machine| machine.id().as_str()).collect();
+        assert_eq!(names, ["m3", "m2", "m1"]);
+        assert_eq!(inventory.lowest_priority(State::Configured), Some(0));
+    }
+
+    /// EX-INV2, and EX-ST: `Configuring→Idle` sets the idle clock.
+    #[test]
+    fn ex_inv2_the_idle_clock_starts_on_entering_idle() {
+        let mut inventory = Inventory::default();
+        let step = |inventory: &mut Inventory, state, now| {
+            inventory
+                .apply(machine("m1", state, 1.0, 0.0), Via::Step, at(now))
+                .unwrap();
+        };
+        inventory
+            .insert(machine("m1", State::Idle, 1.0, 0.0), at(0.0))
+            .unwrap();
+        step(&mut inventory, State::Idle, 5.0);
+        assert_eq!(inventory.idle_since(&id("m1")), Some(at(0.0)));
+        step(&mut inventory, State::Configuring, 6.0);
+        assert_eq!(inventory.idle_since(&id("m1")), None);
+        step(&mut inventory, State::Idle, 7.0);
+        assert_eq!(inventory.idle_since(&id("m1")), Some(at(7.0)));
+    }
+
+    /// EX-INV3, and EX-ST: an illegal step is refused.
+    #[test]
+    fn ex_inv3_refused_writes_change_nothing() {
+        let mut inventory = Inventory::default();
+        let idle = machine("m1", State::Idle, 1.0, 0.0);
+        inventory.insert(idle.clone(), at(0.0)).unwrap();
+        let again = inventory.insert(machine("m1", State::Idle, 9.0, 0.0), at(1.0));
+        assert_eq!(again, Err(WriteRefused::Exists(id("m1"))));
+        let unknown = inventory.apply(machine("m2", State::Idle, 1.0, 0.0), Via::Step, at(1.0));
+        assert_eq!(unknown, Err(WriteRefused::NotFound(id("m2"))));
+        let jump = inventory.apply(
+            machine("m1", State::Configured, 1.0, 0.0),
+            Via::Step,
+            at(1.0),
+        );
+        assert_eq!(
+            jump.unwrap_err().to_string(),
+            "machine m1: Idle does not become Configured (ST-1)"
+        );
+        assert_eq!(inventory.get(&id("m1")), Some(&idle));
+        assert_eq!(inventory.remove(&id("m1")), Some(idle));
+        assert!(inventory.is_empty());
+    }
+}

@@ -1,0 +1,559 @@
+//! Machine: one record of the fleet, and the grid that every record passes (§1, ST-5).
+//!
+//! ```text
+//! provider message, fleet file ──▶ MachineFacts ── grid, in its order ──▶ Machine
+//! ```
+//!
+//! A [`Machine`] can only be made through the grid, so none can hold what the grid forbids.
+
+use crate::{
+    Assignment, ClusterId, Dollars, IdRefused, Intent, MachineId, NeedKey, Price, Probability,
+    Shape, Skipped, State, StateNumber, Terms, shown,
+};
+use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
+
+/// Where a machine physically is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Which provider.
+    pub provider: String,
+    /// The provider's name for it.
+    pub reference: String,
+}
+
+impl Host {
+    /// A host is empty iff both parts are.
+    pub fn is_empty(&self) -> bool {
+        self.provider.is_empty() && self.reference.is_empty()
+    }
+}
+
+/// A record as someone claims it to be: unchecked.
+#[derive(Clone, Debug)]
+pub struct MachineFacts {
+    /// Its id.
+    pub id: String,
+    /// The number of its state.
+    pub state: StateNumber,
+    /// Its host; empty for none.
+    pub host: Host,
+    /// The cluster it is bound to; empty for none.
+    pub cluster: String,
+    /// What it is like.
+    pub shape: Arc<Shape>,
+    /// Dollars per hour.
+    pub price_per_hour: f64,
+    /// Chance of interruption per hour.
+    pub interruption_probability: f64,
+    /// Why it failed.
+    pub last_error: String,
+    /// The commitment of a bound machine.
+    pub assignment: Assignment,
+    /// The commitment of one on its way.
+    pub intent: Option<Intent>,
+}
+
+impl MachineFacts {
+    /// Facts of an otherwise unremarkable machine.
+    pub fn new(id: &str, state: State) -> Self {
+        Self {
+            id: id.to_owned(),
+            state: state.into(),
+            host: Host::default(),
+            cluster: String::new(),
+            shape: Arc::default(),
+            price_per_hour: 0.0,
+            interruption_probability: 0.0,
+            last_error: String::new(),
+            assignment: Assignment::default(),
+            intent: None,
+        }
+    }
+
+    /// Fills in the commitment: a machine known here keeps what is known (MD-3); one seen for the
+    /// first time takes what its provider echoes. Returns what could not be read.
+    pub fn recall(
+        &mut self,
+        known: Option<&Machine>,
+        echoed: &BTreeMap<String, String>,
+    ) -> Vec<Skipped> {
+        let Some(known) = known else {
+            return self.assignment.read_metadata(echoed);
+        };
+        self.assignment = known.assignment.clone();
+        self.intent = known.intent.clone();
+        Vec::new()
+    }
+}
+
+/// Why a record was refused. The last good record stays in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineRefused {
+    /// Which machine, made fit to print.
+    pub id: String,
+    /// Which rule it breaks.
+    pub breach: Breach,
+}
+
+/// Which rule of the grid a record breaks, in the order of the grid (ST-5).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Breach {
+    /// The id is not one.
+    Id(IdRefused),
+    /// The cluster is not an id.
+    Cluster(IdRefused),
+    /// This state has no host, but one is given.
+    HostGiven(State),
+    /// This state has no cluster, but one is given.
+    ClusterGiven(State, String),
+    /// This state needs a host.
+    NoHost(State),
+    /// This state needs a cluster.
+    NoCluster(State),
+    /// Failed without saying why.
+    NoError,
+    /// Not a state.
+    UnknownState(StateNumber),
+    /// An intent on a state that cannot have one.
+    IntentGiven(State),
+    /// The interruption probability is not between 0 and 1.
+    Probability(f64),
+    /// The price is not a finite, non-negative number.
+    Price(f64),
+}
+
+impl Breach {
+    /// The rejection label used in metrics and logs.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Probability(_) => "interruption_probability",
+            Self::Price(_) => "price",
+            Self::Id(_)
+            | Self::Cluster(_)
+            | Self::HostGiven(_)
+            | Self::ClusterGiven(..)
+            | Self::NoHost(_)
+            | Self::NoCluster(_)
+            | Self::NoError
+            | Self::UnknownState(_)
+            | Self::IntentGiven(_) => "structural",
+        }
+    }
+}
+
+impl fmt::Display for MachineRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "machine \"{}\": ", self.id)?;
+        match &self.breach {
+            Breach::Id(refused) => write!(f, "{refused} (ST-5)"),
+            Breach::Cluster(refused) => write!(f, "cluster: {refused} (ST-5)"),
+            Breach::HostGiven(state) => write!(f, "state {state} must have no host (ST-5)"),
+            Breach::ClusterGiven(state, cluster) => {
+                write!(
+                    f,
+                    "state {state} must have no cluster, but has \"{cluster}\" (ST-5)"
+                )
+            }
+            Breach::NoHost(state) => write!(f, "state {state} needs a host (ST-5)"),
+            Breach::NoCluster(state) => write!(f, "state {state} needs a cluster (ST-5)"),
+            Breach::NoError => f.write_str("state Failed needs a last_error (ST-5)"),
+            Breach::UnknownState(number) => write!(f, "{number} is not a state (ST-5)"),
+            Breach::IntentGiven(state) => {
+                write!(f, "state {state} cannot have an intent (§22.3)")
+            }
+            Breach::Probability(p) => {
+                write!(
+                    f,
+                    "interruption_probability {p} is not between 0 and 1 (ST-5)"
+                )
+            }
+            Breach::Price(price) => {
+                write!(
+                    f,
+                    "price_per_hour {price} is not a finite non-negative number (ST-5)"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for MachineRefused {}
+
+/// A machine that passed the grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    id: MachineId,
+    state: State,
+    host: Option<Host>,
+    cluster: Option<ClusterId>,
+    shape: Arc<Shape>,
+    price: Price,
+    interruption: Probability,
+    last_error: String,
+    assignment: Assignment,
+    intent: Option<Intent>,
+}
+
+impl Machine {
+    /// Passes the facts through the grid. A cluster on an Idle, Deleting or Speculative machine is
+    /// dropped (ST-5), and an assignment on a machine that is not bound with it (M-3).
+    pub fn new(facts: MachineFacts) -> Result<Self, MachineRefused> {
+        let id = shown(&facts.id);
+        Self::check(facts).map_err(|breach| MachineRefused { id, breach })
+    }
+
+    fn check(facts: MachineFacts) -> Result<Self, Breach> {
+        let MachineFacts {
+            host,
+            mut cluster,
+            last_error,
+            mut assignment,
+            intent,
+            ..
+        } = facts;
+        let id = MachineId::new(&facts.id).map_err(Breach::Id)?;
+        let state = State::from_number(facts.state.0).ok_or(Breach::UnknownState(facts.state))?;
+        if matches!(state, State::Idle | State::Deleting | State::Speculative) {
+            cluster.clear();
+        }
+        structure(state, &host, &cluster, &last_error)?;
+        if intent.is_some() && !state.may_hold_intent() {
+            return Err(Breach::IntentGiven(state));
+        }
+        let interruption = Probability::new(facts.interruption_probability)
+            .ok_or(Breach::Probability(facts.interruption_probability))?;
+        let price = Price::new(facts.price_per_hour).ok_or(Breach::Price(facts.price_per_hour))?;
+        let cluster = match cluster.as_str() {
+            "" => None,
+            text => Some(ClusterId::new(text).map_err(Breach::Cluster)?),
+        };
+        if cluster.is_none() {
+            assignment = Assignment::default();
+        }
+        let host = Some(host).filter(|host| !host.is_empty());
+        let shape = facts.shape;
+        Ok(Self {
+            id,
+            state,
+            host,
+            cluster,
+            shape,
+            price,
+            interruption,
+            last_error,
+            assignment,
+            intent,
+        })
+    }
+
+    /// The facts again, to change some and pass the grid anew.
+    pub fn into_facts(self) -> MachineFacts {
+        MachineFacts {
+            id: self.id.to_string(),
+            state: self.state.into(),
+            host: self.host.unwrap_or_default(),
+            cluster: self
+                .cluster
+                .map(|cluster| cluster.to_string())
+                .unwrap_or_default(),
+            shape: self.shape,
+            price_per_hour: self.price.dollars_per_hour(),
+            interruption_probability: self.interruption.per_hour(),
+            last_error: self.last_error,
+            assignment: self.assignment,
+            intent: self.intent,
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &MachineId {
+        &self.id
+    }
+
+    /// Its state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Its host, if it has one.
+    pub fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
+    }
+
+    /// The cluster it is bound to, if any.
+    pub fn cluster(&self) -> Option<&ClusterId> {
+        self.cluster.as_ref()
+    }
+
+    /// What it is like.
+    pub fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    /// What it costs now.
+    pub fn price(&self) -> Price {
+        self.price
+    }
+
+    /// How likely it is to be taken away.
+    pub fn interruption(&self) -> Probability {
+        self.interruption
+    }
+
+    /// Why it failed.
+    pub fn last_error(&self) -> &str {
+        &self.last_error
+    }
+
+    /// The commitment of a bound machine.
+    pub fn assignment(&self) -> &Assignment {
+        &self.assignment
+    }
+
+    /// The commitment of one on its way.
+    pub fn intent(&self) -> Option<&Intent> {
+        self.intent.as_ref()
+    }
+
+    /// The Need it is committed to, as recorded (RF-1).
+    pub fn attribution(&self) -> Option<NeedKey> {
+        match self.state {
+            State::Configuring | State::Configured => self
+                .cluster
+                .as_ref()
+                .and_then(|cluster| self.assignment.need(cluster)),
+            State::Creating | State::Idle | State::Draining => {
+                self.intent.as_ref().map(|intent| intent.need.clone())
+            }
+            State::Speculative | State::Deleting | State::Failed => None,
+        }
+    }
+
+    /// The terms it stands on: those of its intent if it has one, else of its assignment.
+    pub fn terms(&self) -> Terms {
+        self.intent
+            .as_ref()
+            .map_or(self.assignment.terms, |intent| intent.terms)
+    }
+
+    /// The price it is kept at: the one recorded at its commitment, or else the live one (RF-2).
+    pub fn keep_price(&self) -> Price {
+        let recorded = match &self.intent {
+            Some(intent) => intent.keep_price,
+            None => self.assignment.keep_price,
+        };
+        recorded.unwrap_or(self.price)
+    }
+
+    /// Keep order (RF-2): cheapest first, then the one that hurts most to lose, then the id.
+    pub fn keep_key(&self) -> (Price, Reverse<Dollars>, &MachineId) {
+        (
+            self.keep_price(),
+            Reverse(self.terms().reclamation),
+            &self.id,
+        )
+    }
+}
+
+/// Which parts a state must and must not have.
+fn structure(state: State, host: &Host, cluster: &str, last_error: &str) -> Result<(), Breach> {
+    use State::*;
+    match state {
+        Speculative | Creating if !host.is_empty() => Err(Breach::HostGiven(state)),
+        Speculative | Creating if !cluster.is_empty() => {
+            Err(Breach::ClusterGiven(state, shown(cluster)))
+        }
+        Idle | Configuring | Configured | Draining | Deleting if host.is_empty() => {
+            Err(Breach::NoHost(state))
+        }
+        Configured | Draining if cluster.is_empty() => Err(Breach::NoCluster(state)),
+        Failed if last_error.is_empty() => Err(Breach::NoError),
+        Speculative | Creating | Idle | Configuring | Configured | Draining | Deleting | Failed => {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(state: State) -> MachineFacts {
+        let host = Host {
+            provider: "p".to_owned(),
+            reference: "h".to_owned(),
+        };
+        let cluster = "a".to_owned();
+        MachineFacts {
+            host,
+            cluster,
+            ..MachineFacts::new("m1", state)
+        }
+    }
+
+    fn label(facts: MachineFacts) -> &'static str {
+        Machine::new(facts).unwrap_err().breach.label()
+    }
+
+    /// EX-ST: the grid's rows.
+    #[test]
+    fn ex_st_the_first_breach_in_grid_order_wins() {
+        assert_eq!(
+            label(MachineFacts {
+                cluster: String::new(),
+                ..facts(State::Draining)
+            }),
+            "structural"
+        );
+        let cheap = MachineFacts {
+            price_per_hour: -0.01,
+            ..facts(State::Configured)
+        };
+        assert_eq!(label(cheap), "price");
+        let both = MachineFacts {
+            price_per_hour: f64::NAN,
+            ..facts(State::Speculative)
+        };
+        assert_eq!(label(both), "structural");
+        let likely = MachineFacts {
+            interruption_probability: 1.000_000_1,
+            price_per_hour: -1.0,
+            ..facts(State::Configured)
+        };
+        assert_eq!(label(likely), "interruption_probability");
+        let dear = MachineFacts {
+            price_per_hour: f64::INFINITY,
+            ..facts(State::Configured)
+        };
+        assert_eq!(label(dear), "price");
+    }
+
+    #[test]
+    fn every_state_has_its_host_and_cluster_rule() {
+        use State::*;
+        for state in State::ALL {
+            let bare = MachineFacts::new("m1", state);
+            let needs_host = matches!(state, Idle | Configuring | Configured | Draining | Deleting);
+            let bare_is_fine = !needs_host && state != Failed;
+            assert_eq!(Machine::new(bare).is_ok(), bare_is_fine, "{state} bare");
+            let full_is_fine = needs_host;
+            assert_eq!(
+                Machine::new(facts(state)).is_ok(),
+                full_is_fine,
+                "{state} full"
+            );
+        }
+        let hostless = MachineFacts {
+            host: Host::default(),
+            ..facts(Creating)
+        };
+        assert_eq!(
+            Machine::new(hostless).unwrap_err().to_string(),
+            "machine \"m1\": state Creating must have no cluster, but has \"a\" (ST-5)"
+        );
+        let failed = MachineFacts {
+            last_error: "boom".to_owned(),
+            ..facts(Failed)
+        };
+        assert!(Machine::new(failed).is_ok());
+    }
+
+    #[test]
+    fn numbers_that_are_no_state_are_structural() {
+        for number in [0, 9, -1] {
+            let odd = MachineFacts {
+                state: StateNumber(number),
+                ..facts(State::Idle)
+            };
+            assert_eq!(label(odd), "structural");
+        }
+    }
+
+    /// M-3 and ST-5: an unbound machine keeps neither cluster nor assignment.
+    #[test]
+    fn unbound_machines_are_normalised() {
+        let terms = Terms {
+            priority: 9,
+            ..Terms::default()
+        };
+        let assignment = Assignment {
+            terms,
+            ..Assignment::default()
+        };
+        let idle = Machine::new(MachineFacts {
+            assignment,
+            ..facts(State::Idle)
+        })
+        .unwrap();
+        assert_eq!(
+            (idle.cluster(), idle.assignment()),
+            (None, &Assignment::default())
+        );
+    }
+
+    /// EX-MD3.
+    #[test]
+    fn ex_md3_local_memory_wins_over_the_echo() {
+        let priority = |n: i32| Assignment {
+            terms: Terms {
+                priority: n,
+                ..Terms::default()
+            },
+            ..Assignment::default()
+        };
+        let known = MachineFacts {
+            assignment: priority(500),
+            ..facts(State::Configured)
+        };
+        let known = Machine::new(known).unwrap();
+        let echoed = priority(900).to_metadata();
+        let mut seen = facts(State::Configured);
+        assert_eq!(seen.recall(Some(&known), &echoed), []);
+        assert_eq!(seen.assignment.terms.priority, 500);
+        assert_eq!(seen.recall(None, &echoed), []);
+        assert_eq!(seen.assignment.terms.priority, 900);
+    }
+
+    #[test]
+    fn an_intent_needs_a_state_that_can_hold_one() {
+        let cluster = ClusterId::new("a").unwrap();
+        let need = Assignment {
+            fingerprint: crate::Fingerprint::new("f"),
+            ..Assignment::default()
+        }
+        .need(&cluster)
+        .unwrap();
+        let intent = Some(Intent {
+            need,
+            terms: Terms::default(),
+            keep_price: None,
+        });
+        let with = |state| {
+            Machine::new(MachineFacts {
+                intent: intent.clone(),
+                ..facts(state)
+            })
+        };
+        assert_eq!(
+            label(
+                with(State::Idle)
+                    .unwrap()
+                    .into_facts()
+                    .tap_state(State::Configured)
+            ),
+            "structural"
+        );
+        assert!(with(State::Draining).is_ok());
+        assert!(matches!(
+            with(State::Configured).unwrap_err().breach,
+            Breach::IntentGiven(_)
+        ));
+    }
+
+    impl MachineFacts {
+        fn tap_state(mut self, state: State) -> Self {
+            self.state = state.into();
+            self
+        }
+    }
+}
