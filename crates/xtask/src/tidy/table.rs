@@ -144,7 +144,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "wire",
         ring: Ring::Edge,
         keeps_out: CORES,
-        outside: Outside::Without(&["kube", "openraft", "redb", "axum"]),
+        outside: Outside::Without(&["kube", "openraft", "redb"]),
         bans: &[],
     },
     Row {
