@@ -1,0 +1,84 @@
+//! Numbers that look random and are the same everywhere for the same seed (SplitMix64).
+
+/// A stream of numbers made from a seed.
+#[derive(Clone, Debug)]
+pub struct Prng(u64);
+
+impl Prng {
+    /// The stream of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        let wide = u128::from(self.next_u64()) * bound as u128;
+        (wide >> 64) as usize
+    }
+
+    /// A number from `first` to `last`, both included.
+    pub fn between(&mut self, first: usize, last: usize) -> usize {
+        first + self.below(last.saturating_sub(first) + 1)
+    }
+
+    /// True this often in a hundred.
+    pub fn percent(&mut self, chance: usize) -> bool {
+        self.below(100) < chance
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+
+    /// Puts them in any order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
+    /// A stream of its own, so that drawing more from one leaves the other alone.
+    pub fn fork(&mut self) -> Self {
+        Self(self.next_u64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers_everywhere() {
+        let mut prng = Prng::new(0);
+        assert_eq!(prng.next_u64(), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(prng.next_u64(), 0x6e78_9e6a_a1b9_65f4);
+    }
+
+    #[test]
+    fn every_number_below_the_bound_comes_up() {
+        let mut prng = Prng::new(1);
+        let mut seen = [0; 5];
+        (0..1000).for_each(|_| seen[prng.below(5)] += 1);
+        assert!(seen.iter().all(|count| 100 < *count), "{seen:?}");
+        assert_eq!(prng.below(0), 0);
+        assert!((0..100).all(|_| (3..=4).contains(&prng.between(3, 4))));
+        let mut items: Vec<_> = (0..9).collect();
+        prng.shuffle(&mut items);
+        items.sort_unstable();
+        assert_eq!(items, (0..9).collect::<Vec<_>>());
+    }
+}
