@@ -41,6 +41,7 @@ mod fixture;
 mod outcome;
 mod supply;
 
+pub mod generate;
 pub mod prng;
 
 #[cfg(test)]

@@ -1,0 +1,133 @@
+//! Rows: plain ones, spread ones and gangs, in sizes that the machines of the palette fill.
+
+use super::Generator;
+use bigfleet_model::{
+    Amounts, CAPACITY_TYPE_KEY, Group, INSTANCE_TYPE_KEY, Operator, Profile, Requirement, Row,
+    Spread, Time, WhenUnsatisfiable, ZONE_KEY,
+};
+
+impl Generator {
+    /// A row with its arrival and whether it is parked.
+    pub(super) fn row(&mut self, now: Time) -> (Row, Time, bool) {
+        let gang = self.prng.percent(45);
+        let mut requirements = self.conditions();
+        if gang {
+            requirements.push(self.same());
+        }
+        let spread = match self.prng.percent(if gang { 10 } else { 30 }) {
+            true => self.spreads(),
+            false => vec![],
+        };
+        let priority = *self.prng.pick(&self.palette.priorities);
+        let interruption = *self.prng.pick(&self.palette.buckets);
+        let reclamation = *self.prng.pick(&self.palette.buckets);
+        let profile = Profile::new(requirements, spread, priority, interruption, reclamation);
+        let (aggregate, min_unit) = self.amounts();
+        let row = Row {
+            profile: profile.into(),
+            aggregate,
+            min_unit,
+            group: self.group(gang),
+        };
+        let parked = self.prng.percent(if gang { 20 } else { 3 });
+        (row, self.arrival(now), parked)
+    }
+
+    fn same(&mut self) -> Requirement {
+        let zone = self.prng.percent(15);
+        let (key, all) = match zone {
+            true => (ZONE_KEY, &self.palette.zones),
+            false => ("rack", &self.palette.racks),
+        };
+        let values = match self.prng.percent(12) {
+            true => vec![self.prng.pick(all).to_string()],
+            false => vec![],
+        };
+        requirement(key, Operator::Same, values)
+    }
+
+    fn conditions(&mut self) -> Vec<Requirement> {
+        let mut conditions = Vec::new();
+        if self.prng.percent(20) {
+            let kind = self.prng.pick(&self.palette.types).to_string();
+            let operator = *self
+                .prng
+                .pick(&[Operator::In, Operator::In, Operator::NotIn]);
+            conditions.push(requirement(INSTANCE_TYPE_KEY, operator, vec![kind]));
+        }
+        if self.prng.percent(12) {
+            let zone = self.prng.pick(&self.palette.zones).to_string();
+            conditions.push(requirement(ZONE_KEY, Operator::In, vec![zone]));
+        }
+        if self.prng.percent(10) {
+            let operator = *self.prng.pick(&[Operator::Exists, Operator::DoesNotExist]);
+            conditions.push(requirement("tier", operator, vec![]));
+        }
+        if self.prng.percent(5) {
+            let tier = self.prng.pick(&self.palette.tiers).word().to_owned();
+            conditions.push(requirement(CAPACITY_TYPE_KEY, Operator::In, vec![tier]));
+        }
+        conditions
+    }
+
+    fn spreads(&mut self) -> Vec<Spread> {
+        let keys: &[&[&str]] = &[&[ZONE_KEY], &[ZONE_KEY], &["rack"], &[ZONE_KEY, "rack"]];
+        let mut spreads = Vec::new();
+        for key in *self.prng.pick(keys) {
+            let skew = *self.prng.pick(&[1, 1, 2]);
+            let when = match self.prng.percent(80) {
+                true => WhenUnsatisfiable::DoNotSchedule,
+                false => WhenUnsatisfiable::ScheduleAnyway,
+            };
+            spreads.push(Spread::new((*key).to_owned(), skew, when).expect("a spread"));
+        }
+        spreads
+    }
+
+    /// (aggregate, smallest unit): a few units of a machine's size, or of half of it.
+    pub(super) fn amounts(&mut self) -> (Amounts, Amounts) {
+        let size = self.prng.pick(&self.palette.sizes).clone();
+        let unit = match self.prng.below(10) {
+            0 => size.scale(2),
+            1..=3 => halved(&size),
+            _ => size,
+        };
+        let count = *self.prng.pick(&[1, 1, 2, 2, 3, 4, 6]);
+        let min_unit = match self.prng.below(10) {
+            0..=2 => Amounts::NONE,
+            3 => halved(&unit),
+            _ => unit.clone(),
+        };
+        let aggregate = match self.prng.below(100) {
+            0..2 => Amounts::NONE,
+            2..10 => unit.scale(count).sub(&halved(&unit)),
+            _ => unit.scale(count),
+        };
+        (aggregate, min_unit)
+    }
+
+    fn group(&mut self, gang: bool) -> Group {
+        let named = self.prng.percent(if gang { 90 } else { 5 });
+        match named {
+            true => Group::new(["g1", "g2", "g3", "g4"][self.prng.below(4)]),
+            false => Group::default(),
+        }
+    }
+
+    fn arrival(&mut self, now: Time) -> Time {
+        let ago = *self.prng.pick(&[0.0, 0.0, 10.0, 10.0, 500.0]);
+        match self.prng.percent(20) {
+            true => Time::ZERO,
+            false => Time::from_seconds(now.seconds() - ago).expect("a finite time"),
+        }
+    }
+}
+
+pub(super) fn halved(amounts: &Amounts) -> Amounts {
+    let half = |(name, milli): (&bigfleet_model::Dimension, i128)| (name.clone(), milli / 2);
+    Amounts::from_entries(amounts.iter().map(half))
+}
+
+fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Requirement {
+    Requirement::new(key.to_owned(), operator, values).expect("a key")
+}
