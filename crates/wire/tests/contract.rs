@@ -9,6 +9,15 @@
 //! Both directions matter: a missing row breaks a peer now, an unlisted one breaks a peer the day
 //! the shared contract gives its number another meaning.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test says so by panicking"
+)]
+
+#[path = "contract/surface.rs"]
+mod surface;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_wire::FILE_DESCRIPTOR_SET;
@@ -18,6 +27,7 @@ use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
     FileDescriptorProto, FileDescriptorSet,
 };
+use surface::{Surface, braced, table};
 
 const CONTRACT: &str = include_str!("wire-fields.csv");
 const ADDITIONS: &str = include_str!("wire-additions.csv");
@@ -203,11 +213,20 @@ fn breaches() -> [(Breach, &'static str); 12] {
 /// Every difference between the descriptors and the tables, one line each.
 fn check(set: &FileDescriptorSet) -> Vec<String> {
     let surface = Surface::of(set);
-    let (contract, additions) = (table(CONTRACT), table(ADDITIONS));
-    let mut problems = Vec::new();
+    [
+        check_rows(&surface),
+        check_holders(&surface),
+        check_reserved(&surface),
+        check_oneofs(&surface),
+        check_methods(&surface),
+        check_files(set),
+    ]
+    .concat()
+}
 
-    let shared = contract.keys().map(|row| row.holder.as_str());
-    let shared: BTreeSet<&str> = shared.chain(EMPTY).collect();
+fn check_rows(surface: &Surface) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (contract, additions) = (table(CONTRACT), table(ADDITIONS));
     for (row, expected) in contract.iter().chain(&additions) {
         match surface.rows.get(row) {
             Some(found) if found == expected => {}
@@ -215,6 +234,8 @@ fn check(set: &FileDescriptorSet) -> Vec<String> {
             None => problems.push(format!("{row} is missing")),
         }
     }
+    let shared = contract.keys().map(|row| row.holder.as_str());
+    let shared: BTreeSet<&str> = shared.chain(EMPTY).collect();
     for (row, found) in &surface.rows {
         let shared = shared.contains(row.holder.as_str());
         match (contract.contains_key(row), additions.contains_key(row)) {
@@ -228,68 +249,59 @@ fn check(set: &FileDescriptorSet) -> Vec<String> {
             (false, true) => {}
         }
     }
-
-    let reserved = RESERVED.map(|(message, numbers)| (message.to_owned(), braced(numbers)));
-    let reserved = BTreeMap::from(reserved);
-    for message in surface
-        .reserved
-        .keys()
-        .chain(reserved.keys())
-        .collect::<BTreeSet<_>>()
-    {
-        let found = surface.reserved.get(message).map_or("{}", String::as_str);
-        let expected = reserved.get(message).map_or("{}", String::as_str);
-        if found != expected {
-            problems.push(format!("{message} reserves {found}, not {expected}"));
-        }
-    }
-    let oneofs = ONEOFS.map(|(name, members)| {
-        (
-            name.to_owned(),
-            members
-                .split(' ')
-                .map(str::to_owned)
-                .collect::<BTreeSet<_>>(),
-        )
-    });
-    let oneofs = BTreeMap::from(oneofs);
-    for name in surface
-        .oneofs
-        .keys()
-        .chain(oneofs.keys())
-        .collect::<BTreeSet<_>>()
-    {
-        let found = braced(surface.oneofs.get(name).into_iter().flatten());
-        let expected = braced(oneofs.get(name).into_iter().flatten());
-        if found != expected {
-            problems.push(format!("{name} holds {found}, not {expected}"));
-        }
-    }
-    let methods: BTreeSet<String> = METHODS.iter().map(|method| (*method).to_owned()).collect();
-    problems.extend(
-        methods
-            .difference(&surface.methods)
-            .map(|m| format!("missing method: {m}")),
-    );
-    problems.extend(
-        surface
-            .methods
-            .difference(&methods)
-            .map(|m| format!("unlisted method: {m}")),
-    );
-
-    let holders = contract
-        .keys()
-        .chain(additions.keys())
-        .map(|row| row.holder.clone());
-    let empty = EMPTY.into_iter().chain(EMPTY_ADDITIONS).map(str::to_owned);
-    let holders: BTreeSet<String> = holders.chain(empty).collect();
-    let missing = holders.difference(&surface.holders);
-    problems.extend(missing.map(|name| format!("message {name} is missing")));
-    let unlisted = surface.holders.difference(&holders);
-    problems.extend(unlisted.map(|name| format!("message {name} is not listed")));
-    problems.extend(check_files(set));
     problems
+}
+
+fn check_holders(surface: &Surface) -> Vec<String> {
+    let rows = table(CONTRACT)
+        .into_keys()
+        .chain(table(ADDITIONS).into_keys());
+    let empty = EMPTY.into_iter().chain(EMPTY_ADDITIONS).map(str::to_owned);
+    let expected: BTreeSet<String> = rows.map(|row| row.holder).chain(empty).collect();
+    let missing = expected.difference(&surface.holders);
+    let unlisted = surface.holders.difference(&expected);
+    missing
+        .map(|name| format!("message {name} is missing"))
+        .chain(unlisted.map(|name| format!("message {name} is not listed")))
+        .collect()
+}
+
+fn check_reserved(surface: &Surface) -> Vec<String> {
+    let expected = RESERVED.map(|(message, numbers)| (message.to_owned(), braced(numbers)));
+    differences(&surface.reserved, &BTreeMap::from(expected), "reserves")
+}
+
+fn check_oneofs(surface: &Surface) -> Vec<String> {
+    let members = |members: &str| braced(members.split(' ').collect::<BTreeSet<_>>());
+    let expected = ONEOFS.map(|(name, listed)| (name.to_owned(), members(listed)));
+    let held = |(name, members): (&String, &BTreeSet<String>)| (name.clone(), braced(members));
+    let found = surface.oneofs.iter().map(held).collect();
+    differences(&found, &BTreeMap::from(expected), "holds")
+}
+
+fn differences(
+    found: &BTreeMap<String, String>,
+    expected: &BTreeMap<String, String>,
+    verb: &str,
+) -> Vec<String> {
+    let text = |map: &BTreeMap<String, String>, name| map.get(name).cloned().unwrap_or("{}".into());
+    let names: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+    names
+        .into_iter()
+        .map(|name| (name, text(found, name), text(expected, name)))
+        .filter(|(_, found, expected)| found != expected)
+        .map(|(name, found, expected)| format!("{name} {verb} {found}, not {expected}"))
+        .collect()
+}
+
+fn check_methods(surface: &Surface) -> Vec<String> {
+    let expected: BTreeSet<String> = METHODS.map(str::to_owned).into();
+    let missing = expected.difference(&surface.methods);
+    let unlisted = surface.methods.difference(&expected);
+    missing
+        .map(|method| format!("missing method: {method}"))
+        .chain(unlisted.map(|method| format!("unlisted method: {method}")))
+        .collect()
 }
 
 fn check_files(set: &FileDescriptorSet) -> Vec<String> {
@@ -327,205 +339,6 @@ fn check_files(set: &FileDescriptorSet) -> Vec<String> {
         }
     }
     problems
-}
-
-/// A field of a message or a value of an enum.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
-    file: String,
-    holder: String,
-    name: String,
-}
-
-impl std::fmt::Display for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}.{}", self.file, self.holder, self.name)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Kind {
-    number: i32,
-    text: String,
-}
-
-impl std::fmt::Display for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.number, self.text)
-    }
-}
-
-/// Reads `proto_file,message,field,number,type`; only the type may be quoted.
-fn table(csv: &str) -> BTreeMap<Row, Kind> {
-    let mut rows = BTreeMap::new();
-    for line in csv.lines().skip(1) {
-        let cells: Vec<&str> = line.splitn(5, ',').collect();
-        let &[file, holder, name, number, text] = &cells[..] else {
-            panic!("not a row: {line}")
-        };
-        let [file, holder, name] = [file, holder, name].map(str::to_owned);
-        let text = text.trim_matches('"').to_owned();
-        let kind = Kind {
-            number: number.parse().expect(line),
-            text,
-        };
-        assert_eq!(
-            rows.insert(Row { file, holder, name }, kind),
-            None,
-            "twice: {line}"
-        );
-    }
-    rows
-}
-
-/// The descriptors in the form of the tables.
-#[derive(Default)]
-struct Surface {
-    rows: BTreeMap<Row, Kind>,
-    holders: BTreeSet<String>,
-    reserved: BTreeMap<String, String>,
-    oneofs: BTreeMap<String, BTreeSet<String>>,
-    methods: BTreeSet<String>,
-}
-
-impl Surface {
-    fn of(set: &FileDescriptorSet) -> Self {
-        let mut surface = Self::default();
-        for descriptor in &set.file {
-            let file = descriptor.name().rsplit('/').next().unwrap_or_default();
-            for message in &descriptor.message_type {
-                surface.add_message(file, "", message);
-            }
-            for enumeration in &descriptor.enum_type {
-                surface.add_enum(file, "", enumeration);
-            }
-            surface.add_services(file, descriptor);
-        }
-        surface
-    }
-
-    fn add_message(&mut self, file: &str, outer: &str, message: &DescriptorProto) {
-        let holder = format!("{outer}{}", message.name());
-        for field in &message.field {
-            let (file, name) = (file.to_owned(), field.name().to_owned());
-            let kind = Kind {
-                number: field.number(),
-                text: field_type(message, field),
-            };
-            self.rows.insert(
-                Row {
-                    file,
-                    holder: holder.clone(),
-                    name,
-                },
-                kind,
-            );
-            if let Some(index) = field.oneof_index.filter(|_| !field.proto3_optional()) {
-                let oneof = message.oneof_decl[index as usize].name();
-                let members = self.oneofs.entry(format!("{holder}.{oneof}")).or_default();
-                members.insert(field.name().to_owned());
-            }
-        }
-        // The end of a range is exclusive.
-        let reserved: Vec<i32> = message
-            .reserved_range
-            .iter()
-            .flat_map(|range| range.start()..range.end())
-            .collect();
-        if !reserved.is_empty() {
-            self.reserved.insert(holder.clone(), braced(&reserved));
-        }
-        let inner = format!("{holder}.");
-        for nested in message
-            .nested_type
-            .iter()
-            .filter(|nested| !is_map_entry(nested))
-        {
-            self.add_message(file, &inner, nested);
-        }
-        for enumeration in &message.enum_type {
-            self.add_enum(file, &inner, enumeration);
-        }
-        self.holders.insert(holder);
-    }
-
-    fn add_enum(&mut self, file: &str, outer: &str, enumeration: &EnumDescriptorProto) {
-        let holder = format!("{outer}{}", enumeration.name());
-        for value in &enumeration.value {
-            let (file, name) = (file.to_owned(), value.name().to_owned());
-            let kind = Kind {
-                number: value.number(),
-                text: "enum".to_owned(),
-            };
-            self.rows.insert(
-                Row {
-                    file,
-                    holder: holder.clone(),
-                    name,
-                },
-                kind,
-            );
-        }
-        self.holders.insert(holder);
-    }
-
-    fn add_services(&mut self, file: &str, descriptor: &FileDescriptorProto) {
-        for service in &descriptor.service {
-            for method in &service.method {
-                let streamed = |yes: bool| if yes { "stream " } else { "" };
-                self.methods.insert(format!(
-                    "{file} {}.{}({}{}) -> {}{}",
-                    service.name(),
-                    method.name(),
-                    streamed(method.client_streaming()),
-                    local(method.input_type()),
-                    streamed(method.server_streaming()),
-                    local(method.output_type()),
-                ));
-            }
-        }
-    }
-}
-
-fn is_map_entry(message: &DescriptorProto) -> bool {
-    message
-        .options
-        .as_ref()
-        .is_some_and(|options| options.map_entry())
-}
-
-/// The type as the tables write it.
-fn field_type(message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
-    let entry_name = field.type_name().rsplit('.').next();
-    let entry = message
-        .nested_type
-        .iter()
-        .find(|nested| Some(nested.name()) == entry_name);
-    if let Some(entry) = entry.filter(|entry| is_map_entry(entry)) {
-        let [key, value] = [0, 1].map(|index| field_type(entry, &entry.field[index]));
-        return format!("map<{key},{value}>");
-    }
-    let base = match field.r#type() {
-        Type::Message | Type::Enum => local(field.type_name()).to_owned(),
-        scalar => scalar
-            .as_str_name()
-            .trim_start_matches("TYPE_")
-            .to_lowercase(),
-    };
-    match (field.label(), field.proto3_optional()) {
-        (Label::Repeated, _) => format!("repeated {base}"),
-        (_, true) => format!("optional {base}"),
-        (_, false) => base,
-    }
-}
-
-fn local(type_name: &str) -> &str {
-    type_name.trim_start_matches(".bigfleet.v1alpha1.")
-}
-
-fn braced<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    format!("{{{}}}", items.join(" "))
 }
 
 fn compiled() -> FileDescriptorSet {

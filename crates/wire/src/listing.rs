@@ -1,0 +1,237 @@
+//! Listing: what List and the four mutations answer.
+//!
+//! One bad record never costs the others: it is refused by itself, and its machine still counts as
+//! seen (wire G27).
+
+use std::collections::BTreeSet;
+
+use bigfleet_model::{MachineId, shown};
+
+use crate::limits::{OverLimit, check_text};
+use crate::record::{Record, RecordProblem};
+use crate::v1alpha1::{Machine, MachineList, TransitionAck};
+
+/// A List answer, or one page of it, sorted into what can be used and what cannot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// The usable records, in the order they came. No id appears twice.
+    pub records: Vec<Record>,
+    /// The others, each with its reason.
+    pub refused: Vec<RefusedRecord>,
+    /// Machines that ceased to exist. None of them is also listed.
+    pub removed: BTreeSet<MachineId>,
+    /// The cursor to pass next time; empty means the provider has none.
+    pub revision: Vec<u8>,
+    /// The listing names every machine, so what it does not name is gone.
+    pub is_full: bool,
+    /// Machines over all pages, if the provider says so.
+    pub total: Option<u32>,
+    /// Additions the provider understands.
+    pub features: Vec<String>,
+    /// The token of the next page; empty on the last.
+    pub next_page: Vec<u8>,
+}
+
+/// A record, or a removal, that cannot be used. The last good record stays in force.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{problem}")]
+pub struct RefusedRecord {
+    /// The machine, which counts as seen; unknown if the id itself is unusable.
+    pub id: Option<MachineId>,
+    /// What is wrong.
+    pub problem: RecordProblem,
+}
+
+impl Listing {
+    /// Screens a List answer. Never fails as a whole.
+    pub fn read(message: MachineList) -> Self {
+        let mut listing = Self {
+            revision: message.revision,
+            is_full: message.is_full,
+            total: u32::try_from(message.total_machines)
+                .ok()
+                .filter(|total| 0 < *total),
+            features: message.features,
+            next_page: message.next_page_token,
+            ..Self::default()
+        };
+        let repeated = repeated(&message.machines);
+        let listed: BTreeSet<MachineId> = message
+            .machines
+            .iter()
+            .filter_map(|machine| id_of(&machine.id))
+            .collect();
+        for machine in message.machines {
+            let id = id_of(&machine.id);
+            let known = id.as_ref().is_some_and(|id| repeated.contains(id));
+            let read = match known {
+                true => Err(RecordProblem::Duplicate(shown(&machine.id))),
+                false => Record::read(machine),
+            };
+            match read {
+                Ok(record) => listing.records.push(record),
+                Err(problem) => listing.refused.push(RefusedRecord { id, problem }),
+            }
+        }
+        for text in message.removed_ids {
+            let problem = match MachineId::new(&text) {
+                Ok(id) if listed.contains(&id) => RecordProblem::ListedAndRemoved(shown(&text)),
+                Ok(id) => {
+                    listing.removed.insert(id);
+                    continue;
+                }
+                Err(refused) => RecordProblem::RemovedId(shown(&text), refused),
+            };
+            let id = id_of(&text);
+            listing.refused.push(RefusedRecord { id, problem });
+        }
+        listing
+    }
+}
+
+fn id_of(text: &str) -> Option<MachineId> {
+    MachineId::new(text).ok()
+}
+
+/// Ids that appear more than once. Which of the records is true cannot be told, so none is used.
+fn repeated(machines: &[Machine]) -> BTreeSet<MachineId> {
+    let mut ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    ids.sort_unstable();
+    let twice = ids.windows(2).filter(|pair| pair[0] == pair[1]);
+    twice.filter_map(|pair| id_of(pair[0])).collect()
+}
+
+/// An accepted mutation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ack {
+    /// The provider's name for the operation.
+    pub operation: String,
+    /// The machine as of acceptance. That it is the one asked for is the caller's to check (SH-12).
+    pub record: Record,
+    /// A retry was answered from the record; nothing was started.
+    pub replayed: bool,
+}
+
+/// Why an acknowledgement says nothing usable. The outcome of the call is unknown.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AckRefused {
+    /// The operation has no name.
+    #[error("operation_id is empty (wire 3.2)")]
+    NoOperation,
+    /// The machine is missing.
+    #[error("machine is absent (wire 3.2)")]
+    NoMachine,
+    /// The operation's name is too long.
+    #[error(transparent)]
+    Limit(#[from] OverLimit),
+    /// The machine is unusable.
+    #[error(transparent)]
+    Record(#[from] RecordProblem),
+}
+
+impl Ack {
+    /// Screens the answer to a mutation.
+    pub fn read(message: TransitionAck) -> Result<Self, AckRefused> {
+        if message.operation_id.is_empty() {
+            return Err(AckRefused::NoOperation);
+        }
+        check_text("operation_id", &message.operation_id)?;
+        let record = Record::read(message.machine.ok_or(AckRefused::NoMachine)?)?;
+        Ok(Self {
+            operation: message.operation_id,
+            record,
+            replayed: message.replayed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(id: &str) -> Machine {
+        Machine {
+            id: id.to_owned(),
+            state: 1,
+            ..Machine::default()
+        }
+    }
+
+    fn texts(listing: &Listing) -> Vec<String> {
+        listing.refused.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn one_bad_record_of_fifty_costs_itself_alone() {
+        let mut machines: Vec<_> = (0..50).map(|n| slot(&format!("m{n}"))).collect();
+        machines[7].state = 99;
+        machines[8].id = String::new();
+        let listing = Listing::read(MachineList {
+            machines,
+            ..MachineList::default()
+        });
+        assert_eq!(listing.records.len(), 48);
+        assert_eq!(
+            texts(&listing),
+            [
+                "machine \"m7\": State(99) is not a state (ST-5)",
+                "machine \"\": an id must not be empty (ST-5)",
+            ]
+        );
+        assert_eq!(
+            listing.refused[0].id,
+            id_of("m7"),
+            "it still counts as seen"
+        );
+        assert_eq!(listing.refused[1].id, None);
+    }
+
+    #[test]
+    fn no_record_of_a_repeated_id_is_used() {
+        let machines = vec![slot("m1"), slot("m2"), slot("m1")];
+        let listing = Listing::read(MachineList {
+            machines,
+            ..MachineList::default()
+        });
+        assert_eq!(listing.records.len(), 1);
+        assert_eq!(
+            texts(&listing),
+            ["machine \"m1\" is listed more than once (wire 6.14)"; 2]
+        );
+    }
+
+    #[test]
+    fn a_removal_never_contradicts_the_list() {
+        let listing = Listing::read(MachineList {
+            machines: vec![slot("m1")],
+            removed_ids: ["m1", "m2", ""].map(str::to_owned).to_vec(),
+            ..MachineList::default()
+        });
+        assert_eq!(listing.removed, BTreeSet::from([id_of("m2").unwrap()]));
+        assert_eq!(
+            texts(&listing),
+            [
+                "machine \"m1\" is both listed and removed; the removal is refused (wire 12)",
+                "removed_ids \"\": an id must not be empty (wire 12)",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_acknowledgement_needs_an_operation_and_a_machine() {
+        let ack = |operation_id: &str, machine| {
+            Ack::read(TransitionAck {
+                operation_id: operation_id.to_owned(),
+                machine,
+                replayed: false,
+            })
+        };
+        assert_eq!(ack("", Some(slot("m1"))), Err(AckRefused::NoOperation));
+        assert_eq!(ack("o1", None), Err(AckRefused::NoMachine));
+        assert!(matches!(
+            ack("o1", Some(slot(""))),
+            Err(AckRefused::Record(_))
+        ));
+        assert_eq!(ack("o1", Some(slot("m1"))).unwrap().operation, "o1");
+    }
+}
