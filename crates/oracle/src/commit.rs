@@ -1,0 +1,70 @@
+//! Commit (RF-7, RF-13): what changes without an action.
+
+use crate::{
+    hold::{Preempted, is_preempted},
+    ledger::Ledger,
+    world::{Unit, World, is_ready, may_acquire},
+};
+use bigfleet_model::{MachineId, Need, Restamp, State, Terms};
+
+/// RF-13: intents that ended before the pass, or that nobody claimed for their Need, by id.
+pub(crate) fn ended_intents(world: &World<'_>, ledger: &Ledger<'_>) -> Vec<MachineId> {
+    let units = world.units.iter();
+    let ended = units.filter(|unit| has_ended(world, ledger, unit));
+    ended.map(|unit| unit.id().clone()).collect()
+}
+
+fn has_ended(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> bool {
+    let Some(key) = unit.machine().intent().and(unit.attribution.as_ref()) else {
+        return false;
+    };
+    let claimed = ledger
+        .claimant(unit)
+        .is_some_and(|rank| world.needs[rank].key() == *key);
+    // RF-1: its Need is absent and its cluster has not reported; §22.3 no. 15: `acquire: false`.
+    let stands = !may_acquire(world.fleet, &key.cluster)
+        || (!is_ready(world.fleet, &key.cluster) && !world.has_need(key));
+    unit.ended || (!claimed && !stands)
+}
+
+/// RF-7, by machine id.
+pub(crate) fn restamps(
+    world: &World<'_>,
+    ledger: &Ledger<'_>,
+    preempted: &[Preempted<'_>],
+) -> Vec<Restamp> {
+    let units = world.units.iter();
+    let kept = units.filter(|unit| !is_preempted(preempted, unit));
+    kept.filter_map(|unit| restamp(world, ledger, unit))
+        .collect()
+}
+
+fn restamp(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> Option<Restamp> {
+    let machine = unit.id().clone();
+    let claimant: Option<&Need> = ledger.claimant(unit).map(|rank| &*world.needs[rank]);
+    if let Some(need) = claimant
+        && gets_a_restamp(unit.state())
+        && unit.machine().attribution() != Some(need.key())
+    {
+        return Some(Restamp {
+            machine,
+            need: need.key(),
+            terms: Terms::of(&need.row.profile),
+        });
+    }
+    // Passed on and not ended, claimed or not.
+    let (need, terms) = unit.heir.clone()?;
+    (!has_ended(world, ledger, unit)).then_some(Restamp {
+        machine,
+        need,
+        terms,
+    })
+}
+
+/// Bound, Creating or Draining; Idle and Speculative ones get their intent with their action.
+fn gets_a_restamp(state: State) -> bool {
+    match state {
+        State::Configured | State::Configuring | State::Creating | State::Draining => true,
+        State::Idle | State::Speculative | State::Deleting | State::Failed => false,
+    }
+}

@@ -1,0 +1,89 @@
+//! Make before break (RF-11): a serving machine is never drained because of one that has not
+//! arrived.
+
+use crate::{
+    ledger::Ledger,
+    world::{Unit, World, can_use, is_ready, sum},
+};
+use bigfleet_model::{Need, State};
+
+/// A machine picked in Phase 2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Preempted<'w> {
+    pub(crate) unit: &'w Unit<'w>,
+    /// The Need it is preempted for.
+    pub(crate) rank: usize,
+    /// The priority it had as a victim.
+    pub(crate) priority: i32,
+}
+
+pub(crate) fn is_preempted(preempted: &[Preempted<'_>], unit: &Unit<'_>) -> bool {
+    preempted.iter().any(|pick| pick.unit.id() == unit.id())
+}
+
+/// R-1 but for the hold: Configured, of a cluster that has reported, claimed by nobody and not
+/// preempted.
+pub(crate) fn is_excess(
+    world: &World<'_>,
+    ledger: &Ledger<'_>,
+    preempted: &[Preempted<'_>],
+    unit: &Unit<'_>,
+) -> bool {
+    let reported = |cluster| is_ready(world.fleet, cluster);
+    unit.state() == State::Configured
+        && unit.machine().cluster().is_some_and(reported)
+        && ledger.is_free(unit)
+        && !is_preempted(preempted, unit)
+}
+
+/// RF-11: the highest priority among the Needs a machine that Phase 3 would reclaim is held for;
+/// `None` if it is not held.
+pub(crate) fn held_for(
+    world: &World<'_>,
+    ledger: &Ledger<'_>,
+    preempted: &[Preempted<'_>],
+    unit: &Unit<'_>,
+) -> Option<i32> {
+    if !is_excess(world, ledger, preempted, unit) {
+        return None;
+    }
+    let holds = |(rank, need): (usize, &std::sync::Arc<Need>)| {
+        let held = holds_as_spare(ledger, preempted, rank, need, unit)
+            || holds_unready(ledger, rank, need, unit);
+        held.then(|| need.row.profile.priority())
+    };
+    world.needs.iter().enumerate().filter_map(holds).max()
+}
+
+/// The Need could use the machine, waits for one that has not arrived or is being taken away, and
+/// its other claims do not cover it alone.
+fn holds_as_spare(
+    ledger: &Ledger<'_>,
+    preempted: &[Preempted<'_>],
+    rank: usize,
+    need: &Need,
+    unit: &Unit<'_>,
+) -> bool {
+    let aggregate = &need.row.aggregate;
+    if unit.machine().cluster() != Some(&need.cluster)
+        || !can_use(need, unit)
+        || !unit.allocatable().contributes_to(aggregate)
+    {
+        return false;
+    }
+    let serves =
+        |unit: &&Unit<'_>| unit.state() == State::Configured && !is_preempted(preempted, unit);
+    let claims = ledger.units(rank);
+    let awaits =
+        claims.iter().any(|unit| !serves(unit)) || preempted.iter().any(|pick| pick.rank == rank);
+    awaits && !sum(claims.into_iter().filter(serves)).covers(aggregate)
+}
+
+/// A `not_ready` machine is held while the Need it is attributed to is present and its Configured
+/// claims do not cover it.
+fn holds_unready(ledger: &Ledger<'_>, rank: usize, need: &Need, unit: &Unit<'_>) -> bool {
+    let configured = |unit: &&Unit<'_>| unit.state() == State::Configured;
+    unit.not_ready()
+        && unit.attribution == Some(need.key())
+        && !sum(ledger.units(rank).into_iter().filter(configured)).covers(&need.row.aggregate)
+}

@@ -1,0 +1,68 @@
+//! Pass A (RF-4): every Need first keeps what is its own. No Need depends on another here.
+
+use crate::{
+    domain::coverage,
+    ledger::{How, Ledger},
+    order::keep_order,
+    pick::pick_own,
+    world::{Unit, World, can_use, domain_of, is_gang, lies_in, sum},
+};
+use bigfleet_model::Need;
+use std::collections::BTreeMap;
+
+/// RF-1, Own(N): attributed to N, of use to N, and not `not_ready`.
+pub(crate) fn own<'w>(world: &'w World<'w>, need: &Need) -> Vec<&'w Unit<'w>> {
+    let key = Some(need.key());
+    let is_own = |unit: &&Unit<'_>| {
+        unit.attribution == key && !unit.ended && can_use(need, unit) && !unit.not_ready()
+    };
+    world.units.iter().filter(is_own).collect()
+}
+
+/// RF-4.
+pub(crate) fn pass_a<'w>(world: &'w World<'w>, ledger: &mut Ledger<'w>) {
+    for (rank, need) in world.needs.iter().enumerate() {
+        match home(world, need) {
+            None if is_gang(need) => {}
+            home => take_own(world, ledger, rank, &home.unwrap_or_default()),
+        }
+    }
+}
+
+/// RF-4 and B0: own not yet claimed, in keep order; a gang's only inside its domain.
+pub(crate) fn take_own<'w>(
+    world: &'w World<'w>,
+    ledger: &mut Ledger<'w>,
+    rank: usize,
+    domain: &str,
+) {
+    let need = &world.needs[rank];
+    let free = own(world, need)
+        .into_iter()
+        .filter(|unit| ledger.is_free(unit) && lies_in(need, unit, domain));
+    let candidates = free.map(|unit| (keep_order(unit), unit)).collect();
+    let (wanted, so_far) = (ledger.wanted(rank), ledger.units(rank));
+    let picked = pick_own(need, &wanted, &so_far, candidates);
+    ledger.claim_all(rank, picked, How::Own);
+}
+
+/// RF-4: the home of a gang: the domain with the greatest cov(own), then the smallest value.
+pub(crate) fn home(world: &World<'_>, need: &Need) -> Option<String> {
+    let aggregate = &need.row.aggregate;
+    let mut domains: BTreeMap<&str, Vec<&Unit<'_>>> = BTreeMap::new();
+    for unit in own(world, need) {
+        if let Some(domain) = domain_of(need, unit)
+            && unit.allocatable().contributes_to(aggregate)
+        {
+            domains.entry(domain).or_default().push(unit);
+        }
+    }
+    let mut best: Option<(&str, f64)> = None;
+    for (domain, units) in domains {
+        let covered = coverage(&sum(units), aggregate);
+        if best.is_none_or(|(_, most)| most < covered) {
+            best = Some((domain, covered));
+        }
+    }
+    best.map(|(domain, _)| domain.to_owned())
+}

@@ -1,0 +1,50 @@
+//! Phase 3: what no Need claims is let go; what only costs money is released.
+
+use crate::{
+    hold::{Preempted, held_for, is_excess},
+    ledger::Ledger,
+    order::keep_order_with_id,
+    world::{Unit, World},
+};
+use bigfleet_model::{MachineId, State};
+
+/// excess machines that are not held: clusters ascending, keep order in each.
+pub(crate) fn reclaims<'w>(
+    world: &'w World<'w>,
+    ledger: &Ledger<'w>,
+    preempted: &[Preempted<'w>],
+) -> Vec<&'w Unit<'w>> {
+    let goes = |unit: &&Unit<'_>| {
+        is_excess(world, ledger, preempted, unit)
+            && held_for(world, ledger, preempted, unit).is_none()
+    };
+    let mut going: Vec<&Unit<'_>> = world.units.iter().filter(goes).collect();
+    going.sort_by_key(|unit| (unit.machine().cluster(), keep_order_with_id(unit)));
+    going
+}
+
+/// RF-11: machines that would be reclaimed but for make-before-break, by id (§22.3 no. 7).
+pub(crate) fn held(
+    world: &World<'_>,
+    ledger: &Ledger<'_>,
+    preempted: &[Preempted<'_>],
+) -> Vec<MachineId> {
+    let held = |unit: &&Unit<'_>| held_for(world, ledger, preempted, unit).is_some();
+    let units = world.units.iter().filter(held);
+    units.map(|unit| unit.id().clone()).collect()
+}
+
+/// R-4, by id. A machine with an intent is not released: claimed, standing (RF-1), or ended this
+/// cycle, so that its clock starts now (RF-13). Nor is an `unavailable` one (RF-17).
+pub(crate) fn releases<'w>(world: &'w World<'w>, ledger: &Ledger<'w>) -> Vec<&'w Unit<'w>> {
+    let expired = |unit: &&Unit<'_>| {
+        let tier = unit.machine().shape().capacity_type;
+        let since = unit.fleet.idle_since;
+        unit.state() == State::Idle
+            && ledger.is_free(unit)
+            && unit.machine().intent().is_none()
+            && !unit.fleet.unavailable
+            && since.is_some_and(|since| world.fleet.holds.expired(tier, since, world.fleet.now))
+    };
+    world.units.iter().filter(expired).collect()
+}
