@@ -1,0 +1,308 @@
+//! Fields: an object of the file, taken apart key by key.
+//!
+//! Each key is taken once, by the type it must have; what is wrong is noted, and reading goes on
+//! with a harmless value. Whatever nobody took is an unknown key.
+
+use crate::{node::Node, problem::Place, problem::Refused};
+use bigfleet_model::{Dollars, Price, Time, shown};
+use std::collections::BTreeMap;
+
+/// The longest text accepted, in bytes; ids are bounded more tightly by the model.
+pub const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// An object being read.
+pub(crate) struct Fields<'a> {
+    place: &'a Place,
+    /// Where in its place this object is: `assigned.`, `requirements[2].`; empty for the whole.
+    path: String,
+    entries: Vec<(String, Option<Node>)>,
+    refused: &'a mut Refused,
+}
+
+impl<'a> Fields<'a> {
+    /// Opens an object; notes it if it is something else, and keys that appear twice.
+    pub(crate) fn open(
+        node: Node,
+        place: &'a Place,
+        path: String,
+        refused: &'a mut Refused,
+    ) -> Option<Self> {
+        let Node::Object(entries) = node else {
+            let name = path.trim_end_matches('.');
+            let subject = if name.is_empty() { "it" } else { name };
+            refused.push(place, format!("{subject}: {node} is not an object"));
+            return None;
+        };
+        let mut fields = Self {
+            place,
+            path,
+            entries: Vec::with_capacity(entries.len()),
+            refused,
+        };
+        for (key, node) in entries {
+            match fields.entries.iter().any(|(earlier, _)| *earlier == key) {
+                true => fields.note(&key, "is given twice"),
+                false => fields.entries.push((key, Some(node))),
+            }
+        }
+        Some(fields)
+    }
+
+    /// Notes what is wrong with a field.
+    pub(crate) fn note(&mut self, key: &str, what: &str) {
+        let what = format!("{}{}: {what}", self.path, shown(key));
+        self.refused.push(self.place, what);
+    }
+
+    /// How many problems the file has so far.
+    pub(crate) fn problems(&self) -> usize {
+        self.refused.count()
+    }
+
+    /// The value under a key, as it is.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Node> {
+        let found = self.entries.iter_mut().find(|(name, _)| name == key);
+        found.and_then(|(_, node)| node.take())
+    }
+
+    /// The value under a key where `null` says the same as nothing.
+    pub(crate) fn take_some(&mut self, key: &str) -> Option<Node> {
+        self.take(key).filter(|node| *node != Node::Null)
+    }
+
+    /// The object under a key, opened.
+    pub(crate) fn object(&mut self, key: &str) -> Option<Fields<'_>> {
+        let node = self.take_some(key)?;
+        let path = format!("{}{key}.", self.path);
+        Fields::open(node, self.place, path, self.refused)
+    }
+
+    /// One object of a list, opened.
+    pub(crate) fn item(&mut self, key: &str, at: usize, node: Node) -> Option<Fields<'_>> {
+        let path = format!("{}{key}[{at}].", self.path);
+        Fields::open(node, self.place, path, self.refused)
+    }
+
+    /// A text; empty if absent.
+    pub(crate) fn text(&mut self, key: &str) -> String {
+        match self.take(key) {
+            None => String::new(),
+            Some(node) => self.as_text(key, node),
+        }
+    }
+
+    /// A text that must be there; `None`, and noted, if it is not.
+    pub(crate) fn required_text(&mut self, key: &str, rule: &str) -> Option<String> {
+        match self.take(key) {
+            Some(Node::Text(text)) => Some(self.as_text(key, Node::Text(text))),
+            Some(node) => {
+                self.note(key, &format!("{node} is not text"));
+                None
+            }
+            None => {
+                self.note(key, &format!("is missing ({rule})"));
+                None
+            }
+        }
+    }
+
+    fn as_text(&mut self, key: &str, node: Node) -> String {
+        match node {
+            Node::Text(text) if text.len() <= MAX_TEXT_BYTES => return text,
+            Node::Text(text) => {
+                let bytes = text.len();
+                let what = format!("{bytes} bytes are more than the {MAX_TEXT_BYTES} allowed");
+                self.note(key, &what);
+            }
+            other => self.note(key, &format!("{other} is not text")),
+        }
+        String::new()
+    }
+
+    /// One of these words; `None` if absent, or, noted, if it is another.
+    pub(crate) fn word<T: Copy>(
+        &mut self,
+        key: &str,
+        words: impl IntoIterator<Item = (&'static str, T)>,
+        rule: &str,
+    ) -> Option<T> {
+        let node = self.take(key)?;
+        let mut known = Vec::new();
+        for (word, meaning) in words {
+            if matches!(&node, Node::Text(text) if text == word) {
+                return Some(meaning);
+            }
+            known.push(word);
+        }
+        let known = known.join(", ");
+        self.note(key, &format!("{node} is not one of {known} ({rule})"));
+        None
+    }
+
+    /// True or false; `absent` if absent.
+    pub(crate) fn flag(&mut self, key: &str, absent: bool) -> bool {
+        match self.take(key) {
+            None => absent,
+            Some(Node::Flag(flag)) => flag,
+            Some(other) => {
+                self.note(key, &format!("{other} is neither true nor false"));
+                absent
+            }
+        }
+    }
+
+    /// A whole number; `absent` if absent.
+    pub(crate) fn whole<T: TryFrom<i128>>(&mut self, key: &str, absent: T) -> T {
+        let Some(node) = self.take(key) else {
+            return absent;
+        };
+        let exact = match node {
+            Node::Whole(number) => Some(number),
+            // 100.0 is how some writers spell 100.
+            Node::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                Some(number as i128)
+            }
+            _ => None,
+        };
+        match (exact, exact.map(T::try_from)) {
+            (_, Some(Ok(number))) => number,
+            (Some(_), _) => {
+                self.note(key, &format!("{node} is out of range"));
+                absent
+            }
+            (None, _) => {
+                self.note(key, &format!("{node} is not a whole number"));
+                absent
+            }
+        }
+    }
+
+    /// A number of any kind, the nonsense ones included; 0 if absent.
+    pub(crate) fn number(&mut self, key: &str) -> f64 {
+        match self.take(key) {
+            None => 0.0,
+            Some(node) => as_number(&node).unwrap_or_else(|| {
+                self.note(key, &format!("{node} is not a number"));
+                0.0
+            }),
+        }
+    }
+
+    /// A penalty in dollars: a number or `"+Inf"`; 0 if absent.
+    pub(crate) fn dollars(&mut self, key: &str) -> Dollars {
+        let Some(node) = self.take(key) else {
+            return Dollars::ZERO;
+        };
+        let dollars = match &node {
+            Node::Text(text) if text == "+Inf" => Some(Dollars::PINNED),
+            other => as_number(other).and_then(Dollars::new),
+        };
+        dollars.unwrap_or_else(|| {
+            let what = format!("{node} is neither a non-negative number nor \"+Inf\" (MD-2)");
+            self.note(key, &what);
+            Dollars::ZERO
+        })
+    }
+
+    /// A price; `None` if absent.
+    pub(crate) fn price(&mut self, key: &str) -> Option<Price> {
+        let node = self.take_some(key)?;
+        let price = as_number(&node).and_then(Price::new);
+        if price.is_none() {
+            self.note(
+                key,
+                &format!("{node} is not a finite non-negative number (RF-2)"),
+            );
+        }
+        price
+    }
+
+    /// A moment; `None` if absent.
+    pub(crate) fn time(&mut self, key: &str) -> Option<Time> {
+        let node = self.take_some(key)?;
+        let time = as_number(&node).and_then(Time::from_seconds);
+        if time.is_none() {
+            self.note(
+                key,
+                &format!("{node} is not a finite number of seconds (EN-1)"),
+            );
+        }
+        time
+    }
+
+    /// A list; empty if absent.
+    pub(crate) fn list(&mut self, key: &str) -> Vec<Node> {
+        match self.take(key) {
+            None => Vec::new(),
+            Some(Node::List(items)) => items,
+            Some(other) => {
+                self.note(key, &format!("{other} is not a list"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// A list of texts; empty if absent.
+    pub(crate) fn text_list(&mut self, key: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (at, node) in self.list(key).into_iter().enumerate() {
+            texts.push(self.as_text(&format!("{key}[{at}]"), node));
+        }
+        texts
+    }
+
+    /// An object of texts; empty if absent. Keys are bounded like texts.
+    pub(crate) fn text_map(&mut self, key: &str) -> BTreeMap<String, String> {
+        self.map(key, |fields, name, node| fields.as_text(name, node))
+    }
+
+    /// An object of quantity texts; plain numbers are read as the texts they are written as.
+    pub(crate) fn quantity_map(&mut self, key: &str) -> BTreeMap<String, String> {
+        self.map(key, |fields, name, node| match node {
+            Node::Whole(number) => number.to_string(),
+            Node::Number(number) => number.to_string(),
+            other => fields.as_text(name, other),
+        })
+    }
+
+    fn map(
+        &mut self,
+        key: &str,
+        read: impl Fn(&mut Fields<'_>, &str, Node) -> String,
+    ) -> BTreeMap<String, String> {
+        let mut map = BTreeMap::new();
+        let Some(mut fields) = self.object(key) else {
+            return map;
+        };
+        for (name, node) in std::mem::take(&mut fields.entries) {
+            if MAX_TEXT_BYTES < name.len() {
+                let bytes = name.len();
+                let what = format!("a key of {bytes} bytes is longer than {MAX_TEXT_BYTES}");
+                fields.note(&name, &what);
+            }
+            if let Some(node) = node {
+                let text = read(&mut fields, &name, node);
+                map.insert(name, text);
+            }
+        }
+        map
+    }
+
+    /// Ends the reading: what nobody took is unknown.
+    pub(crate) fn close(mut self) {
+        for (key, node) in std::mem::take(&mut self.entries) {
+            if node.is_some() {
+                self.note(&key, "is not a known key");
+            }
+        }
+    }
+}
+
+/// A number of any kind.
+pub(crate) fn as_number(node: &Node) -> Option<f64> {
+    match node {
+        Node::Whole(number) => Some(*number as f64),
+        Node::Number(number) => Some(*number),
+        Node::Null | Node::Flag(_) | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
+    }
+}
