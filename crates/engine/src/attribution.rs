@@ -1,0 +1,106 @@
+//! Attribution: to whom machines pass whose row is gone, and which intents have ended (RF-1).
+
+use crate::{
+    NONE,
+    book::{Book, ClusterIx, SlotIx},
+};
+use std::collections::BTreeSet;
+
+impl Book {
+    /// Passes the machines of orphaned slots on, where exactly one row stands to inherit.
+    pub(crate) fn pass_on(&mut self) {
+        for cluster in std::mem::take(&mut self.dirty_clusters) {
+            self.clusters[cluster as usize].heirs_dirty = false;
+            let range = (cluster, 0)..=(cluster, SlotIx::MAX);
+            let orphans: Vec<SlotIx> = self.orphans.range(range).map(|(_, slot)| *slot).collect();
+            if orphans.is_empty() {
+                continue;
+            }
+            let current = self.current_slots(cluster);
+            for orphan in orphans {
+                let heir = self.heir_among(orphan, &current);
+                self.set_heir(orphan, heir);
+            }
+        }
+    }
+
+    fn current_slots(&self, cluster: ClusterIx) -> BTreeSet<SlotIx> {
+        let entry = &self.clusters[cluster as usize];
+        let rows = entry.rows.iter().map(|row| self.need(*row).slot);
+        rows.chain(entry.classes.iter().map(|class| self.classes[*class as usize].slot)).collect()
+    }
+
+    /// The one current row of the same group and constraints that no machine is recorded for.
+    fn heir_among(&self, orphan: SlotIx, current: &BTreeSet<SlotIx>) -> SlotIx {
+        let asked = &self.slots[orphan as usize];
+        let constraints = self.constraints[asked.fingerprint as usize];
+        if constraints == NONE {
+            return NONE;
+        }
+        let mut heirs = current.iter().copied().filter(|slot| {
+            let slot = &self.slots[*slot as usize];
+            slot.group == asked.group
+                && self.constraints[slot.fingerprint as usize] == constraints
+                && slot.machines.is_empty()
+        });
+        match (heirs.next(), heirs.next()) {
+            (Some(only), None) => only,
+            _ => NONE,
+        }
+    }
+
+    pub(crate) fn set_heir(&mut self, slot: SlotIx, heir: SlotIx) {
+        let before = std::mem::replace(&mut self.slots[slot as usize].heir, heir);
+        if before == heir {
+            return;
+        }
+        if before != NONE {
+            self.slots[before as usize].bequests.retain(|from| *from != slot);
+            self.mark_slot(before);
+        }
+        if heir != NONE {
+            self.slots[heir as usize].bequests.push(slot);
+        }
+        self.mark_slot(slot);
+        self.mark_classes_of(self.slots[slot as usize].cluster);
+    }
+
+    /// Whether the Need a slot stands for is among this cycle's.
+    pub(crate) fn is_live(&self, slot: SlotIx) -> bool {
+        let slot = match self.slots[slot as usize].heir {
+            NONE => &self.slots[slot as usize],
+            heir => &self.slots[heir as usize],
+        };
+        let live = |need: u32| self.need(need).live;
+        slot.rows.iter().any(|row| live(*row))
+            || slot.classes.iter().any(|class| live(self.classes[*class as usize].folded))
+    }
+
+    /// Ends the intents whose Need is gone, and lets those stand again whose Need is back: their
+    /// machines enter and leave the pools.
+    pub(crate) fn end_intents(&mut self) {
+        let mut slots: BTreeSet<SlotIx> = BTreeSet::new();
+        for slot in std::mem::take(&mut self.dirty_slots) {
+            slots.extend(&self.slots[slot as usize].bequests);
+            slots.insert(slot);
+        }
+        for slot in slots {
+            let cluster = &self.clusters[self.slots[slot as usize].cluster as usize];
+            let may_end = cluster.known && cluster.ready && cluster.acquire;
+            let ended = may_end && !self.is_live(slot);
+            if self.slots[slot as usize].ended == ended {
+                continue;
+            }
+            let machines = self.slots[slot as usize].machines.clone();
+            let promised: Vec<u32> =
+                machines.into_iter().filter(|at| self.intents.contains(at)).collect();
+            for machine in &promised {
+                self.unpool(*machine);
+            }
+            self.slots[slot as usize].ended = ended;
+            for machine in &promised {
+                self.pool(*machine);
+            }
+        }
+    }
+}

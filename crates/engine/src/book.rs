@@ -1,0 +1,484 @@
+//! Book: the fleet as dense records, kept up to date as facts change.
+//!
+//! ```text
+//! machine ──attributed──▶ slot (cluster, fingerprint, group) ◀──named by── row, folded form
+//!    │                      │ its machines in keep order           │
+//!    └─ shape ─ pools       └─ heir, where it names no row         └─ need: claims, what is left
+//! ```
+//!
+//! A [`Record`] is what a cycle touches of a machine: 40 bytes, so 2.4 million are 96 MB. Everything
+//! that needs a text, a map or a sort is in a table beside it, once per distinct thing.
+
+use crate::{
+    NONE,
+    names::Names,
+    tables::{DomainIx, ProfileIx, ShapeIx, Tables, UseIx, Wanted},
+};
+use bigfleet_model::{Amounts, Holds, State, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Number of a machine: that of its id.
+pub(crate) type MachineIx = u32;
+/// Number of a cluster: that of its id.
+pub(crate) type ClusterIx = u32;
+/// Number of a slot.
+pub(crate) type SlotIx = u32;
+/// Number of a Need: a row as received, or the folded row of a class.
+pub(crate) type NeedIx = u32;
+/// Number of a class of gangs.
+pub(crate) type ClassIx = u32;
+
+/// The hot record of a machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// For a free Idle machine the moment it became idle (NaN if unknown), else its keep price.
+    pub(crate) number: f64,
+    pub(crate) shape: ShapeIx,
+    /// What it is attributed to, as recorded, or [`NONE`].
+    pub(crate) slot: SlotIx,
+    /// The cluster it is bound to while Configuring or Configured, or [`NONE`].
+    pub(crate) cluster: ClusterIx,
+    pub(crate) terms: u32,
+    /// The Need that claims it, or [`NONE`].
+    pub(crate) claimant: NeedIx,
+    /// Its place among the cluster's bound machines.
+    pub(crate) place_in_cluster: u32,
+    /// Its place among the shape's Configured machines.
+    pub(crate) place_in_shape: u32,
+    pub(crate) state: Option<State>,
+    pub(crate) not_ready: bool,
+    pub(crate) unavailable: bool,
+    pub(crate) preempted: bool,
+}
+
+impl Record {
+    pub(crate) const ABSENT: Self = Self {
+        number: f64::NAN,
+        shape: NONE,
+        slot: NONE,
+        cluster: NONE,
+        terms: NONE,
+        claimant: NONE,
+        place_in_cluster: NONE,
+        place_in_shape: NONE,
+        state: None,
+        not_ready: false,
+        unavailable: false,
+        preempted: false,
+    };
+
+    /// Whether it is known not to have become ready; means something only while bound.
+    pub(crate) fn is_unfit(&self) -> bool {
+        self.not_ready && self.state.is_some_and(State::is_bound)
+    }
+}
+
+/// Which pool of free machines (RF-5, RF-10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PoolKind {
+    Idle,
+    Creating,
+    Speculative,
+    Draining,
+}
+
+impl PoolKind {
+    pub(crate) fn of(state: State) -> Option<Self> {
+        match state {
+            State::Idle => Some(Self::Idle),
+            State::Creating => Some(Self::Creating),
+            State::Speculative => Some(Self::Speculative),
+            State::Draining => Some(Self::Draining),
+            State::Configuring | State::Configured | State::Deleting | State::Failed => None,
+        }
+    }
+}
+
+/// Machines of one shape nobody has an intent for, by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    pub(crate) machines: Vec<MachineIx>,
+    /// How many are in order; those that came in since follow.
+    sorted: usize,
+    /// All before this place are claimed.
+    pub(crate) next: usize,
+    pub(crate) claimed: u32,
+}
+
+impl Pool {
+    pub(crate) fn free(&self) -> u32 {
+        self.machines.len() as u32 - self.claimed
+    }
+
+    /// Adds at the end; order is made before the next use.
+    pub(crate) fn insert(&mut self, machine: MachineIx) {
+        self.machines.push(machine);
+    }
+
+    pub(crate) fn sort(&mut self, ids: &Names) {
+        if self.sorted == self.machines.len() {
+            return;
+        }
+        let few = (self.machines.len() - self.sorted) * 16 < self.sorted;
+        if few {
+            for machine in self.machines.split_off(self.sorted) {
+                let place = self.place(machine, ids);
+                self.machines.insert(place, machine);
+                self.next = self.next.min(place);
+            }
+        } else {
+            self.machines.sort_by(|one, other| ids.compare(*one, *other));
+            self.next = 0;
+        }
+        self.sorted = self.machines.len();
+    }
+
+    /// The first machine from `at` on that nobody claims.
+    pub(crate) fn free_from(&self, at: usize, records: &[Record]) -> usize {
+        let claimed = |machine: &&MachineIx| records[**machine as usize].claimant != NONE;
+        at + self.machines[at..].iter().take_while(claimed).count()
+    }
+
+    pub(crate) fn place(&self, machine: MachineIx, ids: &Names) -> usize {
+        self.machines.partition_point(|held| ids.compare(*held, machine).is_lt())
+    }
+
+    pub(crate) fn remove(&mut self, machine: MachineIx, ids: &Names) {
+        self.sort(ids);
+        let place = self.place(machine, ids);
+        assert_eq!(self.machines[place], machine, "{} is in its pool", ids.get(machine));
+        self.machines.remove(place);
+        self.sorted -= 1;
+        self.next = self.next.min(place);
+    }
+}
+
+/// What the engine knows about the machines of a shape together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stock {
+    /// Free machines by [`PoolKind`].
+    pub(crate) pools: [Pool; 4],
+    /// Configured machines of any cluster.
+    pub(crate) configured: Vec<MachineIx>,
+    /// Machines per state, whoever has them (VD-1).
+    pub(crate) count: [u32; 9],
+    /// Idle and Speculative machines claimed by anyone.
+    pub(crate) claimed: u32,
+    /// Idle, Creating and Speculative machines with no intent on record, and available (RF-12).
+    pub(crate) unpromised: u32,
+}
+
+impl Stock {
+    pub(crate) fn pool(&self, kind: PoolKind) -> &Pool {
+        &self.pools[kind as usize]
+    }
+
+    pub(crate) fn pool_mut(&mut self, kind: PoolKind) -> &mut Pool {
+        &mut self.pools[kind as usize]
+    }
+}
+
+/// A (cluster, fingerprint text, group) that a machine or a row names.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) cluster: ClusterIx,
+    pub(crate) fingerprint: u32,
+    pub(crate) group: u32,
+    /// Attributed to it as recorded, in keep order.
+    pub(crate) machines: Vec<MachineIx>,
+    /// Rows with this text. One, unless texts of different profiles collide.
+    pub(crate) rows: Vec<NeedIx>,
+    /// Classes whose folded row has this text.
+    pub(crate) classes: Vec<ClassIx>,
+    /// Where its machines passed on to (RF-1), or [`NONE`].
+    pub(crate) heir: SlotIx,
+    /// Slots that passed their machines on to this one.
+    pub(crate) bequests: Vec<SlotIx>,
+    /// Its intents have ended before the pass (RF-1), so its machines are in the pools.
+    pub(crate) ended: bool,
+}
+
+impl Slot {
+    /// Whether it names a row of the current demand, as received or in folded form.
+    pub(crate) fn is_current(&self) -> bool {
+        !self.rows.is_empty() || !self.classes.is_empty()
+    }
+}
+
+/// A row of this cycle's demand and what became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct NeedEntry {
+    pub(crate) cluster: ClusterIx,
+    pub(crate) slot: SlotIx,
+    pub(crate) profile: ProfileIx,
+    pub(crate) usage: UseIx,
+    /// The class of a gang, or the class this is the folded row of; else [`NONE`].
+    pub(crate) class: ClassIx,
+    pub(crate) arrival: Time,
+    pub(crate) wanted: Wanted,
+    pub(crate) parked: bool,
+    /// Among this cycle's Needs: not folded away, and if a folded row, with members.
+    pub(crate) live: bool,
+    pub(crate) dirty: bool,
+    pub(crate) in_use: bool,
+
+    // What became of it.
+    pub(crate) claims: Vec<MachineIx>,
+    /// Wanted less claimed, in the order of `wanted`; below zero where more is claimed.
+    pub(crate) left: Vec<i128>,
+    /// Claims that are not Configured.
+    pub(crate) arriving: u32,
+    pub(crate) domain: DomainIx,
+    pub(crate) satisfiable: bool,
+    pub(crate) bootstraps: u32,
+    pub(crate) provisions: u32,
+    /// Machines preempted for it this cycle.
+    pub(crate) victims: Vec<MachineIx>,
+}
+
+impl NeedEntry {
+    pub(crate) fn is_covered(&self) -> bool {
+        self.left.iter().all(|left| *left <= 0)
+    }
+}
+
+/// Gangs of one cluster equal in profile and aggregate (RF-12).
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    pub(crate) cluster: ClusterIx,
+    pub(crate) supply: u32,
+    /// By arrival and group.
+    pub(crate) members: Vec<NeedIx>,
+    /// The row they fold to.
+    pub(crate) folded: NeedIx,
+    pub(crate) slot: SlotIx,
+    pub(crate) dirty: bool,
+}
+
+/// How many members the free machines of the shard hold, for all classes of a profile and aggregate.
+#[derive(Clone, Debug)]
+pub(crate) struct Supply {
+    pub(crate) identity: (ProfileIx, Amounts),
+    /// Serves machines that hold a whole member of the gang as it is, Same and all.
+    pub(crate) usage: UseIx,
+    pub(crate) wanted: Wanted,
+    pub(crate) classes: Vec<ClassIx>,
+    /// Counted no further than `most`.
+    pub(crate) holds: u64,
+    /// The most members of any class that could fold.
+    pub(crate) most: u64,
+}
+
+/// A cluster that was named by a roll-up, a machine or an intent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterEntry {
+    pub(crate) ready: bool,
+    pub(crate) acquire: bool,
+    /// It is in the fleet, not just named.
+    pub(crate) known: bool,
+    pub(crate) rows: Vec<NeedIx>,
+    pub(crate) classes: Vec<ClassIx>,
+    /// Configuring and Configured machines.
+    pub(crate) bound: Vec<MachineIx>,
+    /// Of those, claimed by nobody.
+    pub(crate) loose: u32,
+    /// Who inherits from whom may have changed (RF-1).
+    pub(crate) heirs_dirty: bool,
+}
+
+/// Everything, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) tables: Tables,
+    pub(crate) ids: Names,
+    pub(crate) records: Vec<Record>,
+    pub(crate) stocks: Vec<Stock>,
+    pub(crate) cluster_names: Names,
+    pub(crate) clusters: Vec<ClusterEntry>,
+    pub(crate) fingerprints: Names,
+    /// For each fingerprint, the first with the same text from `|reqs=` on; [`NONE`] without one.
+    pub(crate) constraints: Vec<u32>,
+    pub(crate) constraint_texts: Names,
+    pub(crate) groups: Names,
+    pub(crate) group_uses: Vec<u32>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) slot_numbers: BTreeMap<(ClusterIx, u32, u32), SlotIx>,
+    pub(crate) free_slots: Vec<SlotIx>,
+    pub(crate) needs: Vec<NeedEntry>,
+    pub(crate) free_needs: Vec<NeedIx>,
+    pub(crate) classes: Vec<Class>,
+    pub(crate) class_numbers: BTreeMap<(ClusterIx, ProfileIx, Amounts), ClassIx>,
+    pub(crate) free_classes: Vec<ClassIx>,
+    pub(crate) supplies: Vec<Supply>,
+    pub(crate) supply_numbers: BTreeMap<(ProfileIx, Amounts), u32>,
+    pub(crate) holds: Holds,
+
+    /// Machines with an intent on record.
+    pub(crate) intents: BTreeSet<MachineIx>,
+    /// Slots that have machines but name no current row, by cluster.
+    pub(crate) orphans: BTreeSet<(ClusterIx, SlotIx)>,
+    /// Clusters with loose machines.
+    pub(crate) loose_clusters: BTreeSet<ClusterIx>,
+    /// Claimed machines recorded under another slot than their claimant's (RF-7).
+    pub(crate) mismatched: BTreeSet<MachineIx>,
+
+    /// What changed since the last cycle.
+    pub(crate) dirty_needs: Vec<NeedIx>,
+    pub(crate) dirty_classes: Vec<ClassIx>,
+    pub(crate) dirty_clusters: Vec<ClusterIx>,
+    /// Slots whose standing (live, ready, acquiring) may have changed.
+    pub(crate) dirty_slots: Vec<SlotIx>,
+    pub(crate) supply_moved: bool,
+    pub(crate) changed: bool,
+    pub(crate) work: Work,
+}
+
+/// What a cycle touched: the measure of its cost that does not depend on the machine it runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Needs whose own machines were walked.
+    pub needs: u64,
+    /// Machines looked at as candidates.
+    pub machines: u64,
+    /// Classes of gangs folded anew.
+    pub classes: u64,
+}
+
+impl Book {
+    pub(crate) fn record(&self, machine: MachineIx) -> &Record {
+        &self.records[machine as usize]
+    }
+
+    pub(crate) fn need(&self, need: NeedIx) -> &NeedEntry {
+        &self.needs[need as usize]
+    }
+
+    pub(crate) fn priority(&self, need: NeedIx) -> i32 {
+        self.tables.profiles[self.need(need).profile as usize].profile.priority()
+    }
+
+    /// The slot a machine counts for: the heir's, where its own names no row (RF-1).
+    pub(crate) fn attribution(&self, machine: MachineIx) -> SlotIx {
+        match self.record(machine).slot {
+            NONE => NONE,
+            slot => match self.slots[slot as usize].heir {
+                NONE => slot,
+                heir => heir,
+            },
+        }
+    }
+
+    /// All machines attributed to a slot, its bequests included, in keep order.
+    pub(crate) fn attributed(&self, slot: SlotIx) -> Vec<MachineIx> {
+        let entry = &self.slots[slot as usize];
+        let mut machines: Vec<MachineIx> = if entry.heir == NONE { entry.machines.clone() } else { Vec::new() };
+        for bequest in &entry.bequests {
+            machines.extend(&self.slots[*bequest as usize].machines);
+        }
+        if !entry.bequests.is_empty() {
+            machines.sort_by(|one, other| self.keep_order(*one, *other));
+        }
+        machines
+    }
+
+    pub(crate) fn attributed_count(&self, slot: SlotIx) -> usize {
+        let entry = &self.slots[slot as usize];
+        let own = if entry.heir == NONE { entry.machines.len() } else { 0 };
+        let bequeathed = entry.bequests.iter().map(|from| self.slots[*from as usize].machines.len());
+        own + bequeathed.sum::<usize>()
+    }
+
+    /// Keep order (RF-2).
+    pub(crate) fn keep_order(&self, one: MachineIx, other: MachineIx) -> std::cmp::Ordering {
+        let key = |machine: MachineIx| {
+            let record = self.record(machine);
+            crate::tables::keep_key(record.number, &self.tables.terms[record.terms as usize])
+        };
+        key(one).cmp(&key(other)).then_with(|| self.ids.compare(one, other))
+    }
+
+    /// Whether a Need can use a machine of this shape (RM-3).
+    pub(crate) fn serves(&self, need: NeedIx, shape: ShapeIx) -> bool {
+        self.tables.uses[self.need(need).usage as usize].serves(shape)
+    }
+
+    /// Whether a machine of this shape has something of what a Need still wants (RF-3).
+    pub(crate) fn contributes(&self, need: NeedIx, shape: ShapeIx) -> bool {
+        let need = self.need(need);
+        let shape = &self.tables.shapes[shape as usize];
+        let still = need.wanted.iter().zip(&need.left).filter(|(_, left)| 0 < **left);
+        still.into_iter().any(|((dimension, _), _)| 0 < shape.amount(*dimension))
+    }
+
+    /// Whether a machine of this shape has something of what a Need wants at all (RF-3).
+    pub(crate) fn is_of_use(&self, need: NeedIx, shape: ShapeIx) -> bool {
+        let shape = &self.tables.shapes[shape as usize];
+        self.need(need).wanted.iter().any(|(dimension, _)| 0 < shape.amount(*dimension))
+    }
+
+    /// The total order of Needs (O-1).
+    pub(crate) fn need_order(&self, one: NeedIx, other: NeedIx) -> std::cmp::Ordering {
+        let (a, b) = (self.need(one), self.need(other));
+        let head = |need: &NeedEntry| {
+            let profile = &self.tables.profiles[need.profile as usize].profile;
+            let precedence = (profile.priority(), profile.interruption(), profile.reclamation());
+            (std::cmp::Reverse(precedence), need.arrival)
+        };
+        let text = |need: &NeedEntry| {
+            let min_unit = self.tables.uses[need.usage as usize].min_unit.key();
+            (min_unit, self.tables.amounts(need.wanted.iter().copied()).key())
+        };
+        let (slot_a, slot_b) = (&self.slots[a.slot as usize], &self.slots[b.slot as usize]);
+        head(a)
+            .cmp(&head(b))
+            .then_with(|| self.cluster_names.compare(a.cluster, b.cluster))
+            .then_with(|| self.fingerprints.compare(slot_a.fingerprint, slot_b.fingerprint))
+            .then_with(|| self.groups.compare(slot_a.group, slot_b.group))
+            .then_with(|| text(a).cmp(&text(b)))
+    }
+
+    pub(crate) fn mark_need(&mut self, need: NeedIx) {
+        let entry = &mut self.needs[need as usize];
+        if !entry.dirty && entry.in_use {
+            entry.dirty = true;
+            self.dirty_needs.push(need);
+        }
+    }
+
+    pub(crate) fn mark_class(&mut self, class: ClassIx) {
+        let entry = &mut self.classes[class as usize];
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty_classes.push(class);
+        }
+    }
+
+    /// The machines attributed to a slot changed: its rows, its gangs' classes and its folded rows
+    /// look again.
+    pub(crate) fn mark_slot(&mut self, slot: SlotIx) {
+        self.dirty_slots.push(slot);
+        for at in 0..self.slots[slot as usize].rows.len() {
+            let row = self.slots[slot as usize].rows[at];
+            self.mark_need(row);
+            if self.need(row).class != NONE {
+                self.mark_class(self.need(row).class);
+            }
+        }
+        for at in 0..self.slots[slot as usize].classes.len() {
+            let class = self.slots[slot as usize].classes[at];
+            self.mark_class(class);
+            self.mark_need(self.classes[class as usize].folded);
+        }
+        match self.slots[slot as usize].heir {
+            NONE => {}
+            heir => self.mark_slot(heir),
+        }
+    }
+
+    /// A bound machine that is attributed to no row may hold members of any class of its cluster.
+    pub(crate) fn mark_classes_of(&mut self, cluster: ClusterIx) {
+        for at in 0..self.clusters[cluster as usize].classes.len() {
+            self.mark_class(self.clusters[cluster as usize].classes[at]);
+        }
+    }
+}

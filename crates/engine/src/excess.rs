@@ -1,0 +1,214 @@
+//! Phase 3: what no Need claims goes, but never because of what has not arrived (RF-11, RF-18, R-1).
+//!
+//! ```text
+//! loose Configured machine ──┬─ a Need waits for machines on their way ──▶ held
+//!                            ├─ a dearer equal serves a plain Need ──▶ they change places
+//!                            └─ otherwise ──▶ Reclaim
+//! ```
+
+use crate::{
+    NONE,
+    book::{Book, ClusterIx, MachineIx, NeedIx},
+};
+use bigfleet_model::{State, Time};
+use std::collections::BTreeMap;
+
+/// Loose machines that stay for now, each with the highest priority among the Needs it stays for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held(BTreeMap<MachineIx, i32>);
+
+impl Held {
+    pub(crate) fn priority(&self, machine: MachineIx) -> Option<i32> {
+        self.0.get(&machine).copied()
+    }
+
+    pub(crate) fn machines(&self) -> impl Iterator<Item = MachineIx> {
+        self.0.keys().copied()
+    }
+}
+
+impl Book {
+    /// Which loose machines of ready clusters are held (RF-11), given this cycle's preemptions.
+    pub(crate) fn hold(&mut self) -> Held {
+        let mut held = BTreeMap::new();
+        for cluster in self.loose_clusters.clone() {
+            if !self.may_reclaim(cluster) {
+                continue;
+            }
+            let waiting = self.waiting(cluster);
+            for machine in self.loose(cluster) {
+                let for_need = |need: &NeedIx| self.is_held_for(machine, *need);
+                let needs = waiting.iter().copied().filter(for_need);
+                let needs = needs.chain(self.holds_the_unfit(machine));
+                if let Some(priority) = needs.map(|need| self.priority(need)).max() {
+                    held.insert(machine, priority);
+                }
+            }
+        }
+        Held(held)
+    }
+
+    pub(crate) fn may_reclaim(&self, cluster: ClusterIx) -> bool {
+        let cluster = &self.clusters[cluster as usize];
+        cluster.known && cluster.ready
+    }
+
+    /// Configured machines of a cluster that nobody claims and nobody preempts, in keep order.
+    fn loose(&mut self, cluster: ClusterIx) -> Vec<MachineIx> {
+        let bound = &self.clusters[cluster as usize].bound;
+        self.work.machines += bound.len() as u64;
+        let is_loose = |machine: &&MachineIx| {
+            let record = self.record(**machine);
+            record.claimant == NONE
+                && record.state == Some(State::Configured)
+                && !record.preempted
+        };
+        let mut machines: Vec<MachineIx> = bound.iter().filter(is_loose).copied().collect();
+        machines.sort_by(|one, other| self.keep_order(*one, *other));
+        machines
+    }
+
+    /// This cycle's Needs of a cluster.
+    pub(crate) fn live_needs(&self, cluster: ClusterIx) -> impl Iterator<Item = NeedIx> {
+        let entry = &self.clusters[cluster as usize];
+        let folded = entry.classes.iter().map(|class| self.classes[*class as usize].folded);
+        entry.rows.iter().copied().chain(folded).filter(|need| self.need(*need).live)
+    }
+
+    /// Needs that count on machines which do not serve yet, or no longer.
+    fn waiting(&self, cluster: ClusterIx) -> Vec<NeedIx> {
+        let waits = |need: &NeedIx| {
+            let entry = self.need(*need);
+            let counts_on_others = 0 < entry.arriving
+                || !entry.victims.is_empty()
+                || entry.claims.iter().any(|machine| self.record(*machine).preempted);
+            counts_on_others && !self.is_covered_by(*need, |record| !record.preempted)
+        };
+        self.live_needs(cluster).filter(waits).collect()
+    }
+
+    /// Whether the Configured claims of a Need that pass the test cover it alone.
+    fn is_covered_by(&self, need: NeedIx, counts: impl Fn(&crate::book::Record) -> bool) -> bool {
+        let entry = self.need(need);
+        let serving = |machine: &&MachineIx| {
+            let record = self.record(**machine);
+            record.state == Some(State::Configured) && counts(record)
+        };
+        entry.wanted.iter().all(|(dimension, wanted)| {
+            let amount = |machine: &MachineIx| {
+                let shape = self.record(*machine).shape;
+                i128::from(self.tables.shapes[shape as usize].amount(*dimension))
+            };
+            *wanted <= entry.claims.iter().filter(serving).map(amount).sum()
+        })
+    }
+
+    fn is_held_for(&self, machine: MachineIx, need: NeedIx) -> bool {
+        let shape = self.record(machine).shape;
+        self.serves(need, shape) && self.is_of_use(need, shape)
+    }
+
+    /// The Needs an unfit machine is attributed to that have nothing better yet.
+    fn holds_the_unfit(&self, machine: MachineIx) -> Vec<NeedIx> {
+        let slot = self.attribution(machine);
+        if slot == NONE || !self.record(machine).is_unfit() {
+            return Vec::new();
+        }
+        let slot = &self.slots[slot as usize];
+        let folded = slot.classes.iter().map(|class| self.classes[*class as usize].folded);
+        let needs = slot.rows.iter().copied().chain(folded);
+        let wants = |need: &NeedIx| self.need(*need).live && !self.is_covered_by(*need, |_| true);
+        needs.filter(wants).collect()
+    }
+
+    /// Lets a dearer equal go instead of a machine that would be reclaimed (RF-18). Returns the
+    /// Needs whose claims changed.
+    pub(crate) fn exchange(&mut self, held: &Held, short: &[NeedIx]) -> Vec<NeedIx> {
+        let mut touched = Vec::new();
+        for cluster in self.loose_clusters.clone() {
+            if !self.may_reclaim(cluster) {
+                continue;
+            }
+            let short: Vec<NeedIx> =
+                short.iter().copied().filter(|at| self.need(*at).cluster == cluster).collect();
+            for machine in self.loose(cluster) {
+                if held.priority(machine).is_none() && !self.record(machine).not_ready {
+                    touched.extend(self.exchange_one(machine, cluster, &short));
+                }
+            }
+        }
+        touched
+    }
+
+    fn exchange_one(
+        &mut self,
+        machine: MachineIx,
+        cluster: ClusterIx,
+        short: &[NeedIx],
+    ) -> Option<NeedIx> {
+        let record = *self.record(machine);
+        let amounts = self.tables.shapes[record.shape as usize].same_amounts_as;
+        let is_dearer_equal = |held: &MachineIx| {
+            let other = self.record(*held);
+            other.state == Some(State::Configured)
+                && !other.preempted
+                && self.tables.shapes[other.shape as usize].same_amounts_as == amounts
+                && record.number < other.number
+                && !short.iter().any(|need| self.serves(*need, other.shape))
+        };
+        let dearest = self
+            .live_needs(cluster)
+            .filter(|need| {
+                let profile = &self.tables.profiles[self.need(*need).profile as usize];
+                profile.same_key == NONE
+                    && profile.spreads.is_empty()
+                    && self.serves(*need, record.shape)
+            })
+            .flat_map(|need| self.need(need).claims.iter().map(move |held| (need, *held)))
+            .filter(|(_, held)| is_dearer_equal(held))
+            .max_by(|(_, one), (_, other)| {
+                let price = |at: &MachineIx| self.record(*at).number;
+                price(one).total_cmp(&price(other)).then_with(|| self.ids.compare(*one, *other))
+            });
+        let (need, dearest) = dearest?;
+        self.unclaim(need, dearest);
+        self.claim(need, machine);
+        Some(need)
+    }
+
+    /// Machines to reclaim, by cluster and in keep order (R-1).
+    pub(crate) fn reclaims(&mut self, held: &Held) -> Vec<MachineIx> {
+        let mut clusters: Vec<ClusterIx> = self.loose_clusters.iter().copied().collect();
+        clusters.retain(|cluster| self.may_reclaim(*cluster));
+        clusters.sort_by(|one, other| self.cluster_names.compare(*one, *other));
+        let mut machines = Vec::new();
+        for cluster in clusters {
+            let loose = self.loose(cluster).into_iter();
+            machines.extend(loose.filter(|machine| held.priority(*machine).is_none()));
+        }
+        machines
+    }
+
+    /// Idle machines whose hold has run out, by id (R-4), and when the next one's does.
+    pub(crate) fn releases(&mut self, now: Time) -> (Vec<MachineIx>, f64) {
+        let (mut machines, mut next) = (Vec::new(), f64::INFINITY);
+        for (stock, shape) in self.stocks.iter().zip(&self.tables.shapes) {
+            let tier = shape.shape.capacity_type;
+            let Some(hold) = self.holds.of(tier) else { continue };
+            for machine in &stock.pool(crate::book::PoolKind::Idle).machines {
+                let record = self.record(*machine);
+                if record.claimant != NONE || record.slot != NONE {
+                    continue;
+                }
+                let Some(since) = Time::from_seconds(record.number) else { continue };
+                if self.holds.expired(tier, since, now) {
+                    machines.push(*machine);
+                } else {
+                    next = next.min(since.seconds() + hold.as_secs_f64());
+                }
+            }
+        }
+        machines.sort_by(|one, other| self.ids.compare(*one, *other));
+        (machines, next)
+    }
+}

@@ -1,0 +1,164 @@
+//! The decision engine: from machines, demand and time to actions, claims and verdicts.
+//!
+//! ```text
+//! facts ──▶ Engine ──▶ decide(now) ──▶ Decision
+//!           │  dense records, interned shapes and profiles, own sets in keep order
+//!           └─ knows what changed since it last decided
+//! ```
+//!
+//! Two ways in, one answer: [`Engine::decide`] looks only at what changed, [`Engine::decide_full`]
+//! at everything; [`decide`] does the latter for one [`Fleet`]. The rules are in
+//! `docs/spec/engine.md`, and a comment names the rule it serves.
+//!
+//! # What it costs
+//!
+//! At 500,000 serving machines of 2.4 million, 460,000 rows and 2,000 clusters:
+//!
+//! | What | Arithmetic | |
+//! |---|---|---|
+//! | records | 2.4 M × 40 B | 96 MB |
+//! | ids | 2.4 M × (14 B + 8 B + 7 B of table) | 70 MB |
+//! | rows | 460 K × 250 B | 115 MB |
+//! | full cycle | 568 K own machines × 40 ns + 20 K classes × 300 ns | 29 ms |
+//! | quiet cycle | two comparisons | < 1 µs |
+//!
+//! No clock, thread, hash order or randomness is in here: the same facts, in any order, give the
+//! same bytes.
+
+mod names;
+mod tables;
+
+mod book;
+mod demand;
+mod machines;
+
+mod attribution;
+mod claim;
+mod fold;
+
+mod domain;
+mod own;
+mod rest;
+mod spread;
+
+mod excess;
+mod preempt;
+
+mod cycle;
+mod render;
+
+pub use book::Work;
+
+use bigfleet_model::{Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, MachineId, Time};
+use book::Book;
+use cycle::Outcome;
+
+/// No number.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The answer for one fleet, with no memory of an earlier one.
+pub fn decide(fleet: &Fleet) -> Decision {
+    let mut engine = Engine::new();
+    engine.load(fleet);
+    engine.decide_full(fleet.now);
+    engine.decision()
+}
+
+/// A fleet that is told what changes and decides on it.
+#[derive(Clone, Debug, Default)]
+pub struct Engine {
+    book: Book,
+    outcome: Outcome,
+}
+
+impl Engine {
+    /// An empty fleet, with the holds of R-4.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in a whole fleet.
+    pub fn load(&mut self, fleet: &Fleet) {
+        self.set_holds(fleet.holds);
+        for (id, cluster) in &fleet.clusters {
+            self.put_cluster(id, cluster);
+        }
+        for machine in fleet.machines.values() {
+            self.put_machine(machine);
+        }
+    }
+
+    /// Goes from one fleet to another, telling itself only what differs.
+    pub fn follow(&mut self, before: &Fleet, after: &Fleet) {
+        self.set_holds(after.holds);
+        for id in before.machines.keys().filter(|id| !after.machines.contains_key(*id)) {
+            self.remove_machine(id);
+        }
+        for id in before.clusters.keys().filter(|id| !after.clusters.contains_key(*id)) {
+            self.remove_cluster(id);
+        }
+        for (id, cluster) in &after.clusters {
+            if before.clusters.get(id) != Some(cluster) {
+                self.put_cluster(id, cluster);
+            }
+        }
+        for (id, machine) in &after.machines {
+            if before.machines.get(id) != Some(machine) {
+                self.put_machine(machine);
+            }
+        }
+    }
+
+    /// Puts a machine in the place of what was known of it.
+    pub fn put_machine(&mut self, machine: &FleetMachine) {
+        self.book.put_machine(machine);
+    }
+
+    /// Forgets a machine.
+    pub fn remove_machine(&mut self, id: &MachineId) {
+        self.book.remove_machine(id);
+    }
+
+    /// Replaces a cluster's flags and its whole demand.
+    pub fn put_cluster(&mut self, id: &ClusterId, cluster: &Cluster) {
+        self.book.put_cluster(id, cluster);
+    }
+
+    /// Forgets that a cluster ever reported.
+    pub fn remove_cluster(&mut self, id: &ClusterId) {
+        self.book.remove_cluster(id);
+    }
+
+    /// Sets how long unclaimed machines may stay idle.
+    pub fn set_holds(&mut self, holds: Holds) {
+        if self.book.holds != holds {
+            self.book.holds = holds;
+            self.book.changed = true;
+        }
+    }
+
+    /// Decides on what changed since the last decision.
+    pub fn decide(&mut self, now: Time) {
+        if self.book.changed || !self.outcome.stands_at(now) {
+            let before = std::mem::take(&mut self.outcome);
+            self.outcome = self.book.cycle(before, now);
+        }
+    }
+
+    /// Decides with no use of an earlier decision.
+    pub fn decide_full(&mut self, now: Time) {
+        self.book.mark_all();
+        let before = std::mem::take(&mut self.outcome);
+        self.outcome = self.book.cycle(before, now);
+    }
+
+    /// The last decision, in the words of the model.
+    pub fn decision(&self) -> Decision {
+        self.book.decision(&self.outcome)
+    }
+
+    /// What deciding has touched so far.
+    pub fn work(&self) -> Work {
+        self.book.work
+    }
+}

@@ -1,0 +1,246 @@
+//! Machines coming, changing and going: each fact moves a record between the lists it belongs to.
+//!
+//! A fact that changes nothing marks nothing, so a List that repeats itself leaves a cycle quiet.
+
+use crate::{
+    NONE,
+    book::{Book, MachineIx, PoolKind, Record, Stock},
+    tables::ShapeIx,
+};
+use bigfleet_model::{ClusterId, FleetMachine, MachineId, NeedKey, State, Terms, Time};
+
+/// A machine as the engine takes it, its shape already known by number.
+pub(crate) struct Facts<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) state: State,
+    pub(crate) shape: ShapeIx,
+    pub(crate) cluster: Option<&'a ClusterId>,
+    pub(crate) attribution: Option<&'a NeedKey>,
+    pub(crate) terms: Terms,
+    pub(crate) keep_price: f64,
+    pub(crate) idle_since: Option<Time>,
+    pub(crate) not_ready: bool,
+    pub(crate) unavailable: bool,
+}
+
+impl Book {
+    pub(crate) fn put_machine(&mut self, fact: &FleetMachine) {
+        let machine = &fact.machine;
+        let shape = self.shape(machine.shape(), machine.price(), machine.interruption());
+        let attribution = machine.attribution();
+        self.put_facts(&Facts {
+            id: machine.id().as_str(),
+            state: machine.state(),
+            shape,
+            cluster: machine.cluster(),
+            attribution: attribution.as_ref(),
+            terms: machine.terms(),
+            keep_price: machine.keep_price().dollars_per_hour(),
+            idle_since: fact.idle_since,
+            not_ready: fact.not_ready,
+            unavailable: fact.unavailable,
+        });
+    }
+
+    pub(crate) fn put_facts(&mut self, facts: &Facts<'_>) {
+        let slot = facts.attribution.map_or(NONE, |need| self.find_slot(need));
+        let cluster = match facts.cluster {
+            Some(cluster) if facts.state.is_bound() => self.cluster(cluster.as_str()),
+            _ => NONE,
+        };
+        let number = match (facts.state, facts.attribution) {
+            (State::Idle, None) => facts.idle_since.map_or(f64::NAN, Time::seconds),
+            _ => facts.keep_price,
+        };
+        let record = Record {
+            number,
+            shape: facts.shape,
+            slot,
+            cluster,
+            terms: self.tables.term(facts.terms),
+            state: Some(facts.state),
+            not_ready: facts.not_ready,
+            unavailable: facts.unavailable,
+            ..Record::ABSENT
+        };
+        let machine = self.ids.intern(facts.id);
+        if self.records.len() < self.ids.bound() {
+            self.records.resize(self.ids.bound(), Record::ABSENT);
+        }
+        let is_new_slot = slot == NONE && facts.attribution.is_some();
+        if !is_new_slot && self.records[machine as usize].states_the_same_as(&record) {
+            return;
+        }
+        self.detach(machine);
+        // Only now: leaving its slot may have been the end of it.
+        let slot = facts.attribution.map_or(NONE, |need| self.slot_of(need));
+        self.records[machine as usize] = Record { slot, ..record };
+        self.attach(machine);
+    }
+
+    pub(crate) fn remove_machine(&mut self, id: &MachineId) {
+        if let Some(machine) = self.ids.find(id.as_str()) {
+            self.detach(machine);
+            self.ids.remove(machine);
+        }
+    }
+
+    fn attach(&mut self, machine: MachineIx) {
+        let record = self.records[machine as usize];
+        let Some(state) = record.state else { return };
+        self.changed = true;
+        let stock = &mut self.stocks[record.shape as usize];
+        stock.count[state as usize] += 1;
+        if state == State::Configured {
+            self.records[machine as usize].place_in_shape = stock.configured.len() as u32;
+            stock.configured.push(machine);
+        }
+        if record.is_unpromised() {
+            stock.unpromised += 1;
+            self.supply_moved = true;
+        }
+        if record.cluster != NONE {
+            let cluster = &mut self.clusters[record.cluster as usize];
+            self.records[machine as usize].place_in_cluster = cluster.bound.len() as u32;
+            cluster.bound.push(machine);
+            self.add_loose(record.cluster);
+        }
+        if record.slot != NONE {
+            let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
+            let place = self.slots[record.slot as usize].machines.partition_point(order);
+            self.slots[record.slot as usize].machines.insert(place, machine);
+            if state.may_hold_intent() {
+                self.intents.insert(machine);
+            }
+            self.mark_slot(record.slot);
+            self.review_slot(record.slot);
+        }
+        self.pool(machine);
+        self.mark_strays(machine);
+    }
+
+    fn detach(&mut self, machine: MachineIx) {
+        let record = self.records[machine as usize];
+        let Some(state) = record.state else { return };
+        self.changed = true;
+        if record.claimant != NONE {
+            self.mark_need(record.claimant);
+            self.unclaim(record.claimant, machine);
+        }
+        self.mark_strays(machine);
+        self.unpool(machine);
+        let stock = &mut self.stocks[record.shape as usize];
+        stock.count[state as usize] -= 1;
+        if state == State::Configured {
+            stock.configured.swap_remove(record.place_in_shape as usize);
+            if let Some(moved) = stock.configured.get(record.place_in_shape as usize) {
+                self.records[*moved as usize].place_in_shape = record.place_in_shape;
+            }
+        }
+        if record.is_unpromised() {
+            stock.unpromised -= 1;
+            self.supply_moved = true;
+        }
+        if record.cluster != NONE {
+            self.remove_loose(record.cluster);
+            let bound = &mut self.clusters[record.cluster as usize].bound;
+            bound.swap_remove(record.place_in_cluster as usize);
+            if let Some(moved) = bound.get(record.place_in_cluster as usize) {
+                self.records[*moved as usize].place_in_cluster = record.place_in_cluster;
+            }
+        }
+        if record.slot != NONE {
+            let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
+            let place = self.slots[record.slot as usize].machines.partition_point(order);
+            let removed = self.slots[record.slot as usize].machines.remove(place);
+            assert_eq!(removed, machine, "{} is in its slot", self.ids.get(machine));
+            self.intents.remove(&machine);
+            self.mark_slot(record.slot);
+            self.review_slot(record.slot);
+        }
+        self.records[machine as usize] = Record::ABSENT;
+    }
+
+    /// Puts a machine into its pool, if it is free to take.
+    pub(crate) fn pool(&mut self, machine: MachineIx) {
+        if let Some(kind) = self.pool_of(machine) {
+            let shape = self.record(machine).shape;
+            self.stocks[shape as usize].pool_mut(kind).insert(machine);
+        }
+    }
+
+    /// Takes a machine out of its pool, if it is in one.
+    pub(crate) fn unpool(&mut self, machine: MachineIx) {
+        if let Some(kind) = self.pool_of(machine) {
+            let shape = self.record(machine).shape;
+            self.stocks[shape as usize].pool_mut(kind).remove(machine, &self.ids);
+        }
+    }
+
+    /// The pool a machine is in: nobody's by intent, or by one that has ended; and available,
+    /// unless it is draining anyway (RF-5, RF-10, RF-17).
+    pub(crate) fn pool_of(&self, machine: MachineIx) -> Option<PoolKind> {
+        let record = self.record(machine);
+        let kind = record.state.and_then(PoolKind::of)?;
+        let unpromised = record.slot == NONE || self.slots[record.slot as usize].ended;
+        let available = !record.unavailable || kind == PoolKind::Draining;
+        (unpromised && available).then_some(kind)
+    }
+
+    /// Classes of the cluster count a bound machine as a witness unless it serves another row.
+    fn mark_strays(&mut self, machine: MachineIx) {
+        let cluster = self.record(machine).cluster;
+        let attribution = self.attribution(machine);
+        let is_stray = attribution == NONE || !self.slots[attribution as usize].is_current();
+        if cluster != NONE && is_stray {
+            self.mark_classes_of(cluster);
+        }
+    }
+
+    pub(crate) fn add_loose(&mut self, cluster: u32) {
+        let entry = &mut self.clusters[cluster as usize];
+        entry.loose += 1;
+        if entry.loose == 1 {
+            self.loose_clusters.insert(cluster);
+        }
+    }
+
+    pub(crate) fn remove_loose(&mut self, cluster: u32) {
+        let entry = &mut self.clusters[cluster as usize];
+        entry.loose -= 1;
+        if entry.loose == 0 {
+            self.loose_clusters.remove(&cluster);
+        }
+    }
+
+    /// The number of a shape, with a stock to go with it.
+    pub(crate) fn shape(
+        &mut self,
+        shape: &std::sync::Arc<bigfleet_model::Shape>,
+        price: bigfleet_model::Price,
+        interruption: bigfleet_model::Probability,
+    ) -> ShapeIx {
+        let number = self.tables.shape(shape, price, interruption);
+        self.stocks.resize_with(self.tables.shapes.len(), Stock::default);
+        number
+    }
+}
+
+impl Record {
+    /// Whether free supply for a class of gangs: no intent on record, and available (RF-12).
+    fn is_unpromised(&self) -> bool {
+        let free = matches!(self.state, Some(State::Idle | State::Creating | State::Speculative));
+        free && self.slot == NONE && !self.unavailable
+    }
+
+    fn states_the_same_as(&self, other: &Self) -> bool {
+        self.number.to_bits() == other.number.to_bits()
+            && self.shape == other.shape
+            && self.slot == other.slot
+            && self.cluster == other.cluster
+            && self.terms == other.terms
+            && self.state == other.state
+            && self.not_ready == other.not_ready
+            && self.unavailable == other.unavailable
+    }
+}

@@ -1,0 +1,188 @@
+//! Render: an outcome in the words of the model.
+
+use crate::{
+    NONE,
+    book::{Book, MachineIx, NeedIx, SlotIx},
+    cycle::{Outcome, Step},
+};
+use bigfleet_model::{
+    Action, ActionKind, Claim, ClusterId, Decision, Fingerprint, Group, MachineId, Need, NeedKey,
+    Reason, Restamp, Row, Terms, Verdict,
+};
+use std::sync::Arc;
+
+impl Book {
+    pub(crate) fn machine_id(&self, machine: MachineIx) -> MachineId {
+        known(MachineId::new(self.ids.get(machine)))
+    }
+
+    pub(crate) fn cluster_id(&self, cluster: u32) -> ClusterId {
+        known(ClusterId::new(self.cluster_names.get(cluster)))
+    }
+
+    fn slot_key(&self, slot: SlotIx) -> NeedKey {
+        let slot = &self.slots[slot as usize];
+        NeedKey {
+            cluster: self.cluster_id(slot.cluster),
+            fingerprint: Fingerprint::new(self.fingerprints.get(slot.fingerprint)),
+            group: Group::new(self.groups.get(slot.group)),
+        }
+    }
+
+    fn slot_terms(&self, slot: SlotIx) -> Terms {
+        let slot = &self.slots[slot as usize];
+        let folded = slot.classes.iter().map(|class| self.classes[*class as usize].folded);
+        let first = slot.rows.iter().copied().chain(folded).next();
+        first.map_or_else(Terms::default, |need| self.terms_of(need))
+    }
+
+    fn terms_of(&self, need: NeedIx) -> Terms {
+        Terms::of(&self.tables.profiles[self.need(need).profile as usize].profile)
+    }
+
+    /// A Need as the engine evaluates it.
+    pub(crate) fn need_value(&self, need: NeedIx) -> Need {
+        let entry = self.need(need);
+        Need {
+            cluster: self.cluster_id(entry.cluster),
+            row: Row {
+                profile: Arc::clone(&self.tables.profiles[entry.profile as usize].profile),
+                aggregate: self.tables.amounts(entry.wanted.iter().copied()),
+                min_unit: self.tables.uses[entry.usage as usize].min_unit.clone(),
+                group: Group::new(self.groups.get(self.slots[entry.slot as usize].group)),
+            },
+            arrival: entry.arrival,
+            parked: entry.parked,
+        }
+    }
+
+    /// This cycle's Needs in the total order.
+    pub(crate) fn needs_in_order(&self) -> Vec<NeedIx> {
+        let all = 0..self.needs.len() as NeedIx;
+        let mut live: Vec<NeedIx> =
+            all.filter(|need| self.need(*need).in_use && self.need(*need).live).collect();
+        live.sort_by(|one, other| self.need_order(*one, *other));
+        live
+    }
+
+    pub(crate) fn decision(&self, outcome: &Outcome) -> Decision {
+        let by_id = |mut machines: Vec<MachineIx>| {
+            machines.sort_by(|one, other| self.ids.compare(*one, *other));
+            machines
+        };
+        let ids = |machines: &[MachineIx]| {
+            let sorted = by_id(machines.to_vec()).into_iter();
+            sorted.map(|machine| self.machine_id(machine)).collect()
+        };
+        let all = 0..self.records.len() as MachineIx;
+        let claimed = all.filter(|machine| self.record(*machine).claimant != NONE);
+        let claim = |machine: MachineIx| Claim {
+            machine: self.machine_id(machine),
+            need: self.slot_key(self.need(self.record(machine).claimant).slot),
+        };
+        let mut restamps = outcome.restamps.clone();
+        restamps.sort_by(|one, other| self.ids.compare(one.0, other.0));
+        let restamp = |(machine, slot)| Restamp {
+            machine: self.machine_id(machine),
+            need: self.slot_key(slot),
+            terms: match self.record(machine).claimant {
+                NONE => self.slot_terms(slot),
+                claimant => self.terms_of(claimant),
+            },
+        };
+        let verdict = |need: NeedIx| self.verdict(need, outcome);
+        Decision {
+            actions: outcome.steps.iter().map(|step| self.action(*step)).collect(),
+            claims: by_id(claimed.collect()).into_iter().map(claim).collect(),
+            ended_intents: ids(&outcome.ended),
+            held: ids(&outcome.held),
+            restamps: restamps.into_iter().map(restamp).collect(),
+            needs: self.needs_in_order().into_iter().map(verdict).collect(),
+        }
+    }
+
+    fn action(&self, step: Step) -> Action {
+        let purpose = |need: NeedIx| {
+            Some((self.slot_key(self.need(need).slot), self.terms_of(need)))
+        };
+        let base = |kind, machine: MachineIx, reason| Action {
+            kind,
+            machine: self.machine_id(machine),
+            cluster: None,
+            purpose: None,
+            grace_seconds: 0,
+            preemptor_priority: 0,
+            reason,
+        };
+        let destination = |need: NeedIx| Some(self.cluster_id(self.need(need).cluster));
+        let source = |machine: MachineIx| Some(self.cluster_id(self.record(machine).cluster));
+        match step {
+            Step::Bootstrap { machine, need, promised } => Action {
+                cluster: destination(need),
+                purpose: purpose(need),
+                ..base(
+                    ActionKind::Bootstrap,
+                    machine,
+                    if promised { Reason::Promised } else { Reason::Idle },
+                )
+            },
+            Step::Provision { machine, need } => Action {
+                cluster: destination(need),
+                purpose: purpose(need),
+                ..base(ActionKind::Provision, machine, Reason::Speculative)
+            },
+            Step::Preempt { machine, need, grace_seconds } => Action {
+                cluster: source(machine),
+                purpose: purpose(need),
+                grace_seconds,
+                preemptor_priority: self.priority(need),
+                ..base(ActionKind::Preempt, machine, Reason::Inversion)
+            },
+            Step::Reclaim { machine } => Action {
+                cluster: source(machine),
+                grace_seconds: 600,
+                ..base(ActionKind::Reclaim, machine, Reason::Excess)
+            },
+            Step::Delete { machine } => base(ActionKind::Delete, machine, Reason::Release),
+        }
+    }
+
+    fn verdict(&self, need: NeedIx, outcome: &Outcome) -> Verdict {
+        let entry = self.need(need);
+        let shortfall = outcome.short.get(&need);
+        let is_gang = self.tables.profiles[entry.profile as usize].same_key != NONE;
+        let residual = entry.wanted.iter().zip(&entry.left);
+        let residual = residual.map(|((dimension, _), left)| (*dimension, *left));
+        let (victims_found, capacity_freed, unmet_reason, matching_supply) = match shortfall {
+            Some(short) => (short.victims, short.freed.clone(), short.reason, short.supply),
+            None => Default::default(),
+        };
+        Verdict {
+            need: Arc::new(self.need_value(need)),
+            satisfied: shortfall.is_none(),
+            residual: self.tables.amounts(residual),
+            claimed: entry.claims.len() as u32,
+            bootstrap: entry.bootstraps,
+            provision: entry.provisions,
+            same_domain: match is_gang {
+                true => self.domain_name(need, entry.domain).to_owned(),
+                false => String::new(),
+            },
+            same_satisfiable: is_gang && entry.satisfiable,
+            parked: is_gang && entry.parked,
+            victims_found,
+            capacity_freed,
+            unmet_reason,
+            matching_supply,
+            same_candidates: outcome.weighed.get(&need).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// An id that came in through a checked type comes out the same.
+fn known<T, E: std::fmt::Debug>(id: Result<T, E>) -> T {
+    match id {
+        Ok(id) => id,
+        Err(refused) => unreachable!("a name that was accepted is refused: {refused:?}"),
+    }
+}
