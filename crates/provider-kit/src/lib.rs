@@ -1,0 +1,39 @@
+//! What every provider shares, so that an author writes substrate code only.
+//!
+//! ```text
+//! callers ══ gRPC ══▶ serve ── events ──▶ Kit ── changes ──▶ store (memory, or a log on disk)
+//!                       ▲                  │ effects
+//!                       └──── Backend ◀────┘    create, configure, drain, delete: yours
+//! ```
+//!
+//! [`Kit`] is the contract as a plain value: check order, fencing, idempotency, positions, listing.
+//! The `serve` feature drives it with tokio and tonic; a simulator drives the same value with a
+//! queue of its own. `docs/write-a-provider.md` is the way in.
+
+mod call;
+mod cursor;
+mod kit;
+mod list;
+mod machine;
+mod reconcile;
+mod seed;
+mod tables;
+
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "serve")]
+pub mod store;
+
+pub use call::{Ack, Ask, Kind, MAX_BLOB_BYTES, MAX_METADATA_BYTES, Mutation, Refusal, Token};
+pub use kit::{CallId, Created, Effect, Event, Kit, Options, Outcome, Task, Timeouts, Work};
+pub use list::{Page, Query};
+pub use machine::{Failure, FailureClass, Instance, Machine, Offer, TextMap};
+pub use seed::{FORBIDDEN_LABELS, SeedRefused, check as check_instance};
+#[cfg(feature = "serve")]
+pub use serve::{
+    Backend, Cancelled, Clock, Faithful, Job, Provider, Readiness, Reads, Settings, StartRefused,
+    Tls, run, start,
+};
+pub use tables::{Change, Entry, MAX_GHOST_MARKS, MAX_TOMBSTONES, Mark, MarkKey, Tables};
+
+pub use bigfleet_model::{CapacityType, Host, MachineId, State};

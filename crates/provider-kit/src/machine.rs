@@ -1,0 +1,140 @@
+//! A machine as its provider knows it: a slot of the catalogue, the host behind it, its binding.
+//!
+//! ```text
+//! describe ──▶ Instance ── seed checks ──▶ Machine ── the four edges ──▶ Machine …
+//! ```
+//!
+//! What is long and rarely changes (the offer, the metadata) is shared, so that a step of the
+//! lifecycle copies a few words however much a caller stored on the machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_model::{CapacityType, Host, MachineId, State};
+
+/// Texts by name.
+pub type TextMap = BTreeMap<String, String>;
+
+/// What a slot offers and what it costs: the part the substrate declares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Offer {
+    /// Required; never only a label.
+    pub instance_type: String,
+    /// Where it stands.
+    pub zone: String,
+    /// How it is held and paid for.
+    pub capacity_type: CapacityType,
+    /// Dollars per hour.
+    pub price_per_hour: f64,
+    /// Chance of interruption per hour.
+    pub interruption_probability: f64,
+    /// The declared base shape, as quantity texts.
+    pub resources: TextMap,
+    /// What the hardware really offers, as quantity texts; empty for "as declared".
+    pub allocatable: TextMap,
+    /// Further labels.
+    pub labels: TextMap,
+}
+
+/// One entry of the substrate's inventory, unchecked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Instance {
+    /// The slot's id, the same for its whole life.
+    pub id: String,
+    /// The host behind it, if there is one.
+    pub host: Option<Host>,
+    /// Speculative or Idle; `None` is resolved by the presence of a host.
+    pub hint: Option<State>,
+    /// What it offers.
+    pub offer: Offer,
+}
+
+/// Whether trying again can help a failed machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureClass {
+    /// Not stated.
+    #[default]
+    Unspecified,
+    /// The same operation may succeed later.
+    Retryable,
+    /// Trying again is pointless.
+    Permanent,
+}
+
+/// Why backend work did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Failure {
+    /// What went wrong; becomes `last_error`.
+    pub text: String,
+    /// Whether trying again can help.
+    pub class: FailureClass,
+}
+
+impl Failure {
+    /// A failure about which nothing more is known.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            text,
+            class: FailureClass::Unspecified,
+        }
+    }
+
+    /// A passing failure: no stock, throttling.
+    pub fn retryable(text: impl Into<String>) -> Self {
+        Self {
+            class: FailureClass::Retryable,
+            ..Self::new(text)
+        }
+    }
+
+    /// A failure that trying again will not mend.
+    pub fn permanent(text: impl Into<String>) -> Self {
+        Self {
+            class: FailureClass::Permanent,
+            ..Self::new(text)
+        }
+    }
+}
+
+/// One machine of the inventory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Stable for the whole life.
+    pub id: MachineId,
+    /// Where it is in its life.
+    pub state: State,
+    /// Present from Idle to Deleting.
+    pub host: Option<Host>,
+    /// What it offers.
+    pub offer: Arc<Offer>,
+    /// Whether Create learned the real shape, which a describe must then not overwrite.
+    pub refined: bool,
+    /// The binding, from acceptance of Configure to the end of Drain; else empty.
+    pub cluster: String,
+    /// The caller's map, byte for byte.
+    pub metadata: Arc<TextMap>,
+    /// Not empty iff Failed.
+    pub last_error: String,
+    /// With Failed: whether trying again can help.
+    pub failure: FailureClass,
+}
+
+impl Machine {
+    /// Makes it Failed, keeping host, cluster and metadata as evidence.
+    pub(crate) fn fail(&mut self, failure: &Failure) {
+        self.state = State::Failed;
+        self.failure = failure.class;
+        self.last_error = match failure.text.as_str() {
+            "" => "failed without a reason".to_owned(),
+            text => text.to_owned(),
+        };
+    }
+
+    /// Clears the binding: cluster and metadata live and die together.
+    pub(crate) fn unbind(&mut self) {
+        self.cluster.clear();
+        self.metadata = Arc::default();
+    }
+}

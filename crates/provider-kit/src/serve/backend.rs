@@ -1,0 +1,100 @@
+//! The backend: what an author writes.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::kit::Created;
+use crate::machine::{Failure, Instance, Machine};
+
+/// Who makes sure that Configured means "the node is Ready".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// The kit asks [`Backend::confirm_node_ready`] before a machine becomes Configured.
+    Confirmed,
+    /// [`Backend::configure`] itself returns only once the node is Ready.
+    BackendWaits,
+    /// Nobody; the provider says so at start.
+    NotEnforced,
+}
+
+/// One piece of work, with everything it may depend on.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The machine, in its transitional state; its `cluster` is set while configuring.
+    pub machine: Arc<Machine>,
+    /// An idempotency token for the substrate: the same on a retry, new per cycle.
+    pub operation: Arc<str>,
+    /// Says when the work has been given up.
+    pub cancelled: Cancelled,
+}
+
+/// Turns true when the work has run out of time.
+#[derive(Clone, Debug)]
+pub struct Cancelled(pub(super) watch::Receiver<bool>);
+
+impl Cancelled {
+    /// Whether it already has.
+    pub fn is_cancelled(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it does.
+    pub async fn wait(&mut self) {
+        // An error means the kit is gone, which gives the work up just as well.
+        drop(self.0.wait_for(|cancelled| *cancelled).await);
+    }
+}
+
+/// A substrate: the code that differs between providers, and nothing else.
+///
+/// Operations look synchronous and run in the background, one per machine at a time. One that runs
+/// out of time is told through [`Job::cancelled`], and whatever it returns afterwards is discarded.
+/// One that panics fails its machine, not the provider.
+pub trait Backend: Send + Sync + 'static {
+    /// What there is, and what it costs. Hosts that exist carry their host.
+    fn describe(&self) -> impl Future<Output = Result<Vec<Instance>, Failure>> + Send;
+
+    /// Makes a host for a slot.
+    fn create(&self, job: Job) -> impl Future<Output = Result<Created, Failure>> + Send;
+
+    /// Makes the host a node of `job.machine.cluster`.
+    fn configure(
+        &self,
+        job: Job,
+        blob: Arc<[u8]>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Takes the host out of its cluster, honouring disruption budgets for `grace`.
+    fn drain(&self, job: Job, grace: Duration) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Gives the host back. Called only if [`Backend::deletes`].
+    fn delete(&self, job: Job) -> impl Future<Output = Result<(), Failure>> + Send {
+        drop(job);
+        async { Err(Failure::permanent("this backend does not delete")) }
+    }
+
+    /// Returns once the node has joined and is Ready. Called only if [`Readiness::Confirmed`].
+    fn confirm_node_ready(&self, job: Job) -> impl Future<Output = Result<(), Failure>> + Send {
+        drop(job);
+        async { Ok(()) }
+    }
+
+    /// Whether Delete is supported at all.
+    fn deletes(&self) -> bool {
+        false
+    }
+
+    /// Who makes sure that Configured means Ready.
+    fn readiness(&self) -> Readiness {
+        Readiness::NotEnforced
+    }
+
+    /// Called at start with what the store remembers. A substrate that keeps no memory of its own
+    /// learns here which hosts exist.
+    fn restore(&self, machines: &[Arc<Machine>]) {
+        let _ = machines;
+    }
+}
