@@ -74,7 +74,8 @@ pub fn read(text: &[u8], format: Format) -> Result<Loaded, Refused> {
         Format::Yaml => reader.yaml(text).map_err(|error| error.to_string()),
     };
     if let Err(error) = parsed {
-        let what = format!("not a fleet in {}: {error}", format.word());
+        // One line per problem, whatever the parser has to say.
+        let what = format!("not a fleet in {}: {}", format.word(), one_line(&error));
         reader.refused.push(&Place::File, what);
     }
     match reader.refused.count() {
@@ -84,6 +85,11 @@ pub fn read(text: &[u8], format: Format) -> Result<Loaded, Refused> {
         }),
         _ => Err(reader.refused),
     }
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
 }
 
 #[derive(Default)]

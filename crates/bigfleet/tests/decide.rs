@@ -1,0 +1,217 @@
+//! `bigfleet decide` as a process: what it prints, where, and with which exit status.
+
+use bigfleet_fleet_file::{decision_json, write};
+use bigfleet_testkit::{fleet, generate::Generator};
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+fn example() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("examples/fleet.json").display().to_string()
+}
+
+/// Runs with these arguments and this text on stdin.
+fn run(args: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bigfleet"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("the binary starts: {error}"));
+    if let Some(mut pipe) = child.stdin.take() {
+        // A run that does not read its stdin closes it early.
+        let _ = pipe.write_all(stdin.as_bytes());
+    }
+    child
+        .wait_with_output()
+        .unwrap_or_else(|error| panic!("the binary ends: {error}"))
+}
+
+fn decide(args: &[&str], stdin: &str) -> Output {
+    run(
+        &[&["decide", "-", "--engine", "oracle"], args].concat(),
+        stdin,
+    )
+}
+
+fn stdout(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Status 2, nothing on stdout; what stderr says.
+fn refusal(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
+    assert!(output.stdout.is_empty(), "stdout must be empty");
+    stderr(output)
+}
+
+#[test]
+fn a_broken_file_is_refused_with_all_its_problems() {
+    let text = r#"{"now": "x", "machines": [{"id": "m1", "state": "Idle", "prize": 1}],
+                   "clusters": [{"id": "a", "needs": [{"aggregate_resources": {"cpu": "1x"}}]}]}"#;
+    for output in ["json", "yaml", "table"] {
+        assert_eq!(
+            refusal(&decide(&["-o", output], text)),
+            "file: now: \"x\" is not a finite number of seconds (EN-1)\n\
+             machines[0]: machine \"m1\": prize: is not a known key\n\
+             machines[0]: machine \"m1\": state Idle needs a host (ST-5)\n\
+             clusters[0].needs[0]: cluster \"a\" row 0: aggregate_resources[\"cpu\"]: \
+             quantity \"1x\" is malformed (Q-1)\n"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_understood_is_refused() {
+    refusal(&run(
+        &["decide", "no-such-file.json", "--engine", "oracle"],
+        "",
+    ));
+    refusal(&run(&["decide", ".", "--engine", "oracle"], ""));
+    refusal(&decide(&[], ""));
+    refusal(&run(&["decide"], ""));
+    refusal(&decide(&["--engine", "guess"], "{}"));
+    refusal(&decide(&["-o", "xml"], "{}"));
+    refusal(&decide(&["--seed", "-1"], "{}"));
+    refusal(&run(&[], ""));
+}
+
+#[test]
+fn the_same_fleet_gives_the_same_bytes_however_it_comes() {
+    let text = std::fs::read_to_string(example()).unwrap();
+    let from_stdin = stdout(&decide(&[], &text));
+    let args = ["decide", &example(), "--engine", "oracle", "-o", "json"];
+    assert_eq!(stdout(&run(&args, "")), from_stdin, "a pipe gets JSON");
+    // JSON after a line that makes it YAML.
+    assert_eq!(
+        stdout(&decide(&[], &format!("# saved\n{text}"))),
+        from_stdin
+    );
+}
+
+#[test]
+fn json_is_the_decision_and_nothing_else() {
+    for seed in 0..20 {
+        let fleet = Generator::new(seed).fleet();
+        let expected = decision_json(&bigfleet_oracle::decide(&fleet));
+        assert_eq!(
+            stdout(&decide(&["-o", "json"], &write(&fleet))),
+            expected,
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn the_example_decides_what_its_page_says() {
+    let page = include_str!("../../../examples/README.md");
+    let table = stdout(&run(
+        &["decide", &example(), "--engine", "oracle", "-o", "table"],
+        "",
+    ));
+    assert!(
+        page.contains(&table),
+        "examples/README.md should show:\n{table}"
+    );
+    let explained = stdout(&run(
+        &[
+            "decide",
+            &example(),
+            "--engine",
+            "oracle",
+            "-o",
+            "table",
+            "--explain",
+            "web",
+        ],
+        "",
+    ));
+    assert!(
+        page.contains(&explained),
+        "examples/README.md should show:\n{explained}"
+    );
+}
+
+#[test]
+fn yaml_and_table_say_the_same() {
+    let text = write(&fleet(
+        "need a cpu=4\n i1 Idle cpu=4\n m1 Configured b cpu=1",
+    ));
+    let yaml = stdout(&decide(&["-o", "yaml"], &text));
+    assert!(
+        yaml.starts_with("actions:\n- kind: Bootstrap\n  machine: i1\n"),
+        "{yaml}"
+    );
+    let table = stdout(&decide(&["-o", "table"], &text));
+    assert!(table.contains("Bootstrap  i1"), "{table}");
+    let quiet = stdout(&decide(&["-o", "table"], "{}"));
+    assert!(quiet.starts_with("Nothing to do.\n"), "{quiet}");
+}
+
+#[test]
+fn a_malformed_machine_quantity_is_a_warning() {
+    let text = r#"{"machines": [{"id": "m1", "state": "Speculative", "resources": {"cpu": "x"}}]}"#;
+    let output = decide(&[], text);
+    stdout(&output);
+    assert_eq!(
+        stderr(&output),
+        "warning: machines[0]: machine \"m1\": resources.cpu: quantity \"x\" is malformed (Q-1), \
+         read as 0 (Q-5)\n"
+    );
+}
+
+#[test]
+fn needs_are_explained_by_cluster_fingerprint_and_group() {
+    let text = write(&fleet(
+        "need a group=g1 gpu=16 rack=Same prio=5
+         need a cpu=4
+         i1 Idle cpu=4
+         x1 Idle gpu=8 rack=r1",
+    ));
+    let of = |called: &str| stdout(&decide(&["--explain", called, "-o", "table"], &text));
+    assert_eq!(of("a").matches("\nturn ").count(), 2);
+    let gang = of("a/p=5|ipb=1|rpb=1|reqs=rack:5:;|spr=/g1");
+    assert!(gang.contains("TOPOLOGY_UNSATISFIABLE"), "{gang}");
+    assert!(gang.contains("requires rack Same, it is absent"), "{gang}");
+    let json = stdout(&decide(
+        &["--explain", "a/p=0|ipb=1|rpb=1|reqs=|spr="],
+        &text,
+    ));
+    assert!(json.contains(r#""position": 2"#), "{json}");
+    let refused = refusal(&decide(&["--explain", "b"], &text));
+    assert!(refused.starts_with("--explain b: no Need is called so\n  there is a/p=5"));
+}
+
+/// A gang that folded is found under the name its cluster gave it.
+#[test]
+fn a_folded_gang_is_explained_by_its_own_name() {
+    let text = write(&fleet(
+        "need a group=g1 cpu=8 rack=Same\n i1 Idle cpu=8 rack=r1",
+    ));
+    let called = "a/p=0|ipb=1|rpb=1|reqs=rack:5:;|spr=/g1";
+    let page = stdout(&decide(&["--explain", called, "-o", "table"], &text));
+    assert!(
+        page.starts_with("cluster a, gang fold:cpu=8000;\n"),
+        "{page}"
+    );
+}
+
+/// Until they are built, the other engines say so instead of answering.
+#[test]
+fn engines_that_are_not_built_say_so() {
+    for engine in ["full", "incremental"] {
+        let output = run(&["decide", "-", "--engine", engine], "{}");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.is_empty());
+        assert!(stderr(&output).contains("--engine oracle is"));
+    }
+}
