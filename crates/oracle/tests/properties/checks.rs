@@ -1,0 +1,189 @@
+//! The properties, each stated anew from the machines and the decision alone.
+
+use bigfleet_model::{
+    Action, ActionKind, Amounts, Claim, Decision, Fleet, Machine, MachineId, Need, Reason, State,
+};
+use std::collections::BTreeSet;
+
+fn machine<'a>(fleet: &'a Fleet, id: &MachineId) -> &'a Machine {
+    &fleet.machines[id].machine
+}
+
+fn can_use(need: &Need, machine: &Machine) -> bool {
+    machine
+        .shape()
+        .serves(&need.row.profile, &need.row.min_unit)
+}
+
+fn total<'a>(fleet: &'a Fleet, ids: impl IntoIterator<Item = &'a MachineId>) -> Amounts {
+    let add = |sum: Amounts, id: &MachineId| sum.add(machine(fleet, id).shape().effective());
+    ids.into_iter().fold(Amounts::NONE, add)
+}
+
+/// D-5: one action per machine, on machines that are there and at rest, from where it starts.
+pub(crate) fn actions_fit_the_machines(fleet: &Fleet, decision: &Decision, seed: u64) {
+    let mut seen = BTreeSet::new();
+    for action in &decision.actions {
+        let Action { machine: id, .. } = action;
+        assert!(seen.insert(id), "seed {seed}: two actions on {id}");
+        let found = machine(fleet, id);
+        let from = match action.kind {
+            ActionKind::Bootstrap | ActionKind::Delete => State::Idle,
+            ActionKind::Provision => State::Speculative,
+            ActionKind::Preempt | ActionKind::Reclaim => State::Configured,
+        };
+        assert_eq!(found.state(), from, "seed {seed}: {action:?}");
+        let claimant = claimant(decision, id);
+        let purpose = action.purpose.as_ref().map(|(need, _)| need);
+        match action.kind {
+            ActionKind::Bootstrap | ActionKind::Provision => {
+                assert_eq!(claimant, purpose, "seed {seed}: {action:?}");
+                let acquires = fleet.clusters[&purpose.expect("a purpose").cluster].acquire;
+                assert!(acquires, "seed {seed}: {action:?} (RF-16)");
+                let promised = action.reason == Reason::Promised;
+                let available = promised || !fleet.machines[id].unavailable;
+                assert!(available, "seed {seed}: {action:?} (RF-17)");
+            }
+            ActionKind::Preempt => {
+                let priority = found.assignment().terms.priority;
+                assert!(
+                    priority < action.preemptor_priority,
+                    "seed {seed}: {action:?}"
+                );
+            }
+            ActionKind::Reclaim | ActionKind::Delete => {
+                assert_eq!((claimant, purpose), (None, None), "seed {seed}: {action:?}");
+            }
+        }
+        if action.kind == ActionKind::Reclaim {
+            let cluster = found.cluster().expect("a Configured machine has a cluster");
+            let ready = fleet.clusters.get(cluster).is_some_and(|known| known.ready);
+            assert!(ready, "seed {seed}: {action:?} (R-1)");
+        }
+    }
+}
+
+fn claimant<'a>(decision: &'a Decision, id: &MachineId) -> Option<&'a bigfleet_model::NeedKey> {
+    let mut claims = decision.claims.iter();
+    let found = claims.find(|claim| claim.machine == *id);
+    found.map(|claim| &claim.need)
+}
+
+/// D-5: every machine in at most one claim, of use to its Need, a gang's all in one domain.
+pub(crate) fn claims_are_of_use(fleet: &Fleet, decision: &Decision, seed: u64) {
+    let mut seen = BTreeSet::new();
+    for Claim { machine: id, .. } in &decision.claims {
+        assert!(seen.insert(id), "seed {seed}: {id} is claimed twice");
+    }
+    for verdict in &decision.needs {
+        let need = &verdict.need;
+        let claims = claims_of(decision, need);
+        for id in &claims {
+            let found = machine(fleet, id);
+            assert!(can_use(need, found), "seed {seed}: {id} for {}", need.key());
+            let unready = fleet.machines[*id].not_ready && found.state().is_bound();
+            assert!(!unready, "seed {seed}: {id} is not ready");
+            let elsewhere = found.state().is_bound() && found.cluster() != Some(&need.cluster);
+            assert!(!elsewhere, "seed {seed}: {id} serves another cluster");
+            if let Some(key) = need.row.profile.same_key() {
+                let domain = found.shape().attribute(key);
+                assert_eq!(
+                    domain,
+                    Some(verdict.same_domain.as_str()),
+                    "seed {seed}: {id}"
+                );
+            }
+        }
+    }
+}
+
+fn claims_of<'a>(decision: &'a Decision, need: &Need) -> Vec<&'a MachineId> {
+    let key = need.key();
+    let claims = decision.claims.iter().filter(|claim| claim.need == key);
+    claims.map(|claim| &claim.machine).collect()
+}
+
+/// D-5: Σ claimed allocatable ≥ aggregate ⇔ satisfied. Machines promised in Phase 2 are claimed but
+/// do not satisfy (§22.3 no. 13).
+pub(crate) fn verdicts_add_up(fleet: &Fleet, decision: &Decision, seed: u64) {
+    let promised = |id: &&MachineId| {
+        let found = machine(fleet, id);
+        let fresh = found.intent().is_none() || decision.ended_intents.contains(*id);
+        found.state() == State::Draining && fresh
+    };
+    for verdict in &decision.needs {
+        let need = &verdict.need;
+        let claims = claims_of(decision, need);
+        assert_eq!(claims.len(), verdict.claimed as usize, "seed {seed}");
+        let counted = claims.into_iter().filter(|id| !promised(id));
+        let have = total(fleet, counted);
+        assert_eq!(
+            have.covers(&need.row.aggregate),
+            verdict.satisfied,
+            "seed {seed}"
+        );
+        assert_eq!(
+            need.row.aggregate.sub(&have),
+            verdict.residual,
+            "seed {seed}"
+        );
+    }
+}
+
+/// Lists by machine id, each machine once.
+pub(crate) fn lists_are_in_order(decision: &Decision, seed: u64) {
+    let ascend = |ids: Vec<&MachineId>| ids.is_sorted_by(|a, b| a < b);
+    let claims = decision.claims.iter().map(|claim| &claim.machine);
+    let restamps = decision.restamps.iter().map(|to| &to.machine);
+    for ids in [
+        claims.collect(),
+        restamps.collect(),
+        decision.held.iter().collect(),
+        decision.ended_intents.iter().collect(),
+    ] {
+        assert!(ascend(ids), "seed {seed}");
+    }
+}
+
+/// RF-11: whoever is reclaimed, no Need of its cluster that could use it waits for a machine while
+/// what serves it does not cover it; and what is held is at rest, unclaimed and untouched.
+pub(crate) fn make_before_break(fleet: &Fleet, decision: &Decision, seed: u64) {
+    let actions = |kind: ActionKind| decision.actions.iter().filter(move |a| a.kind == kind);
+    let preempted: BTreeSet<&MachineId> =
+        actions(ActionKind::Preempt).map(|a| &a.machine).collect();
+    for action in actions(ActionKind::Reclaim) {
+        let going = machine(fleet, &action.machine);
+        for verdict in &decision.needs {
+            let need = &verdict.need;
+            let of_use = going.cluster() == Some(&need.cluster)
+                && can_use(need, going)
+                && going
+                    .shape()
+                    .effective()
+                    .contributes_to(&need.row.aggregate);
+            let serves = |id: &&MachineId| {
+                machine(fleet, id).state() == State::Configured && !preempted.contains(*id)
+            };
+            let claims = claims_of(decision, need);
+            let waits = claims.iter().any(|id| !serves(id)) || 0 < verdict.victims_found;
+            let covered =
+                total(fleet, claims.into_iter().filter(serves)).covers(&need.row.aggregate);
+            assert!(
+                !of_use || !waits || covered,
+                "seed {seed}: {} goes while {} waits",
+                going.id(),
+                need.key()
+            );
+        }
+    }
+    for id in &decision.held {
+        assert_eq!(machine(fleet, id).state(), State::Configured, "seed {seed}");
+        assert_eq!(
+            claimant(decision, id),
+            None,
+            "seed {seed}: {id} is held and claimed"
+        );
+        let untouched = decision.actions.iter().all(|action| action.machine != *id);
+        assert!(untouched, "seed {seed}: {id} is held and acted on");
+    }
+}
