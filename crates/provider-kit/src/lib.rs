@@ -32,7 +32,7 @@ pub use seed::{FORBIDDEN_LABELS, SeedRefused, check as check_instance};
 #[cfg(feature = "serve")]
 pub use serve::{
     Backend, Cancelled, Clock, Faithful, Job, Provider, Readiness, Reads, Settings, StartRefused,
-    Tls, run, start,
+    Tls, asked_to_end, run, start,
 };
 pub use tables::{Change, Entry, MAX_GHOST_MARKS, MAX_TOMBSTONES, Mark, MarkKey, Tables};
 

@@ -19,5 +19,5 @@ mod process;
 mod service;
 
 pub use backend::{Backend, Cancelled, Job, Readiness};
-pub use process::{Clock, Provider, Settings, StartRefused, Tls, run, start};
+pub use process::{Clock, Provider, Settings, StartRefused, Tls, asked_to_end, run, start};
 pub use service::{Faithful, Reads};

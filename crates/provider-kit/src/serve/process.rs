@@ -18,6 +18,8 @@ use super::driver::{Driver, INBOX, Request, Shared};
 use super::probes;
 use super::service::{Reads, Service};
 use crate::kit::{Event, Kit, Options};
+use crate::list::Query;
+use crate::machine::Machine;
 use crate::seed::SeedRefused;
 use crate::store::{LogStore, Memory, Store, StoreRefused, new_incarnation};
 use crate::tables::Tables;
@@ -144,6 +146,24 @@ impl Provider {
         self.driver.send(Request::Event(event)).await.is_ok()
     }
 
+    /// Every machine as it is now; none if the provider is stopping.
+    pub async fn machines(&self) -> Vec<Arc<Machine>> {
+        let (reply, page) = oneshot::channel();
+        let query = Query::default();
+        if self
+            .driver
+            .send(Request::List { query, reply })
+            .await
+            .is_err()
+        {
+            return Vec::new();
+        }
+        match page.await {
+            Ok(Ok(page)) => page.machines,
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        }
+    }
+
     /// Stops in order: no new calls, then the work under way, then the store.
     pub async fn stop(self) {
         self.stop.send_replace(true);
@@ -240,16 +260,25 @@ pub async fn run<B: Backend>(
     reads: Arc<dyn Reads>,
     settings: Settings,
 ) -> Result<(), StartRefused> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
+    let asked = asked_to_end()?;
     let provider = start(backend, reads, settings).await?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    tracing::info!("stopping");
+    asked.await;
     provider.stop().await;
     Ok(())
+}
+
+/// Ends when the process is asked to: an interrupt or a termination.
+pub fn asked_to_end() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+    })
 }
 
 fn open(settings: &Settings) -> Result<(Box<dyn Store>, Tables), StoreRefused> {

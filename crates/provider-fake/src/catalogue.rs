@@ -1,0 +1,244 @@
+//! The catalogue: which slots there are.
+
+use bigfleet_model::{CapacityType, Host};
+use bigfleet_provider_kit::{Instance, Offer, TextMap};
+#[cfg(feature = "serve")]
+use serde::Deserialize;
+
+use crate::selectors::CREATE_FAULT_LABEL;
+
+struct Type {
+    name: &'static str,
+    cpu: &'static str,
+    memory: &'static str,
+    allocatable_cpu: &'static str,
+    allocatable_memory: &'static str,
+    on_demand: f64,
+}
+
+const TYPES: [Type; 2] = [
+    Type {
+        name: "g4.standard",
+        cpu: "4",
+        memory: "16Gi",
+        allocatable_cpu: "3920m",
+        allocatable_memory: "15Gi",
+        on_demand: 0.40,
+    },
+    Type {
+        name: "g8.standard",
+        cpu: "8",
+        memory: "32Gi",
+        allocatable_cpu: "7910m",
+        allocatable_memory: "30Gi",
+        on_demand: 0.80,
+    },
+];
+const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
+/// Spot costs this share of on-demand, and is interrupted this often per hour.
+const SPOT_SHARE: f64 = 0.3;
+const SPOT_INTERRUPTION: f64 = 0.05;
+
+fn texts<const N: usize>(pairs: [(&str, &str); N]) -> TextMap {
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+fn id(provider: &str, offer: &Offer, index: usize) -> String {
+    let tier = match offer.capacity_type {
+        CapacityType::BareMetal => "bare-metal",
+        CapacityType::Reserved => "reserved",
+        CapacityType::OnDemand => "on-demand",
+        CapacityType::Spot => "spot",
+        CapacityType::Unspecified => "unspecified",
+    };
+    let (kind, zone) = (&offer.instance_type, &offer.zone);
+    format!("{provider}-{tier}-{kind}-{zone}-{index:05}")
+}
+
+fn offer(kind: &Type, zone: &str, tier: CapacityType) -> Offer {
+    let (price, interruption) = match tier {
+        CapacityType::Spot => (kind.on_demand * SPOT_SHARE, SPOT_INTERRUPTION),
+        CapacityType::BareMetal => (0.0, 0.0),
+        CapacityType::Unspecified | CapacityType::Reserved | CapacityType::OnDemand => {
+            (kind.on_demand, 0.0)
+        }
+    };
+    Offer {
+        instance_type: kind.name.to_owned(),
+        zone: zone.to_owned(),
+        capacity_type: tier,
+        price_per_hour: price,
+        interruption_probability: interruption,
+        resources: texts([("cpu", kind.cpu), ("memory", kind.memory)]),
+        allocatable: texts([
+            ("cpu", kind.allocatable_cpu),
+            ("memory", kind.allocatable_memory),
+        ]),
+        labels: texts([("kubernetes.io/arch", "amd64")]),
+    }
+}
+
+fn nth(provider: &str, index: usize, tier: CapacityType) -> Instance {
+    let kind = &TYPES[(index / 3) % TYPES.len()];
+    let offer = offer(kind, ZONES[(index / 6) % ZONES.len()], tier);
+    Instance {
+        id: id(provider, &offer, index),
+        offer,
+        ..Instance::default()
+    }
+}
+
+/// On-demand and spot slots over several types and zones; every third is spot.
+pub fn conventional(provider: &str, count: usize) -> Vec<Instance> {
+    let tier = |index: usize| match index % 3 {
+        2 => CapacityType::Spot,
+        _ => CapacityType::OnDemand,
+    };
+    (0..count)
+        .map(|index| nth(provider, index, tier(index)))
+        .collect()
+}
+
+/// Hosts that are already there and cannot be given back.
+pub fn bare_metal(provider: &str, count: usize) -> Vec<Instance> {
+    let host = |instance: &Instance| Host {
+        provider: provider.to_owned(),
+        reference: format!("serial-{}", instance.id),
+    };
+    let instances = (0..count).map(|index| nth(provider, index, CapacityType::BareMetal));
+    instances
+        .map(|slot| Instance {
+            host: Some(host(&slot)),
+            ..slot
+        })
+        .collect()
+}
+
+/// The eight slots whose creation always fails; they exist only where fault hooks are on.
+pub fn create_faults() -> Vec<Instance> {
+    let slot = |index: usize| {
+        let mut slot = nth("fault", 0, CapacityType::OnDemand);
+        slot.id = format!("faultcreate-{index}");
+        slot.offer.labels = texts([(CREATE_FAULT_LABEL, "error")]);
+        slot
+    };
+    (0..8).map(slot).collect()
+}
+
+/// An entry of an offerings file.
+#[cfg(feature = "serve")]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offering {
+    instance_type: String,
+    zone: String,
+    capacity_type: Tier,
+    count: usize,
+    #[serde(default)]
+    resources: TextMap,
+    #[serde(default)]
+    allocatable: TextMap,
+    #[serde(default)]
+    labels: TextMap,
+    /// Required but for bare metal, which is paid for: a price of zero would win every ranking.
+    price_per_hour: Option<f64>,
+    interruption_probability: Option<f64>,
+}
+
+#[cfg(feature = "serve")]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tier {
+    OnDemand,
+    Spot,
+    Reserved,
+    BareMetal,
+}
+
+/// Why an offerings file was refused.
+#[cfg(feature = "serve")]
+#[derive(Debug, thiserror::Error)]
+pub enum OfferingsRefused {
+    /// Not the JSON it should be.
+    #[error("offerings: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Nothing to offer.
+    #[error("offerings: no slots")]
+    Empty,
+    /// No price, and no type of ours to take one from.
+    #[error("offerings: {0} has no price_per_hour, and no default is known for the type")]
+    NoPrice(String),
+}
+
+/// The slots an offerings file stands for.
+#[cfg(feature = "serve")]
+pub fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsRefused> {
+    let entries: Vec<Offering> = serde_json::from_str(json)?;
+    let mut slots = Vec::new();
+    for entry in entries {
+        let offer = entry.offer()?;
+        for index in 0..entry.count {
+            let id = id(provider, &offer, index);
+            let metal = offer.capacity_type == CapacityType::BareMetal;
+            let reference = format!("serial-{id}");
+            let host = metal.then(|| Host {
+                provider: provider.to_owned(),
+                reference,
+            });
+            slots.push(Instance {
+                id,
+                host,
+                offer: offer.clone(),
+                hint: None,
+            });
+        }
+    }
+    if slots.is_empty() {
+        return Err(OfferingsRefused::Empty);
+    }
+    Ok(slots)
+}
+
+#[cfg(feature = "serve")]
+impl Offering {
+    fn offer(&self) -> Result<Offer, OfferingsRefused> {
+        let tier = match self.capacity_type {
+            Tier::OnDemand => CapacityType::OnDemand,
+            Tier::Spot => CapacityType::Spot,
+            Tier::Reserved => CapacityType::Reserved,
+            Tier::BareMetal => CapacityType::BareMetal,
+        };
+        let known = TYPES.iter().find(|kind| kind.name == self.instance_type);
+        let usual = known.map(|kind| offer(kind, &self.zone, tier));
+        let price = match (self.price_per_hour, &usual, tier) {
+            (Some(price), _, _) => price,
+            (None, _, CapacityType::BareMetal) => 0.0,
+            (None, Some(usual), _) => usual.price_per_hour,
+            (None, None, _) => return Err(OfferingsRefused::NoPrice(self.instance_type.clone())),
+        };
+        let usual = usual.unwrap_or_default();
+        let chance = match tier {
+            CapacityType::Spot => SPOT_INTERRUPTION,
+            CapacityType::Unspecified
+            | CapacityType::BareMetal
+            | CapacityType::Reserved
+            | CapacityType::OnDemand => 0.0,
+        };
+        let or = |given: &TextMap, usual: TextMap| match given.is_empty() {
+            true => usual,
+            false => given.clone(),
+        };
+        Ok(Offer {
+            instance_type: self.instance_type.clone(),
+            zone: self.zone.clone(),
+            capacity_type: tier,
+            price_per_hour: price,
+            interruption_probability: self.interruption_probability.unwrap_or(chance),
+            resources: or(&self.resources, usual.resources),
+            allocatable: or(&self.allocatable, usual.allocatable),
+            labels: self.labels.clone(),
+        })
+    }
+}

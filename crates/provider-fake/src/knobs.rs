@@ -1,0 +1,240 @@
+//! Knobs: how this cloud misbehaves. All off means a prompt, truthful cloud.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use bigfleet_provider_kit::Kind;
+#[cfg(feature = "serve")]
+use serde::Deserialize;
+
+use crate::random::Random;
+
+/// A text that is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not {expected}")]
+pub struct KnobsRefused {
+    /// The text.
+    pub text: String,
+    /// What it should be.
+    pub expected: &'static str,
+}
+
+/// How long something takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serve", derive(Deserialize), serde(try_from = "String"))]
+pub enum Latency {
+    /// Always the same.
+    Fixed(Duration),
+    /// Anything between the two.
+    Uniform(Duration, Duration),
+    /// Mostly about the median, sometimes much longer.
+    LogNormal {
+        /// Half of all cases are faster.
+        median: Duration,
+        /// How long the tail is; 0 is none.
+        sigma: f64,
+    },
+}
+
+impl Latency {
+    /// No time at all.
+    pub const NONE: Self = Self::Fixed(Duration::ZERO);
+
+    /// One case.
+    pub fn draw(self, random: &mut Random) -> Duration {
+        match self {
+            Self::Fixed(time) => time,
+            Self::Uniform(least, most) => least + most.saturating_sub(least).mul_f64(random.unit()),
+            Self::LogNormal { median, sigma } => {
+                // A factor beyond a million is a typo, not a latency.
+                median.mul_f64((sigma * random.normal()).exp().min(1e6))
+            }
+        }
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// `250ms`, `2s`, `5m`, `1h`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, KnobsRefused> {
+    let refused = || KnobsRefused {
+        text: text.to_owned(),
+        expected: "a duration like 250ms, 2s, 5m or 1h",
+    };
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.trim().parse().map_err(|_| refused())?;
+    let seconds = match unit {
+        "us" => number / 1e6,
+        "ms" => number / 1e3,
+        "s" | "" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(refused()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| refused())
+}
+
+impl FromStr for Latency {
+    type Err = KnobsRefused;
+
+    /// `30s`, `20s..90s`, or `lognormal 45s 0.6`.
+    fn from_str(text: &str) -> Result<Self, KnobsRefused> {
+        let expected = "a latency like 30s, 20s..90s or `lognormal 45s 0.6`";
+        let refused = || KnobsRefused {
+            text: text.to_owned(),
+            expected,
+        };
+        if let Some((least, most)) = text.split_once("..") {
+            return Ok(Self::Uniform(duration(least)?, duration(most)?));
+        }
+        match text
+            .strip_prefix("lognormal ")
+            .map(|rest| rest.split_once(' '))
+        {
+            None => duration(text).map(Self::Fixed),
+            Some(None) => Err(refused()),
+            Some(Some((median, sigma))) => {
+                let sigma: f64 = sigma.trim().parse().map_err(|_| refused())?;
+                Ok(Self::LogNormal {
+                    median: duration(median)?,
+                    sigma,
+                })
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Latency {
+    type Error = KnobsRefused;
+
+    fn try_from(text: String) -> Result<Self, KnobsRefused> {
+        text.parse()
+    }
+}
+
+/// One value per kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serve",
+    derive(Deserialize),
+    serde(default, deny_unknown_fields)
+)]
+pub struct ByKind<T> {
+    /// Speculative to Idle.
+    pub create: T,
+    /// Idle to Configured.
+    pub configure: T,
+    /// Configured to Idle.
+    pub drain: T,
+    /// Idle to Speculative.
+    pub delete: T,
+}
+
+impl<T: Copy> ByKind<T> {
+    /// The same for all.
+    pub fn all(value: T) -> Self {
+        Self {
+            create: value,
+            configure: value,
+            drain: value,
+            delete: value,
+        }
+    }
+
+    /// The value of one.
+    pub fn of(&self, kind: Kind) -> T {
+        match kind {
+            Kind::Create => self.create,
+            Kind::Configure => self.configure,
+            Kind::Drain => self.drain,
+            Kind::Delete => self.delete,
+        }
+    }
+}
+
+/// How many hosts of a type a zone can give at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serve", derive(Deserialize), serde(deny_unknown_fields))]
+pub struct Stock {
+    /// Which type.
+    pub instance_type: String,
+    /// In which zone; empty for all zones together.
+    #[cfg_attr(feature = "serve", serde(default))]
+    pub zone: String,
+    /// How many.
+    pub hosts: usize,
+}
+
+/// Everything that can be turned. Rates are per machine and second, probabilities per event.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serve",
+    derive(Deserialize),
+    serde(default, deny_unknown_fields)
+)]
+pub struct Knobs {
+    /// Where every draw comes from.
+    pub seed: u64,
+    /// How long each kind takes. Drawn per operation, so completions overtake each other.
+    pub latency: ByKind<Latency>,
+    /// Kinds that stay on their way until completed by hand.
+    pub staged: ByKind<bool>,
+    /// How likely each kind fails.
+    pub failure: ByKind<f64>,
+    /// Where hosts run out; a create beyond it fails as retryable.
+    pub stock: Vec<Stock>,
+    /// How often a serving or idle machine breaks.
+    pub failure_rate: f64,
+    /// How often a host is gone without a word; the inventory shows it.
+    pub host_loss_rate: f64,
+    /// Turns a spot machine's hourly probability into interruptions: 1 is as declared.
+    pub interruption_factor: f64,
+    /// How often a price moves, by up to a tenth.
+    pub price_change_rate: f64,
+    /// How often a label changes.
+    pub label_change_rate: f64,
+    /// How likely List answers with an earlier answer.
+    pub stale_list: f64,
+    /// How likely List leaves out its second half without saying so.
+    pub truncated_list: f64,
+    /// How likely each machine is missing from one answer of List.
+    pub flapping: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_read_as_people_write_them() {
+        let ms = Duration::from_millis;
+        assert_eq!("250ms".parse(), Ok(Latency::Fixed(ms(250))));
+        assert_eq!("1s..2.5s".parse(), Ok(Latency::Uniform(ms(1000), ms(2500))));
+        let tail = Latency::LogNormal {
+            median: ms(45_000),
+            sigma: 0.6,
+        };
+        assert_eq!("lognormal 45s 0.6".parse(), Ok(tail));
+        for bad in ["", "fast", "-1s", "1 fortnight", "lognormal 3s", "1s..x"] {
+            assert!(bad.parse::<Latency>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn half_of_a_log_normal_is_below_its_median() {
+        let mut random = Random::new(1);
+        let latency = Latency::LogNormal {
+            median: Duration::from_secs(10),
+            sigma: 1.0,
+        };
+        let below = (0..10_000).filter(|_| latency.draw(&mut random) < Duration::from_secs(10));
+        assert!((4_700..5_300).contains(&below.count()));
+    }
+}

@@ -1,0 +1,245 @@
+//! The process: `bigfleet provider fake`, with the flags every provider has and a few of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bigfleet_provider_kit::{
+    Clock, Instance, Options, Settings, StartRefused, Timeouts, Tls, asked_to_end, start,
+};
+use tracing_subscriber::EnvFilter;
+
+use crate::backend::FakeBackend;
+use crate::catalogue::{OfferingsRefused, bare_metal, conventional, create_faults, offerings};
+use crate::knobs::{ByKind, Knobs, KnobsRefused, Latency, duration};
+use crate::lies::Lies;
+use crate::substrate::Substrate;
+
+/// How often chance gets its turn.
+const TICK: Duration = Duration::from_millis(250);
+const USUAL_METRICS: &str = ":9090";
+
+/// Runs a provider on a simulated cloud.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProviderFakeArgs {
+    /// Where to listen.
+    #[arg(long, default_value = ":9000")]
+    pub addr: String,
+    /// The label on every host.
+    #[arg(long, default_value = "fake")]
+    pub provider: String,
+    /// The state file; without one everything is forgotten with the process.
+    #[arg(long)]
+    pub state: Option<PathBuf>,
+    /// How many slots the conventional catalogue has.
+    #[arg(long, default_value_t = 32)]
+    pub seed_count: usize,
+    /// A JSON file of offerings, instead of the conventional catalogue.
+    #[arg(long, conflicts_with = "bare_metal")]
+    pub offerings: Option<PathBuf>,
+    /// An Idle-only pool of bare metal, without Delete.
+    #[arg(long)]
+    pub bare_metal: bool,
+    /// Accepted for the sake of every provider's boot contract; this backend is always a fake.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub use_fake_backend: Option<bool>,
+    /// Lets callers pick faults over the wire, and adds the slots that cannot be created.
+    #[arg(long)]
+    pub fault_hooks: bool,
+    /// How long any transition may take.
+    #[arg(long, value_parser = duration)]
+    pub transition_timeout: Option<Duration>,
+    /// How long each transition takes: 10ms, 1s..5s, or "lognormal 45s 0.6".
+    #[arg(long, default_value = "10ms")]
+    pub latency: Latency,
+    /// A JSON file of knobs: latencies, failures, stock, losses, lies.
+    #[arg(long)]
+    pub knobs: Option<PathBuf>,
+    /// How often the inventory is taken.
+    #[arg(long, value_parser = duration, default_value = "2m")]
+    pub reconcile_interval: Duration,
+    /// Accepted for the sake of the shared flags; prices here move by knobs.
+    #[arg(long, value_parser = duration, default_value = "30m")]
+    pub price_refresh: Duration,
+    /// Where /metrics, /healthz and /readyz are; empty for nowhere.
+    #[arg(long)]
+    pub metrics_addr: Option<String>,
+    /// Whether to answer gRPC reflection.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "true", action = clap::ArgAction::Set)]
+    pub reflection: bool,
+    /// The server's certificate chain.
+    #[arg(long, requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate.
+    #[arg(long, requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Who signs callers.
+    #[arg(long, requires = "tls_cert")]
+    pub tls_ca: Option<PathBuf>,
+}
+
+/// Why the process ended without having served.
+#[derive(Debug, thiserror::Error)]
+pub enum FakeRefused {
+    /// A file of the command line cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The knobs are not what they should be.
+    #[error("{}: {source}", path.display())]
+    Knobs {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// A latency is not one.
+    #[error(transparent)]
+    Latency(#[from] KnobsRefused),
+    /// The offerings are not what they should be.
+    #[error(transparent)]
+    Offerings(#[from] OfferingsRefused),
+    /// The provider did not start.
+    #[error("{}", chain(.0))]
+    Start(#[from] StartRefused),
+    /// There is no runtime to run on.
+    #[error("no runtime: {0}")]
+    Runtime(#[from] std::io::Error),
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
+    }
+}
+
+/// Runs until asked to end.
+pub fn run(args: &ProviderFakeArgs, clock: Option<Clock>) -> Result<(), FakeRefused> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    // Whoever runs us may have set up its own.
+    drop(logs.try_init());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(args, clock))
+}
+
+async fn serve(args: &ProviderFakeArgs, clock: Option<Clock>) -> Result<(), FakeRefused> {
+    let asked = asked_to_end()?;
+    let knobs = knobs(args)?;
+    let lies = Arc::new(Lies::new(&knobs));
+    let restless = restless(&knobs);
+    let backend = Arc::new(backend(args, knobs)?);
+    let provider = start(Arc::clone(&backend), lies, settings(args, clock)).await?;
+    let chance = async {
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            ticks.tick().await;
+            let machines = provider.machines().await;
+            let events = backend.substrate().tick(TICK, machines.iter());
+            for event in events {
+                provider.report(event).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = asked => {}
+        () = chance, if restless => {}
+    }
+    provider.stop().await;
+    Ok(())
+}
+
+fn restless(knobs: &Knobs) -> bool {
+    let rates = [
+        knobs.failure_rate,
+        knobs.host_loss_rate,
+        knobs.interruption_factor,
+        knobs.price_change_rate,
+        knobs.label_change_rate,
+    ];
+    rates.iter().any(|rate| *rate != 0.0)
+}
+
+fn read(path: &PathBuf) -> Result<String, FakeRefused> {
+    std::fs::read_to_string(path).map_err(|source| FakeRefused::File {
+        path: path.clone(),
+        source,
+    })
+}
+
+fn knobs(args: &ProviderFakeArgs) -> Result<Knobs, FakeRefused> {
+    let Some(path) = &args.knobs else {
+        return Ok(Knobs {
+            latency: ByKind::all(args.latency),
+            ..Knobs::default()
+        });
+    };
+    let text = read(path)?;
+    serde_json::from_str(&text).map_err(|source| FakeRefused::Knobs {
+        path: path.clone(),
+        source,
+    })
+}
+
+/// The simulated cloud these flags ask for.
+pub fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, FakeRefused> {
+    let mut slots: Vec<Instance> = match &args.offerings {
+        Some(path) => offerings(&args.provider, &read(path)?)?,
+        None if args.bare_metal => bare_metal(&args.provider, args.seed_count),
+        None => conventional(&args.provider, args.seed_count),
+    };
+    if args.fault_hooks {
+        slots.extend(create_faults());
+    }
+    let substrate = Substrate::new(&args.provider, slots, knobs, args.fault_hooks);
+    Ok(FakeBackend::new(
+        substrate,
+        !args.bare_metal,
+        args.fault_hooks,
+    ))
+}
+
+/// How the provider is to be run.
+pub fn settings(args: &ProviderFakeArgs, clock: Option<Clock>) -> Settings {
+    let timeouts = args
+        .transition_timeout
+        .map(Timeouts::all)
+        .unwrap_or_default();
+    let certificates = args.tls_cert.clone().zip(args.tls_key.clone());
+    let metrics_addr = args
+        .metrics_addr
+        .clone()
+        .unwrap_or_else(|| USUAL_METRICS.to_owned());
+    Settings {
+        metrics_addr: Some(metrics_addr),
+        // Two providers on one host both want the usual address; the second goes without.
+        metrics_required: args.metrics_addr.is_some(),
+        state: args
+            .state
+            .clone()
+            .filter(|state| !state.as_os_str().is_empty()),
+        reflection: args.reflection,
+        tls: certificates.map(|(cert, key)| Tls {
+            cert,
+            key,
+            ca: args.tls_ca.clone(),
+        }),
+        options: Options {
+            timeouts,
+            ..Options::default()
+        },
+        reconcile_interval: args.reconcile_interval,
+        clock,
+        ..Settings::new("fake", &args.addr)
+    }
+}

@@ -1,0 +1,283 @@
+//! The substrate: what a cloud would do, as a value. It has no clock; it says how long things take.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bigfleet_model::{CapacityType, Host, MachineId, State};
+use bigfleet_provider_kit::{Created, Event, Failure, Instance, Kind, Machine, Outcome};
+
+use crate::knobs::Knobs;
+use crate::random::Random;
+use crate::selectors::{Selector, cannot_be_created};
+
+/// What becomes of one operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// How long it takes.
+    pub after: Duration,
+    /// How it ends.
+    pub end: End,
+}
+
+/// How an operation ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// It returns.
+    Returns(Outcome),
+    /// It goes on until it is given up.
+    Blocks,
+    /// It goes on past being given up, and then returns this.
+    IgnoresCancel(Outcome),
+    /// It panics.
+    Panics,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    instance: Instance,
+    selector: Option<Selector>,
+}
+
+/// The simulated cloud.
+#[derive(Clone, Debug)]
+pub struct Substrate {
+    provider: String,
+    knobs: Knobs,
+    hooks: bool,
+    random: Random,
+    slots: BTreeMap<String, Slot>,
+    hosts: u64,
+}
+
+impl Substrate {
+    /// A cloud with these slots. With `hooks`, callers can pick faults over the wire.
+    pub fn new(provider: &str, slots: Vec<Instance>, knobs: Knobs, hooks: bool) -> Self {
+        let random = Random::new(knobs.seed);
+        let slot = |instance: Instance| {
+            (
+                instance.id.clone(),
+                Slot {
+                    instance,
+                    selector: None,
+                },
+            )
+        };
+        let slots = slots.into_iter().map(slot).collect();
+        Self {
+            provider: provider.to_owned(),
+            knobs,
+            hooks,
+            random,
+            slots,
+            hosts: 0,
+        }
+    }
+
+    /// The knobs, to turn.
+    pub fn knobs_mut(&mut self) -> &mut Knobs {
+        &mut self.knobs
+    }
+
+    /// The inventory as it is now.
+    pub fn describe(&self) -> Vec<Instance> {
+        self.slots
+            .values()
+            .map(|slot| slot.instance.clone())
+            .collect()
+    }
+
+    /// Adds a slot, or replaces it.
+    pub fn add(&mut self, instance: Instance) {
+        self.slots.insert(
+            instance.id.clone(),
+            Slot {
+                instance,
+                selector: None,
+            },
+        );
+    }
+
+    /// Takes a slot away altogether.
+    pub fn remove(&mut self, id: &str) {
+        self.slots.remove(id);
+    }
+
+    /// A new cloud learns which hosts the last one had.
+    pub fn restore(&mut self, machines: &[Arc<Machine>]) {
+        for machine in machines {
+            if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
+                slot.instance.host.clone_from(&machine.host);
+                slot.selector = Selector::of(&machine.cluster).filter(|_| self.hooks);
+            }
+        }
+    }
+
+    /// Decides how an operation will go.
+    pub fn plan(&mut self, kind: Kind, machine: &Machine, grace: Duration) -> Plan {
+        let mut after = self.knobs.latency.of(kind).draw(&mut self.random);
+        if kind == Kind::Drain {
+            // Budgets are honoured for the grace and not a moment longer: then it is forced.
+            after = after.min(grace.max(Duration::from_millis(1)));
+        }
+        let failed = self.random.happens(self.knobs.failure.of(kind));
+        let chosen = self.chosen(kind, machine);
+        let error = |text: &str| End::Returns(Err(Failure::permanent(text)));
+        let end = match (kind, chosen) {
+            _ if failed => End::Returns(Err(Failure::retryable(format!("simulated {kind} fault")))),
+            (Kind::Create, _) if self.hooks && cannot_be_created(machine) => {
+                error("injected create error")
+            }
+            (Kind::Create, _) => match self.out_of_stock(machine) {
+                Some(failure) => End::Returns(Err(failure)),
+                None => End::Returns(Ok(Some(self.host_for(machine)))),
+            },
+            (Kind::Configure, Some(Selector::Error)) => error("injected configure error"),
+            (Kind::Configure, Some(Selector::Timeout | Selector::ReadinessBlock)) => End::Blocks,
+            (Kind::Configure, Some(Selector::SlowOk)) => End::IgnoresCancel(Ok(None)),
+            (Kind::Configure, Some(Selector::Panic)) => End::Panics,
+            (Kind::Configure, Some(Selector::Dwell(dwell))) => {
+                after = dwell;
+                End::Returns(Ok(None))
+            }
+            (Kind::Drain, Some(Selector::DrainError)) => error("injected drain error"),
+            (Kind::Drain, Some(Selector::DrainSlow)) => {
+                after = grace;
+                End::Returns(Ok(None))
+            }
+            (Kind::Delete, Some(Selector::DeleteError)) => error("injected delete error"),
+            (Kind::Configure | Kind::Drain | Kind::Delete, _) => End::Returns(Ok(None)),
+        };
+        Plan { after, end }
+    }
+
+    /// The fault the caller picked, if it may.
+    fn chosen(&mut self, kind: Kind, machine: &Machine) -> Option<Selector> {
+        let slot = self
+            .slots
+            .get_mut(machine.id.as_str())
+            .filter(|_| self.hooks)?;
+        match kind {
+            Kind::Create => slot.selector = None,
+            Kind::Configure => slot.selector = Selector::of(&machine.cluster),
+            Kind::Drain | Kind::Delete => {}
+        }
+        slot.selector
+    }
+
+    fn out_of_stock(&self, machine: &Machine) -> Option<Failure> {
+        let offer = &machine.offer;
+        let short = self.knobs.stock.iter().find(|stock| {
+            let here = |kind: &str, zone: &str| {
+                stock.instance_type == kind && (stock.zone.is_empty() || stock.zone == zone)
+            };
+            let taken = |slot: &&Slot| {
+                let offer = &slot.instance.offer;
+                slot.instance.host.is_some() && here(&offer.instance_type, &offer.zone)
+            };
+            here(&offer.instance_type, &offer.zone)
+                && stock.hosts <= self.slots.values().filter(taken).count()
+        });
+        short.map(|stock| {
+            let (kind, zone) = (&offer.instance_type, &offer.zone);
+            let text = format!("insufficient capacity: {} of {kind} in {zone}", stock.hosts);
+            Failure::retryable(text)
+        })
+    }
+
+    /// Reserves a host at once: two creates that overlap must not share the last one in stock.
+    fn host_for(&mut self, machine: &Machine) -> Created {
+        self.hosts += 1;
+        let reference = format!("host-{:04}-{}", self.hosts, machine.id);
+        let host = Host {
+            provider: self.provider.clone(),
+            reference,
+        };
+        if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
+            slot.instance.host = Some(host.clone());
+        }
+        Created {
+            host,
+            ..Created::default()
+        }
+    }
+
+    /// An operation succeeded: what that means for the cloud.
+    pub fn succeeded(&mut self, kind: Kind, machine: &Machine) {
+        let Some(slot) = self.slots.get_mut(machine.id.as_str()) else {
+            return;
+        };
+        match (kind, slot.selector) {
+            (Kind::Delete, _) => slot.instance.host = None,
+            (Kind::Configure, Some(Selector::Reprice)) => slot.instance.offer.price_per_hour *= 2.0,
+            (Kind::Configure, Some(Selector::HostLoss)) => slot.instance.host = None,
+            (Kind::Create | Kind::Configure | Kind::Drain, _) => {}
+        }
+    }
+
+    /// Lets time pass: machines break, hosts vanish, spot capacity is taken back, prices and labels
+    /// move. `machines` is what the kit knows; the answer is what the kit is told.
+    pub fn tick<'m>(
+        &mut self,
+        elapsed: Duration,
+        machines: impl Iterator<Item = &'m Arc<Machine>>,
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        for machine in machines {
+            events.extend(self.strike(elapsed.as_secs_f64(), machine));
+        }
+        events
+    }
+
+    fn strike(&mut self, seconds: f64, machine: &Machine) -> Option<Event> {
+        // The chance of at least one event of a rate in the time that passed.
+        let chance = |rate: f64| 1.0 - (-rate * seconds).exp();
+        let (knobs, random) = (&self.knobs, &mut self.random);
+        let reprice = random.happens(chance(knobs.price_change_rate));
+        let relabel = random.happens(chance(knobs.label_change_rate));
+        if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
+            let offer = &mut slot.instance.offer;
+            if reprice && offer.price_per_hour != 0.0 {
+                offer.price_per_hour *= 0.9 + 0.2 * random.unit();
+            }
+            if relabel {
+                let value = format!("{}", random.below(1000));
+                offer
+                    .labels
+                    .insert("fake.bigfleet.lucy.sh/generation".to_owned(), value);
+            }
+        }
+        if !matches!(machine.state, State::Idle | State::Configured) {
+            return None;
+        }
+        if random.happens(chance(knobs.host_loss_rate)) {
+            if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
+                slot.instance.host = None;
+            }
+            return None;
+        }
+        let spot = machine.offer.capacity_type == CapacityType::Spot;
+        let hourly = machine.offer.interruption_probability / 3600.0;
+        let interrupted = spot && random.happens(chance(knobs.interruption_factor * hourly));
+        let broken = random.happens(chance(knobs.failure_rate));
+        let failure = match (interrupted, broken) {
+            (true, _) => Failure::retryable("spot capacity was taken back"),
+            (false, true) => Failure::permanent("simulated machine fault"),
+            (false, false) => return None,
+        };
+        if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
+            slot.instance.host = None;
+        }
+        Some(Event::Broke {
+            machine: machine.id.clone(),
+            failure,
+        })
+    }
+
+    /// Declares what a machine really offers.
+    pub fn set_allocatable(&mut self, id: &MachineId, amounts: bigfleet_provider_kit::TextMap) {
+        if let Some(slot) = self.slots.get_mut(id.as_str()) {
+            slot.instance.offer.allocatable = amounts;
+        }
+    }
+}
