@@ -221,7 +221,7 @@ impl Loop {
             };
             let creating = found.machine.state() == State::Creating;
             self.creates += usize::from(creating);
-            if creating && self.failing != 0 && self.creates % self.failing == 0 {
+            if creating && self.failing != 0 && self.creates.is_multiple_of(self.failing) {
                 fail(&mut self.fleet, id.as_str());
             } else {
                 mature(&mut self.fleet, id.as_str());
