@@ -26,7 +26,7 @@ impl Book {
 
     fn current_slots(&self, cluster: ClusterIx) -> BTreeSet<SlotIx> {
         let entry = &self.clusters[cluster as usize];
-        let rows = entry.rows.iter().map(|row| self.need(*row).slot);
+        let rows = self.rows(entry).map(|row| self.need(row).slot);
         rows.chain(entry.classes.iter().map(|class| self.classes[*class as usize].slot)).collect()
     }
 
@@ -57,9 +57,11 @@ impl Book {
         if before != NONE {
             self.slots[before as usize].bequests.retain(|from| *from != slot);
             self.mark_slot(before);
+            self.rehome(before);
         }
         if heir != NONE {
             self.slots[heir as usize].bequests.push(slot);
+            self.rehome(heir);
         }
         self.mark_slot(slot);
         self.mark_classes_of(self.slots[slot as usize].cluster);
@@ -95,6 +97,11 @@ impl Book {
             let promised: Vec<u32> =
                 machines.into_iter().filter(|at| self.intents.contains(at)).collect();
             for machine in &promised {
+                // Whoever counted on it looks again in this cycle, since its slot changed.
+                match self.record(*machine).claimant {
+                    NONE => {}
+                    claimant => self.unclaim(claimant, *machine),
+                }
                 self.unpool(*machine);
             }
             self.slots[slot as usize].ended = ended;

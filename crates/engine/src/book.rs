@@ -219,6 +219,8 @@ pub(crate) struct NeedEntry {
     pub(crate) parked: bool,
     /// Among this cycle's Needs: not folded away, and if a folded row, with members.
     pub(crate) live: bool,
+    /// A gang with machines attributed to it.
+    pub(crate) homed: bool,
     pub(crate) dirty: bool,
     pub(crate) in_use: bool,
 
@@ -242,6 +244,15 @@ impl NeedEntry {
     }
 }
 
+/// How far a class folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// Every member without a home.
+    All,
+    /// The first so many of them.
+    First(u64),
+}
+
 /// Gangs of one cluster equal in profile and aggregate (RF-12).
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
@@ -249,6 +260,11 @@ pub(crate) struct Class {
     pub(crate) supply: u32,
     /// By arrival and group.
     pub(crate) members: Vec<NeedIx>,
+    /// Of those, with machines attributed to them: they stay gangs.
+    pub(crate) homed: Vec<NeedIx>,
+    pub(crate) fold: Fold,
+    /// Members came, went or found a home since they last folded.
+    pub(crate) regroup: bool,
     /// The row they fold to.
     pub(crate) folded: NeedIx,
     pub(crate) slot: SlotIx,
@@ -262,7 +278,7 @@ pub(crate) struct Supply {
     /// Serves machines that hold a whole member of the gang as it is, Same and all.
     pub(crate) usage: UseIx,
     pub(crate) wanted: Wanted,
-    pub(crate) classes: Vec<ClassIx>,
+    pub(crate) classes: BTreeSet<ClassIx>,
     /// Counted no further than `most`.
     pub(crate) holds: u64,
     /// The most members of any class that could fold.
@@ -276,7 +292,9 @@ pub(crate) struct ClusterEntry {
     pub(crate) acquire: bool,
     /// It is in the fleet, not just named.
     pub(crate) known: bool,
-    pub(crate) rows: Vec<NeedIx>,
+    /// Rows that are not gangs.
+    pub(crate) plain: Vec<NeedIx>,
+    /// Classes, whose members are the gangs.
     pub(crate) classes: Vec<ClassIx>,
     /// Configuring and Configured machines.
     pub(crate) bound: Vec<MachineIx>,
@@ -344,7 +362,42 @@ pub struct Work {
     pub classes: u64,
 }
 
+/// How much the engine holds of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Machines.
+    pub machines: usize,
+    /// Distinct shapes, prices included.
+    pub shapes: usize,
+    /// Distinct profiles, folded forms included.
+    pub profiles: usize,
+    /// Rows as received.
+    pub rows: usize,
+    /// Rows of the last cycle, after folding.
+    pub rows_after_fold: usize,
+    /// Bytes of a hot record (M-5).
+    pub record_bytes: usize,
+}
+
 impl Book {
+    pub(crate) fn counts(&self) -> Counts {
+        let live = |need: &&NeedEntry| need.in_use && need.live;
+        Counts {
+            machines: self.records.iter().filter(|record| record.state.is_some()).count(),
+            shapes: self.tables.shapes.len(),
+            profiles: self.tables.profiles.len(),
+            rows: self.clusters.iter().map(|cluster| self.rows(cluster).count()).sum(),
+            rows_after_fold: self.needs.iter().filter(live).count(),
+            record_bytes: size_of::<Record>(),
+        }
+    }
+
+    /// The rows of a cluster as received.
+    pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIx> {
+        let gangs = cluster.classes.iter().flat_map(|class| &self.classes[*class as usize].members);
+        cluster.plain.iter().chain(gangs).copied()
+    }
+
     pub(crate) fn record(&self, machine: MachineIx) -> &Record {
         &self.records[machine as usize]
     }
@@ -453,16 +506,11 @@ impl Book {
         }
     }
 
-    /// The machines attributed to a slot changed: its rows, its gangs' classes and its folded rows
-    /// look again.
+    /// The machines attributed to a slot changed: its rows and its folded rows look again.
     pub(crate) fn mark_slot(&mut self, slot: SlotIx) {
         self.dirty_slots.push(slot);
         for at in 0..self.slots[slot as usize].rows.len() {
-            let row = self.slots[slot as usize].rows[at];
-            self.mark_need(row);
-            if self.need(row).class != NONE {
-                self.mark_class(self.need(row).class);
-            }
+            self.mark_need(self.slots[slot as usize].rows[at]);
         }
         for at in 0..self.slots[slot as usize].classes.len() {
             let class = self.slots[slot as usize].classes[at];
@@ -480,5 +528,16 @@ impl Book {
         for at in 0..self.clusters[cluster as usize].classes.len() {
             self.mark_class(self.clusters[cluster as usize].classes[at]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// M-5.
+    #[test]
+    fn the_hot_record_stays_within_55_bytes() {
+        assert!(size_of::<Record>() <= 55, "{} bytes", size_of::<Record>());
     }
 }

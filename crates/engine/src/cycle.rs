@@ -15,6 +15,7 @@ use crate::{
     NONE,
     book::{Book, MachineIx, NeedIx, SlotIx},
     excess::Held,
+    own::Draft,
 };
 use bigfleet_model::{Amounts, DomainCoverage, MatchingSupply, State, Time, UnmetReason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,9 +63,13 @@ impl Outcome {
 }
 
 impl Book {
-    /// Takes everything as changed.
-    pub(crate) fn mark_all(&mut self) {
-        for need in 0..self.needs.len() as NeedIx {
+    /// Takes everything as changed, and nothing as decided.
+    fn start_over(&mut self) {
+        let clusters = 0..self.clusters.len() as u32;
+        let standing: Vec<NeedIx> =
+            clusters.flat_map(|cluster| self.standing(cluster)).collect();
+        self.release_all(&standing);
+        for need in standing {
             self.mark_need(need);
         }
         for class in 0..self.classes.len() as u32 {
@@ -81,13 +86,17 @@ impl Book {
         self.supply_moved = true;
     }
 
-    /// Runs one cycle on what changed since `before`.
-    pub(crate) fn cycle(&mut self, before: Outcome, now: Time) -> Outcome {
+    /// Runs one cycle on what changed since `before`, or on everything.
+    pub(crate) fn cycle(&mut self, before: Outcome, now: Time, in_full: bool) -> Outcome {
         for machine in before.preempted {
             self.records[machine as usize].preempted = false;
         }
         for need in before.touched {
+            self.release(need);
             self.mark_need(need);
+        }
+        if in_full {
+            self.start_over();
         }
         self.pass_on();
         self.fold();
@@ -119,37 +128,32 @@ impl Book {
         self.need(need).live && !self.need(need).is_covered()
     }
 
-    /// The Needs to look at again, released of their claims.
+    /// The Needs to look at again.
     fn take_dirty(&mut self) -> Vec<NeedIx> {
         let mut dirty = std::mem::take(&mut self.dirty_needs);
         dirty.retain(|need| {
             self.needs[*need as usize].dirty = false;
-            self.need(*need).in_use
+            self.need(*need).in_use && self.need(*need).live
         });
-        for need in &dirty {
-            self.release(*need);
-        }
         dirty
     }
 
     fn keep_all_own(&mut self, dirty: &[NeedIx]) {
+        let mut draft = Draft::default();
         let mut shared = Vec::new();
         for need in dirty {
-            let entry = self.need(*need);
-            let slot = &self.slots[entry.slot as usize];
-            if !entry.live {
-                continue;
-            }
+            let slot = &self.slots[self.need(*need).slot as usize];
             if 1 < slot.rows.len() + slot.classes.len() {
+                self.release(*need);
                 shared.push(*need);
             } else {
-                self.keep_own(*need);
+                self.keep_own(*need, &mut draft);
             }
         }
         // Profiles whose texts collide share their own (§22.3): the first in order goes first.
         shared.sort_by(|one, other| self.need_order(*one, *other));
         for need in shared {
-            self.keep_own(need);
+            self.keep_own(need, &mut draft);
         }
     }
 
@@ -221,7 +225,8 @@ impl Book {
         let (releases, next_release) = self.releases(now);
         outcome.steps.extend(releases.into_iter().map(|machine| Step::Delete { machine }));
         // A hair early: the exact test subtracts, this one adds.
-        outcome.next_release = next_release - next_release.abs() * 1e-12;
+        let hair = next_release.abs().min(f64::MAX) * 1e-12;
+        outcome.next_release = next_release - hair;
     }
 
     /// Lists the intents that ended (RF-13) and the commitments that change (RF-7).

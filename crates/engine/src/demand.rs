@@ -3,7 +3,7 @@
 
 use crate::{
     NONE,
-    book::{Book, Class, ClassIx, ClusterIx, NeedEntry, NeedIx, Slot, SlotIx, Supply},
+    book::{Book, Class, ClassIx, ClusterIx, Fold, NeedEntry, NeedIx, Slot, SlotIx, Supply},
 };
 use bigfleet_model::{Cluster, ClusterId, Need, NeedKey, Time};
 use std::collections::BTreeSet;
@@ -22,8 +22,7 @@ impl Book {
     pub(crate) fn put_cluster(&mut self, id: &ClusterId, cluster: &Cluster) {
         let number = self.cluster(id.as_str());
         self.set_flags(number, true, cluster.ready, cluster.acquire);
-        let mut gone: BTreeSet<NeedIx> =
-            self.clusters[number as usize].rows.iter().copied().collect();
+        let mut gone: BTreeSet<NeedIx> = self.rows(&self.clusters[number as usize]).collect();
         for need in cluster.needs() {
             gone.remove(&self.put_row(need));
         }
@@ -35,9 +34,15 @@ impl Book {
     pub(crate) fn remove_cluster(&mut self, id: &ClusterId) {
         let number = self.cluster(id.as_str());
         self.set_flags(number, false, false, true);
-        for row in self.clusters[number as usize].rows.clone() {
+        let rows: Vec<NeedIx> = self.rows(&self.clusters[number as usize]).collect();
+        for row in rows {
             self.remove_row(row);
         }
+    }
+
+    pub(crate) fn set_ready(&mut self, id: &ClusterId) {
+        let number = self.cluster(id.as_str());
+        self.set_flags(number, true, true, true);
     }
 
     fn set_flags(&mut self, cluster: ClusterIx, known: bool, ready: bool, acquire: bool) {
@@ -50,7 +55,8 @@ impl Book {
         // Intents end or stand by these flags, and rows acquire or do not.
         let slots: Vec<SlotIx> = self.intents.iter().map(|at| self.record(*at).slot).collect();
         self.dirty_slots.extend(slots);
-        for row in self.clusters[cluster as usize].rows.clone() {
+        let rows: Vec<NeedIx> = self.rows(&self.clusters[cluster as usize]).collect();
+        for row in rows {
             self.mark_need(row);
         }
         for class in self.clusters[cluster as usize].classes.clone() {
@@ -77,7 +83,8 @@ impl Book {
                 return row;
             }
             let place_moved = !same_wants || entry.arrival != need.arrival;
-            if place_moved {
+            if place_moved && self.need(row).class != NONE {
+                self.release(row);
                 self.leave_class(row);
             }
             let entry = &mut self.needs[row as usize];
@@ -96,18 +103,34 @@ impl Book {
             live: true,
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
-        self.clusters[cluster as usize].rows.push(row);
+        if self.tables.profiles[profile as usize].folded == NONE {
+            self.clusters[cluster as usize].plain.push(row);
+        }
         self.slots[slot as usize].rows.push(row);
         self.join_class(row);
         self.currency_changed(slot);
         row
     }
 
-    pub(crate) fn remove_row(&mut self, row: NeedIx) {
+    /// Takes out the row equal in profile and group, if there is one.
+    pub(crate) fn withdraw_row(&mut self, need: &Need) {
+        let slot = self.find_slot(&need.key());
+        if slot == NONE {
+            return;
+        }
+        let profile = self.tables.profile(&need.row.profile);
+        let rows = &self.slots[slot as usize].rows;
+        let found = rows.iter().copied().find(|row| self.need(*row).profile == profile);
+        if let Some(row) = found {
+            self.remove_row(row);
+        }
+    }
+
+    fn remove_row(&mut self, row: NeedIx) {
         self.release(row);
         self.leave_class(row);
         let NeedEntry { cluster, slot, .. } = self.needs[row as usize];
-        self.clusters[cluster as usize].rows.retain(|held| *held != row);
+        self.clusters[cluster as usize].plain.retain(|held| *held != row);
         self.slots[slot as usize].rows.retain(|held| *held != row);
         self.free_need(row);
         self.currency_changed(slot);
@@ -251,8 +274,37 @@ impl Book {
         self.needs[row as usize].class = class;
         let order = |held: &NeedIx| self.need_order(*held, row).is_lt();
         let place = self.classes[class as usize].members.partition_point(order);
-        self.classes[class as usize].members.insert(place, row);
+        let homed = 0 < self.attributed_count(self.need(row).slot);
+        self.needs[row as usize].homed = homed;
+        let entry = &mut self.classes[class as usize];
+        entry.members.insert(place, row);
+        entry.regroup = true;
+        if homed {
+            entry.homed.push(row);
+        }
         self.mark_class(class);
+    }
+
+    /// Sees whether the gangs of a slot have machines attributed to them.
+    pub(crate) fn rehome(&mut self, slot: SlotIx) {
+        let homed = 0 < self.attributed_count(slot);
+        for at in 0..self.slots[slot as usize].rows.len() {
+            let row = self.slots[slot as usize].rows[at];
+            let NeedEntry { class, homed: before, .. } = self.needs[row as usize];
+            if class == NONE || before == homed {
+                continue;
+            }
+            self.needs[row as usize].homed = homed;
+            let entry = &mut self.classes[class as usize];
+            entry.regroup = true;
+            if homed {
+                entry.homed.push(row);
+            } else {
+                entry.homed.retain(|held| *held != row);
+                self.release(row);
+            }
+            self.mark_class(class);
+        }
     }
 
     fn new_class(
@@ -276,8 +328,17 @@ impl Book {
             class: number,
             ..NeedEntry::new(cluster, slot, folded_profile, usage, wanted)
         });
-        let members = Vec::new();
-        let class = Class { cluster, supply, members, folded, slot, dirty: false };
+        let class = Class {
+            cluster,
+            supply,
+            members: Vec::new(),
+            homed: Vec::new(),
+            fold: Fold::All,
+            regroup: true,
+            folded,
+            slot,
+            dirty: false,
+        };
         if number as usize == self.classes.len() {
             self.classes.push(class);
         } else {
@@ -287,7 +348,7 @@ impl Book {
         self.class_numbers.insert(identity, number);
         self.clusters[cluster as usize].classes.push(number);
         self.slots[slot as usize].classes.push(number);
-        self.supplies[supply as usize].classes.push(number);
+        self.supplies[supply as usize].classes.insert(number);
         self.currency_changed(slot);
         number
     }
@@ -298,7 +359,10 @@ impl Book {
         if class == NONE {
             return;
         }
-        self.classes[class as usize].members.retain(|held| *held != row);
+        let entry = &mut self.classes[class as usize];
+        entry.members.retain(|held| *held != row);
+        entry.homed.retain(|held| *held != row);
+        entry.regroup = true;
         self.mark_class(class);
         if !self.classes[class as usize].members.is_empty() {
             return;
@@ -310,7 +374,7 @@ impl Book {
         self.class_numbers.remove(&(cluster, profile, aggregate));
         self.clusters[cluster as usize].classes.retain(|held| *held != class);
         self.slots[slot as usize].classes.retain(|held| *held != class);
-        self.supplies[supply as usize].classes.retain(|held| *held != class);
+        self.supplies[supply as usize].classes.remove(&class);
         self.free_need(folded);
         self.free_classes.push(class);
         self.currency_changed(slot);
@@ -324,7 +388,7 @@ impl Book {
         }
         let usage = self.tables.usage(profile, aggregate);
         let wanted = self.tables.wanted(aggregate);
-        let (classes, holds, most) = (Vec::new(), 0, 0);
+        let (classes, holds, most) = (BTreeSet::new(), 0, 0);
         let supply = Supply { identity: identity.clone(), usage, wanted, classes, holds, most };
         let number = self.supplies.len() as u32;
         self.supplies.push(supply);
@@ -367,6 +431,7 @@ impl NeedEntry {
             wanted,
             parked: false,
             live: false,
+            homed: false,
             dirty: false,
             in_use: true,
             claims: Vec::new(),

@@ -8,7 +8,7 @@
 
 use crate::{
     NONE,
-    book::{Book, ClusterIx, MachineIx, NeedIx},
+    book::{Book, ClusterIx, Fold, MachineIx, NeedIx},
 };
 use bigfleet_model::{State, Time};
 use std::collections::BTreeMap;
@@ -68,11 +68,24 @@ impl Book {
         machines
     }
 
+    /// The Needs of a cluster that may be live: members of a class that folds whole are only looked
+    /// at if they have a home.
+    pub(crate) fn standing(&self, cluster: ClusterIx) -> impl Iterator<Item = NeedIx> {
+        let entry = &self.clusters[cluster as usize];
+        let of_class = |class: &u32| {
+            let class = &self.classes[*class as usize];
+            let gangs = match class.fold {
+                Fold::All => &class.homed,
+                Fold::First(_) => &class.members,
+            };
+            gangs.iter().copied().chain([class.folded])
+        };
+        entry.plain.iter().copied().chain(entry.classes.iter().flat_map(of_class))
+    }
+
     /// This cycle's Needs of a cluster.
     pub(crate) fn live_needs(&self, cluster: ClusterIx) -> impl Iterator<Item = NeedIx> {
-        let entry = &self.clusters[cluster as usize];
-        let folded = entry.classes.iter().map(|class| self.classes[*class as usize].folded);
-        entry.rows.iter().copied().chain(folded).filter(|need| self.need(*need).live)
+        self.standing(cluster).filter(|need| self.need(*need).live)
     }
 
     /// Needs that count on machines which do not serve yet, or no longer.

@@ -10,7 +10,7 @@
 
 use crate::{
     NONE,
-    book::{Book, ClassIx, MachineIx},
+    book::{Book, ClassIx, Fold, MachineIx},
     tables::{ShapeIx, Wanted},
 };
 use bigfleet_model::{State, Time};
@@ -38,22 +38,29 @@ impl Book {
 
     fn fold_class(&mut self, class: ClassIx) {
         self.work.classes += 1;
-        let members = std::mem::take(&mut self.classes[class as usize].members);
-        let homeless = |book: &Self, gang: u32| book.attributed_count(book.need(gang).slot) == 0;
-        let eligible = members.iter().filter(|gang| homeless(self, **gang)).count() as u64;
-        let mut room = self.room(class, eligible);
-        let (mut folded, mut arrival) = (0, Time::ZERO);
-        for gang in &members {
-            let folds = 0 < room && homeless(self, *gang);
-            if folds {
-                room -= 1;
-                folded += 1;
-                arrival = arrival.earliest_stated(self.need(*gang).arrival);
+        let entry = &self.classes[class as usize];
+        let homeless = (entry.members.len() - entry.homed.len()) as u64;
+        let room = self.room(class, homeless);
+        let fold = if room == homeless { Fold::All } else { Fold::First(room) };
+        let entry = &mut self.classes[class as usize];
+        let before = std::mem::replace(&mut entry.fold, fold);
+        let regroup = std::mem::replace(&mut entry.regroup, false);
+        let members = std::mem::take(&mut entry.members);
+        if regroup || before != fold {
+            let mut left = room;
+            for gang in &members {
+                let folds = 0 < left && !self.need(*gang).homed;
+                left -= u64::from(folds);
+                self.set_live(*gang, !folds);
             }
-            self.set_live(*gang, !folds);
         }
+        // By arrival, so the first that states one is the earliest (NT-7).
+        let homeless = members.iter().map(|gang| self.need(*gang)).filter(|gang| !gang.homed);
+        let mut arrivals = homeless.take(room as usize).map(|gang| gang.arrival);
+        let arrival = arrivals.find(|arrival| *arrival != Time::ZERO);
+        let arrival = arrival.unwrap_or(Time::ZERO);
         self.classes[class as usize].members = members;
-        self.set_folded_row(class, folded, arrival);
+        self.set_folded_row(class, room as i64, arrival);
     }
 
     fn set_live(&mut self, need: u32, live: bool) {

@@ -47,9 +47,14 @@ mod preempt;
 mod cycle;
 mod render;
 
-pub use book::Work;
+pub use book::{Counts, Work};
+pub use machines::{KnownShape, MachineFact};
 
-use bigfleet_model::{Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, MachineId, Time};
+use bigfleet_model::{
+    Action, Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, MachineId, Need, Price, Probability,
+    Restamp, Shape, Time,
+};
+use std::sync::Arc;
 use book::Book;
 use cycle::Outcome;
 
@@ -114,6 +119,21 @@ impl Engine {
         self.book.put_machine(machine);
     }
 
+    /// The number of a shape at a price, for [`Self::put_fact`].
+    pub fn know_shape(
+        &mut self,
+        shape: &Arc<Shape>,
+        price: Price,
+        interruption: Probability,
+    ) -> KnownShape {
+        KnownShape(self.book.shape(shape, price, interruption))
+    }
+
+    /// As [`Self::put_machine`], for callers that have no record in memory.
+    pub fn put_fact(&mut self, fact: &MachineFact<'_>) {
+        self.book.put_fact(fact);
+    }
+
     /// Forgets a machine.
     pub fn remove_machine(&mut self, id: &MachineId) {
         self.book.remove_machine(id);
@@ -122,6 +142,22 @@ impl Engine {
     /// Replaces a cluster's flags and its whole demand.
     pub fn put_cluster(&mut self, id: &ClusterId, cluster: &Cluster) {
         self.book.put_cluster(id, cluster);
+    }
+
+    /// Notes that a cluster has reported, is ready, and may acquire; its demand stays.
+    pub fn ready(&mut self, id: &ClusterId) {
+        self.book.set_ready(id);
+    }
+
+    /// Puts one row in the place of the one equal in profile and group: for callers that know which
+    /// rows of a roll-up differ from the last. The rest of the cluster's demand stays.
+    pub fn put_row(&mut self, need: &Need) {
+        self.book.put_row(need);
+    }
+
+    /// Takes one row out, found by its profile and group.
+    pub fn remove_row(&mut self, need: &Need) {
+        self.book.withdraw_row(need);
     }
 
     /// Forgets that a cluster ever reported.
@@ -141,20 +177,45 @@ impl Engine {
     pub fn decide(&mut self, now: Time) {
         if self.book.changed || !self.outcome.stands_at(now) {
             let before = std::mem::take(&mut self.outcome);
-            self.outcome = self.book.cycle(before, now);
+            self.outcome = self.book.cycle(before, now, false);
         }
     }
 
     /// Decides with no use of an earlier decision.
     pub fn decide_full(&mut self, now: Time) {
-        self.book.mark_all();
         let before = std::mem::take(&mut self.outcome);
-        self.outcome = self.book.cycle(before, now);
+        self.outcome = self.book.cycle(before, now, true);
     }
 
     /// The last decision, in the words of the model.
     pub fn decision(&self) -> Decision {
         self.book.decision(&self.outcome)
+    }
+
+    /// What to do, in emission order: the first part of [`Self::decision`], without the cost of the
+    /// rest.
+    pub fn actions(&self) -> Vec<Action> {
+        self.book.actions(&self.outcome)
+    }
+
+    /// Commitments that change without an action, by machine.
+    pub fn restamps(&self) -> Vec<Restamp> {
+        self.book.restamps(&self.outcome)
+    }
+
+    /// Machines whose intent ended, by id.
+    pub fn ended_intents(&self) -> Vec<MachineId> {
+        self.book.named(&self.outcome.ended)
+    }
+
+    /// The shape of a machine that is known.
+    pub fn shape_of(&self, id: &str) -> Option<KnownShape> {
+        self.book.ids.find(id).map(|machine| KnownShape(self.book.record(machine).shape))
+    }
+
+    /// How much the engine holds of everything.
+    pub fn counts(&self) -> Counts {
+        self.book.counts()
     }
 
     /// What deciding has touched so far.

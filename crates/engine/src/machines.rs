@@ -4,23 +4,60 @@
 
 use crate::{
     NONE,
-    book::{Book, MachineIx, PoolKind, Record, Stock},
+    book::{Book, MachineIx, PoolKind, Record, SlotIx, Stock},
     tables::ShapeIx,
 };
-use bigfleet_model::{ClusterId, FleetMachine, MachineId, NeedKey, State, Terms, Time};
+use bigfleet_model::{
+    ClusterId, FleetMachine, MachineId, NeedKey, Price, Probability, Shape, State, Terms, Time,
+};
+use std::sync::Arc;
 
-/// A machine as the engine takes it, its shape already known by number.
-pub(crate) struct Facts<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) state: State,
-    pub(crate) shape: ShapeIx,
-    pub(crate) cluster: Option<&'a ClusterId>,
-    pub(crate) attribution: Option<&'a NeedKey>,
-    pub(crate) terms: Terms,
-    pub(crate) keep_price: f64,
-    pub(crate) idle_since: Option<Time>,
-    pub(crate) not_ready: bool,
-    pub(crate) unavailable: bool,
+/// A shape the engine knows, at a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownShape(pub(crate) ShapeIx);
+
+/// A machine whose shape the engine knows: what millions of records come in as, without a
+/// [`bigfleet_model::Machine`] each. The caller vouches for what that type would have checked.
+#[derive(Clone, Debug)]
+pub struct MachineFact<'a> {
+    /// Its id; not empty.
+    pub id: &'a str,
+    /// Its state.
+    pub state: State,
+    /// What it is like, and what it costs.
+    pub shape: KnownShape,
+    /// The cluster it is bound to.
+    pub cluster: Option<&'a ClusterId>,
+    /// The Need it is committed to, as recorded (RF-1).
+    pub attribution: Option<&'a NeedKey>,
+    /// On what terms.
+    pub terms: Terms,
+    /// The price it is kept at (RF-2).
+    pub keep_price: Price,
+    /// Since when it is idle.
+    pub idle_since: Option<Time>,
+    /// Its node did not become ready.
+    pub not_ready: bool,
+    /// It cannot be acquired now.
+    pub unavailable: bool,
+}
+
+impl<'a> MachineFact<'a> {
+    /// A machine nobody is committed to.
+    pub fn new(id: &'a str, state: State, shape: KnownShape) -> Self {
+        Self {
+            id,
+            state,
+            shape,
+            cluster: None,
+            attribution: None,
+            terms: Terms::default(),
+            keep_price: Price::ZERO,
+            idle_since: None,
+            not_ready: false,
+            unavailable: false,
+        }
+    }
 }
 
 impl Book {
@@ -28,21 +65,21 @@ impl Book {
         let machine = &fact.machine;
         let shape = self.shape(machine.shape(), machine.price(), machine.interruption());
         let attribution = machine.attribution();
-        self.put_facts(&Facts {
+        self.put_fact(&MachineFact {
             id: machine.id().as_str(),
             state: machine.state(),
-            shape,
+            shape: KnownShape(shape),
             cluster: machine.cluster(),
             attribution: attribution.as_ref(),
             terms: machine.terms(),
-            keep_price: machine.keep_price().dollars_per_hour(),
+            keep_price: machine.keep_price(),
             idle_since: fact.idle_since,
             not_ready: fact.not_ready,
             unavailable: fact.unavailable,
         });
     }
 
-    pub(crate) fn put_facts(&mut self, facts: &Facts<'_>) {
+    pub(crate) fn put_fact(&mut self, facts: &MachineFact<'_>) {
         let slot = facts.attribution.map_or(NONE, |need| self.find_slot(need));
         let cluster = match facts.cluster {
             Some(cluster) if facts.state.is_bound() => self.cluster(cluster.as_str()),
@@ -50,11 +87,11 @@ impl Book {
         };
         let number = match (facts.state, facts.attribution) {
             (State::Idle, None) => facts.idle_since.map_or(f64::NAN, Time::seconds),
-            _ => facts.keep_price,
+            _ => facts.keep_price.dollars_per_hour(),
         };
         let record = Record {
             number,
-            shape: facts.shape,
+            shape: facts.shape.0,
             slot,
             cluster,
             terms: self.tables.term(facts.terms),
@@ -112,8 +149,7 @@ impl Book {
             if state.may_hold_intent() {
                 self.intents.insert(machine);
             }
-            self.mark_slot(record.slot);
-            self.review_slot(record.slot);
+            self.slot_changed(record.slot);
         }
         self.pool(machine);
         self.mark_strays(machine);
@@ -155,10 +191,20 @@ impl Book {
             let removed = self.slots[record.slot as usize].machines.remove(place);
             assert_eq!(removed, machine, "{} is in its slot", self.ids.get(machine));
             self.intents.remove(&machine);
-            self.mark_slot(record.slot);
-            self.review_slot(record.slot);
+            self.slot_changed(record.slot);
         }
         self.records[machine as usize] = Record::ABSENT;
+    }
+
+    /// A machine entered or left a slot.
+    fn slot_changed(&mut self, slot: SlotIx) {
+        self.mark_slot(slot);
+        self.rehome(slot);
+        match self.slots[slot as usize].heir {
+            NONE => {}
+            heir => self.rehome(heir),
+        }
+        self.review_slot(slot);
     }
 
     /// Puts a machine into its pool, if it is free to take.
@@ -216,9 +262,9 @@ impl Book {
     /// The number of a shape, with a stock to go with it.
     pub(crate) fn shape(
         &mut self,
-        shape: &std::sync::Arc<bigfleet_model::Shape>,
-        price: bigfleet_model::Price,
-        interruption: bigfleet_model::Probability,
+        shape: &Arc<Shape>,
+        price: Price,
+        interruption: Probability,
     ) -> ShapeIx {
         let number = self.tables.shape(shape, price, interruption);
         self.stocks.resize_with(self.tables.shapes.len(), Stock::default);

@@ -66,20 +66,40 @@ impl Book {
     }
 
     pub(crate) fn decision(&self, outcome: &Outcome) -> Decision {
-        let by_id = |mut machines: Vec<MachineIx>| {
-            machines.sort_by(|one, other| self.ids.compare(*one, *other));
-            machines
-        };
-        let ids = |machines: &[MachineIx]| {
-            let sorted = by_id(machines.to_vec()).into_iter();
-            sorted.map(|machine| self.machine_id(machine)).collect()
-        };
         let all = 0..self.records.len() as MachineIx;
         let claimed = all.filter(|machine| self.record(*machine).claimant != NONE);
         let claim = |machine: MachineIx| Claim {
             machine: self.machine_id(machine),
             need: self.slot_key(self.need(self.record(machine).claimant).slot),
         };
+        let verdict = |need: NeedIx| self.verdict(need, outcome);
+        Decision {
+            actions: self.actions(outcome),
+            claims: self.by_id(claimed).into_iter().map(claim).collect(),
+            ended_intents: self.named(&outcome.ended),
+            held: self.named(&outcome.held),
+            restamps: self.restamps(outcome),
+            needs: self.needs_in_order().into_iter().map(verdict).collect(),
+        }
+    }
+
+    fn by_id(&self, machines: impl IntoIterator<Item = MachineIx>) -> Vec<MachineIx> {
+        let mut machines: Vec<MachineIx> = machines.into_iter().collect();
+        machines.sort_by(|one, other| self.ids.compare(*one, *other));
+        machines
+    }
+
+    /// Ids of machines, in their order.
+    pub(crate) fn named(&self, machines: &[MachineIx]) -> Vec<MachineId> {
+        let sorted = self.by_id(machines.iter().copied()).into_iter();
+        sorted.map(|machine| self.machine_id(machine)).collect()
+    }
+
+    pub(crate) fn actions(&self, outcome: &Outcome) -> Vec<Action> {
+        outcome.steps.iter().map(|step| self.action(*step)).collect()
+    }
+
+    pub(crate) fn restamps(&self, outcome: &Outcome) -> Vec<Restamp> {
         let mut restamps = outcome.restamps.clone();
         restamps.sort_by(|one, other| self.ids.compare(one.0, other.0));
         let restamp = |(machine, slot)| Restamp {
@@ -90,15 +110,7 @@ impl Book {
                 claimant => self.terms_of(claimant),
             },
         };
-        let verdict = |need: NeedIx| self.verdict(need, outcome);
-        Decision {
-            actions: outcome.steps.iter().map(|step| self.action(*step)).collect(),
-            claims: by_id(claimed.collect()).into_iter().map(claim).collect(),
-            ended_intents: ids(&outcome.ended),
-            held: ids(&outcome.held),
-            restamps: restamps.into_iter().map(restamp).collect(),
-            needs: self.needs_in_order().into_iter().map(verdict).collect(),
-        }
+        restamps.into_iter().map(restamp).collect()
     }
 
     fn action(&self, step: Step) -> Action {

@@ -139,7 +139,11 @@ impl Book {
         let spread = self.is_spread(need);
         match place {
             Where::Domain(domain) => self.take_in_domain(need, machines, domain),
-            Where::Anywhere if spread && is_own => self.take_own_spread(need, machines),
+            Where::Anywhere if spread && is_own => {
+                // Own is never refused: first evenly, then whatever is still wanted (RF-9).
+                self.take_spread(need, machines, order);
+                self.take(need, machines);
+            }
             Where::Anywhere if spread => self.take_spread(need, machines, order),
             Where::Anywhere => self.take(need, machines),
         }

@@ -3,6 +3,7 @@
 use crate::{
     NONE,
     book::{Book, MachineIx, NeedIx},
+    own::Draft,
     tables::{DomainIx, ShapeIx},
 };
 use std::collections::BTreeMap;
@@ -14,9 +15,29 @@ pub(crate) struct Balance {
     counts: Vec<BTreeMap<DomainIx, i64>>,
 }
 
+/// Machines that lie in the same domains, in keep order.
+struct Line {
+    shape: ShapeIx,
+    machines: Vec<MachineIx>,
+    next: usize,
+}
+
 impl Balance {
     /// The domains of a step: those of its candidates, and those with claims.
     pub(crate) fn new(
+        book: &Book,
+        need: NeedIx,
+        candidates: impl IntoIterator<Item = ShapeIx>,
+    ) -> Self {
+        let mut balance = Self::empty(book, need, candidates);
+        for machine in &book.need(need).claims {
+            balance.count(book, book.record(*machine).shape);
+        }
+        balance
+    }
+
+    /// The domains of a step of a Need without claims.
+    fn empty(
         book: &Book,
         need: NeedIx,
         candidates: impl IntoIterator<Item = ShapeIx>,
@@ -29,11 +50,7 @@ impl Balance {
                 counts.entry(book.tables.keys[*key as usize].domain(shape)).or_insert(0);
             }
         }
-        let mut balance = Self { constraints, counts };
-        for machine in &book.need(need).claims {
-            balance.count(book, book.record(*machine).shape);
-        }
-        balance
+        Self { constraints, counts }
     }
 
     /// Whether one more machine of this shape keeps every skew.
@@ -120,10 +137,57 @@ impl Book {
         }
     }
 
-    /// Pass A for a spread Need: first evenly, then whatever is still wanted; own is never refused.
-    pub(crate) fn take_own_spread(&mut self, need: NeedIx, own: &[MachineIx]) {
-        self.take_spread(need, own, Self::by_keep_key);
-        self.take(need, own);
+    /// Own machines as evenly as they go (RF-9): again and again the lowest that keeps the spread,
+    /// in keep order but for the id, then by topology values, then by id. Given in keep order, they
+    /// are so within each combination of values; only the heads are compared.
+    pub(crate) fn draft_spread(&self, need: NeedIx, own: &[MachineIx], draft: &mut Draft) {
+        let mut shapes: Vec<ShapeIx> = Vec::new();
+        let mut lines: Vec<Line> = Vec::new();
+        for machine in own {
+            let shape = self.record(*machine).shape;
+            if !self.lies_somewhere(need, shape) || !draft.gains_from(self, need, shape) {
+                continue;
+            }
+            shapes.push(shape);
+            let same = |line: &&mut Line| self.by_values(need, line.shape, shape).is_eq();
+            match lines.iter_mut().find(same) {
+                Some(line) => line.machines.push(*machine),
+                None => lines.push(Line { shape, machines: vec![*machine], next: 0 }),
+            }
+        }
+        let mut balance = Balance::empty(self, need, shapes);
+        while !draft.is_covered() {
+            let mut lowest: Option<(usize, usize, MachineIx)> = None;
+            for (at, line) in lines.iter().enumerate() {
+                if !balance.admits(self, line.shape) {
+                    continue;
+                }
+                let gains = |machine: &MachineIx| {
+                    draft.gains_from(self, need, self.record(*machine).shape)
+                };
+                let Some(skipped) = line.machines[line.next..].iter().position(gains) else {
+                    continue;
+                };
+                let place = line.next + skipped;
+                let head = line.machines[place];
+                let is_lower = |(best, _, held): (usize, usize, MachineIx)| {
+                    self.by_keep_key(head, held)
+                        .then_with(|| self.by_values(need, line.shape, lines[best].shape))
+                        .then_with(|| self.ids.compare(head, held))
+                        .is_lt()
+                };
+                if lowest.is_none_or(is_lower) {
+                    lowest = Some((at, place, head));
+                }
+            }
+            let Some((at, place, machine)) = lowest else { return };
+            // Those passed over have nothing of what is wanted, and what is wanted only shrinks.
+            lines[at].next = place + 1;
+            let shape = self.record(machine).shape;
+            draft.gains_from(self, need, shape);
+            draft.add(machine);
+            balance.count(self, shape);
+        }
     }
 
     pub(crate) fn by_keep_key(&self, one: MachineIx, other: MachineIx) -> std::cmp::Ordering {
