@@ -115,7 +115,13 @@ impl ClosedLoop {
         let id = machine.to_string();
         let shape = engine.shape_of(&id)?;
         self.on_their_way.remove(&id);
-        Some(Moved { id, state: State::Failed, shape, commitment: None, idle_since: None })
+        Some(Moved {
+            id,
+            state: State::Failed,
+            shape,
+            commitment: None,
+            idle_since: None,
+        })
     }
 }
 
@@ -128,7 +134,13 @@ fn committed(engine: &Engine, action: Action) -> Option<Moved> {
     };
     let id = action.machine.to_string();
     let shape = engine.shape_of(&id)?;
-    Some(Moved { id, state, shape, commitment: action.purpose, idle_since: None })
+    Some(Moved {
+        id,
+        state,
+        shape,
+        commitment: action.purpose,
+        idle_since: None,
+    })
 }
 
 impl Moved {

@@ -69,7 +69,12 @@ pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize);
 
 /// Measures the engine on one workload.
 pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
-    let Settings { preset, seed, cycles, churning_clusters } = settings;
+    let Settings {
+        preset,
+        seed,
+        cycles,
+        churning_clusters,
+    } = settings;
     progress("drawing the workload", 0);
     let workload = preset.build(seed);
     let start = at(3600.0);
@@ -98,7 +103,10 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         engine.decide(now);
         clock.elapsed()
     });
-    let rates = Rates { clusters: churning_clusters.unwrap_or(usize::MAX), ..Rates::default() };
+    let rates = Rates {
+        clusters: churning_clusters.unwrap_or(usize::MAX),
+        ..Rates::default()
+    };
     let mut churn = Churn::with(&workload, seed, rates);
     let (mut changed_rows, mut changed_machines) = (0, 0);
     let steady = measure(cycles, |cycle| {
@@ -158,7 +166,11 @@ fn oracle_ms(
     let clock = Instant::now();
     let decision = bigfleet_oracle::decide(&fleet);
     let elapsed = clock.elapsed();
-    assert_eq!(decision.digest().to_string(), digest, "faster but different is a bug");
+    assert_eq!(
+        decision.digest().to_string(),
+        digest,
+        "faster but different is a bug"
+    );
     Some(millis(elapsed))
 }
 
@@ -173,7 +185,12 @@ fn load(workload: &Workload, engine: &mut Engine, closed_loop: &mut ClosedLoop) 
 }
 
 fn need(cluster: &bigfleet_model::ClusterId, row: bigfleet_model::Row) -> Need {
-    Need { cluster: cluster.clone(), row, arrival: at(1.0), parked: false }
+    Need {
+        cluster: cluster.clone(),
+        row,
+        arrival: at(1.0),
+        parked: false,
+    }
 }
 
 type ChangedRows = Vec<(Need, bool)>;
@@ -196,7 +213,12 @@ fn next_facts(
         rows.extend(row.map(|row| (need(cluster.id(), row), !gone)));
     }
     let mut machines = closed_loop.happen(engine, now);
-    machines.extend(changes.lost.iter().filter_map(|lost| closed_loop.lost(engine, lost)));
+    machines.extend(
+        changes
+            .lost
+            .iter()
+            .filter_map(|lost| closed_loop.lost(engine, lost)),
+    );
     (rows, machines)
 }
 

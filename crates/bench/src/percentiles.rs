@@ -22,7 +22,10 @@ impl Percentiles {
             let duration = sorted.get(place).copied().unwrap_or_default();
             rounded(duration.as_secs_f64() / unit.as_secs_f64())
         };
-        Self { p50: at(50), p99: at(99) }
+        Self {
+            p50: at(50),
+            p99: at(99),
+        }
     }
 }
 

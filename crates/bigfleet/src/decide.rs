@@ -1,14 +1,11 @@
 //! `bigfleet decide FILE`: the offline what-if. Save a fleet, change a number, see what would
 //! happen and why.
 
-use crate::{engines::Engine, explain, failure::Failure, input, table};
+use crate::{engines::Engine, explain, failure::Failure, input, output::say, table};
 use bigfleet_fleet_file::{decision_json, decision_yaml};
 use bigfleet_model::{Decision, Fleet};
 use clap::{Args as ClapArgs, ValueEnum};
-use std::{
-    io::{IsTerminal, Write},
-    path::PathBuf,
-};
+use std::{io::IsTerminal, path::PathBuf};
 
 /// What was asked.
 #[derive(Debug, ClapArgs)]
@@ -50,11 +47,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for warning in &loaded.warnings {
         eprintln!("warning: {warning}");
     }
-    let decision = args.engine.decide(&loaded.fleet, args.seed)?;
+    let decision = args.engine.decide(&loaded.fleet, args.seed);
     let text = answer(args, &loaded.fleet, &decision)?;
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    say(&text)
 }
 
 fn answer(args: &Args, fleet: &Fleet, decision: &Decision) -> Result<String, Failure> {

@@ -7,8 +7,6 @@ use std::{io, process::ExitCode};
 pub(crate) enum Failure {
     /// What was given is wrong; one problem per line.
     Input(String),
-    /// What was asked for cannot be done here.
-    Unable(String),
     /// The answer could not be written.
     Output(io::Error),
 }
@@ -20,10 +18,6 @@ impl Failure {
             Self::Input(problems) => {
                 eprintln!("{problems}");
                 ExitCode::from(2)
-            }
-            Self::Unable(why) => {
-                eprintln!("{why}");
-                ExitCode::FAILURE
             }
             // Whoever reads the answer has seen enough: `bigfleet decide … | head`.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

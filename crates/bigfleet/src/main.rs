@@ -6,14 +6,17 @@
 //! | 1 | could not be done; stderr says why |
 //! | 2 | the command line or the file is wrong; stderr names every problem, stdout is empty |
 
+mod bench;
 mod decide;
 mod engines;
 mod explain;
 mod failure;
+mod help;
 mod input;
+mod output;
 mod table;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// One autoscaler for a whole fleet of Kubernetes clusters.
@@ -28,11 +31,20 @@ struct Cli {
 enum Verb {
     /// Decides about a fleet that is written down in a file, and changes nothing.
     Decide(decide::Args),
+    /// Measures what the parts cost, on named workloads.
+    Bench(bench::Args),
+    /// Prints the script with which a shell completes this command line.
+    Completions(help::CompletionsArgs),
+    /// Prints a manual page.
+    Man(help::ManArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Decide(args) => decide::run(&args),
+        Verb::Bench(args) => bench::run(&args),
+        Verb::Completions(args) => help::completions(&args, Cli::command()),
+        Verb::Man(args) => help::man(&args, Cli::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model
-//! beside       sim · testkit · bench · xtask · oracle · workloads
+//! beside       sim · testkit · bench · fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -59,12 +59,16 @@ pub(super) const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// Crates beside the rings that tests everywhere, and other crates beside, may import.
-pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads"];
+pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads", "fuzz"];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
-/// --engine oracle` and `bigfleet bench` are verbs of the binary.
-pub(super) const SHIPPED_BESIDE: &[(&str, &str)] =
-    &[("bigfleet", "oracle"), ("bigfleet", "workloads")];
+/// --engine oracle|incremental` and `bigfleet bench` are verbs of the binary.
+pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
+    ("bigfleet", "oracle"),
+    ("bigfleet", "fuzz"),
+    ("bigfleet", "workloads"),
+    ("bigfleet", "bench"),
+];
 
 /// A value that decides must see only its arguments.
 const PURE: &[Rule] = &[
@@ -279,6 +283,13 @@ pub(super) const TABLE: &[Row] = &[
         keeps_out: &[],
         outside: Outside::Without(&[]),
         bans: &[],
+    },
+    Row {
+        name: "fuzz",
+        ring: Ring::Beside,
+        keeps_out: &["shard", "shard-link", "coordinator", "operator"],
+        outside: Outside::Without(&["tokio", "openraft", "kube", "rayon"]),
+        bans: &[Rule::Thread, Rule::HashOrder],
     },
     Row {
         name: "xtask",

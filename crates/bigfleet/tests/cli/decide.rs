@@ -1,57 +1,17 @@
-//! `bigfleet decide` as a process: what it prints, where, and with which exit status.
+//! `bigfleet decide`.
 
+use crate::process::{refusal, run, stderr, stdout};
 use bigfleet_fleet_file::{decision_json, write};
 use bigfleet_testkit::{fleet, generate::Generator};
-use std::{
-    io::Write,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::{path::Path, process::Output};
 
 fn example() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.join("examples/fleet.json").display().to_string()
 }
 
-/// Runs with these arguments and this text on stdin.
-fn run(args: &[&str], stdin: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_bigfleet"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("the binary starts: {error}"));
-    if let Some(mut pipe) = child.stdin.take() {
-        // A run that does not read its stdin closes it early.
-        let _ = pipe.write_all(stdin.as_bytes());
-    }
-    child
-        .wait_with_output()
-        .unwrap_or_else(|error| panic!("the binary ends: {error}"))
-}
-
 fn decide(args: &[&str], stdin: &str) -> Output {
-    run(
-        &[&["decide", "-", "--engine", "oracle"], args].concat(),
-        stdin,
-    )
-}
-
-fn stdout(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Status 2, nothing on stdout; what stderr says.
-fn refusal(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
-    assert!(output.stdout.is_empty(), "stdout must be empty");
-    stderr(output)
+    run(&[&["decide", "-"], args].concat(), stdin)
 }
 
 #[test]
@@ -72,11 +32,8 @@ fn a_broken_file_is_refused_with_all_its_problems() {
 
 #[test]
 fn what_cannot_be_read_or_understood_is_refused() {
-    refusal(&run(
-        &["decide", "no-such-file.json", "--engine", "oracle"],
-        "",
-    ));
-    refusal(&run(&["decide", ".", "--engine", "oracle"], ""));
+    refusal(&run(&["decide", "no-such-file.json"], ""));
+    refusal(&run(&["decide", "."], ""));
     refusal(&decide(&[], ""));
     refusal(&run(&["decide"], ""));
     refusal(&decide(&["--engine", "guess"], "{}"));
@@ -89,7 +46,7 @@ fn what_cannot_be_read_or_understood_is_refused() {
 fn the_same_fleet_gives_the_same_bytes_however_it_comes() {
     let text = std::fs::read_to_string(example()).unwrap();
     let from_stdin = stdout(&decide(&[], &text));
-    let args = ["decide", &example(), "--engine", "oracle", "-o", "json"];
+    let args = ["decide", &example(), "-o", "json"];
     assert_eq!(stdout(&run(&args, "")), from_stdin, "a pipe gets JSON");
     // JSON after a line that makes it YAML.
     assert_eq!(
@@ -113,26 +70,14 @@ fn json_is_the_decision_and_nothing_else() {
 
 #[test]
 fn the_example_decides_what_its_page_says() {
-    let page = include_str!("../../../examples/README.md");
-    let table = stdout(&run(
-        &["decide", &example(), "--engine", "oracle", "-o", "table"],
-        "",
-    ));
+    let page = include_str!("../../../../examples/README.md");
+    let table = stdout(&run(&["decide", &example(), "-o", "table"], ""));
     assert!(
         page.contains(&table),
         "examples/README.md should show:\n{table}"
     );
     let explained = stdout(&run(
-        &[
-            "decide",
-            &example(),
-            "--engine",
-            "oracle",
-            "-o",
-            "table",
-            "--explain",
-            "web",
-        ],
+        &["decide", &example(), "-o", "table", "--explain", "web"],
         "",
     ));
     assert!(
@@ -205,13 +150,31 @@ fn a_folded_gang_is_explained_by_its_own_name() {
     );
 }
 
-/// Until they are built, the other engines say so instead of answering.
+/// Three ways to one answer, in bytes.
 #[test]
-fn engines_that_are_not_built_say_so() {
-    for engine in ["full", "incremental"] {
-        let output = run(&["decide", "-", "--engine", engine], "{}");
-        assert_eq!(output.status.code(), Some(1));
-        assert!(output.stdout.is_empty());
-        assert!(stderr(&output).contains("--engine oracle is"));
+fn every_engine_prints_the_same_bytes() {
+    let text = std::fs::read_to_string(example()).unwrap();
+    let mut files = vec![text, "{}".to_owned()];
+    for seed in 0..8 {
+        let mut generator = Generator::new(seed);
+        let mut fleet = generator.fleet();
+        (0..seed).for_each(|_| {
+            generator.edit(&mut fleet);
+        });
+        files.push(write(&fleet));
+    }
+    for text in files {
+        let plain = stdout(&decide(&[], &text));
+        for engine in ["full", "oracle", "incremental"] {
+            assert_eq!(
+                stdout(&decide(&["--engine", engine], &text)),
+                plain,
+                "{engine}: {text}"
+            );
+        }
+        for seed in ["2", "18446744073709551615"] {
+            let args = ["--engine", "incremental", "--seed", seed];
+            assert_eq!(stdout(&decide(&args, &text)), plain, "seed {seed}: {text}");
+        }
     }
 }

@@ -1,0 +1,53 @@
+//! `bigfleet completions SHELL` and `bigfleet man`: the command line, for shells and for `man`.
+
+use crate::{failure::Failure, output::say};
+use clap::{Args as ClapArgs, Command};
+use clap_complete::Shell;
+
+/// Which shell.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// The shell to complete in.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script that a shell reads to complete our command line.
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    say(&String::from_utf8_lossy(&script))
+}
+
+/// Which page.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// The verb, as it is typed; without one, the binary.
+    verb: Vec<String>,
+}
+
+/// Prints a manual page.
+pub(crate) fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
+    // Gives every verb the full name its page is called by.
+    command.build();
+    let mut page = Vec::new();
+    clap_mangen::Man::new(find(&command, &args.verb)?.clone()).render(&mut page)?;
+    say(&String::from_utf8_lossy(&page))
+}
+
+fn find<'a>(command: &'a Command, verb: &[String]) -> Result<&'a Command, Failure> {
+    let Some((first, rest)) = verb.split_first() else {
+        return Ok(command);
+    };
+    match command.find_subcommand(first) {
+        Some(found) => find(found, rest),
+        None => {
+            let verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            let verbs = verbs.join(" ");
+            Err(Failure::Input(format!(
+                "man: there is no verb {first:?}\n  there is {verbs}"
+            )))
+        }
+    }
+}

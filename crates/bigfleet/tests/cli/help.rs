@@ -1,0 +1,29 @@
+//! `bigfleet completions` and `bigfleet man`.
+
+use crate::process::{refusal, run, stdout};
+
+#[test]
+fn every_shell_can_complete_every_verb() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = stdout(&run(&["completions", shell], ""));
+        for word in ["decide", "bench", "explain", "churning-clusters"] {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+    refusal(&run(&["completions", "csh"], ""));
+}
+
+#[test]
+fn there_is_a_page_for_the_binary_and_for_each_verb() {
+    let page = stdout(&run(&["man"], ""));
+    assert!(page.contains(".TH bigfleet 1"), "{page}");
+    assert!(page.contains("bigfleet\\-decide(1)"), "{page}");
+    let page = stdout(&run(&["man", "bench", "decide"], ""));
+    assert!(page.contains(".TH bigfleet-bench-decide 1"), "{page}");
+    assert!(page.contains("churning\\-clusters"), "{page}");
+    let refused = refusal(&run(&["man", "bench", "nothing"], ""));
+    assert_eq!(
+        refused,
+        "man: there is no verb \"nothing\"\n  there is decide help\n"
+    );
+}

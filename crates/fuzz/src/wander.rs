@@ -1,0 +1,260 @@
+//! Wander: an engine led to a fleet by random edits from an empty one.
+//!
+//! ```text
+//! nothing ── a machine ── half a cluster ── decide ── a stranger ── the other half ── … ──▶ fleet
+//! ```
+//!
+//! Whatever order the facts come in, whatever was believed of them in between and however often
+//! something was decided on the way, the answer is that of the fleet.
+
+use bigfleet_engine::Engine;
+use bigfleet_model::{
+    Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, Machine, MachineId, Need, Time,
+};
+use bigfleet_testkit::prng::Prng;
+
+/// How often something is decided on the way, more or less.
+const DECISIONS: usize = 200;
+
+/// The answer for a fleet that was reached by edits drawn from this seed.
+pub fn wander(fleet: &Fleet, seed: u64) -> Decision {
+    let mut walk = Walk {
+        fleet,
+        machines: fleet.machines.values().collect(),
+        prng: Prng::new(seed),
+        engine: Engine::new(),
+        strangers: Vec::new(),
+        steps: fleet.machines.len() + fleet.clusters.len(),
+    };
+    let mut errands: Vec<Errand<'_>> = fleet.machines.values().map(Errand::Machine).collect();
+    errands.extend(
+        fleet
+            .clusters
+            .iter()
+            .map(|(id, cluster)| Errand::Cluster(id, cluster)),
+    );
+    walk.prng.shuffle(&mut errands);
+    for errand in errands {
+        match errand {
+            Errand::Machine(machine) => walk.machine(machine),
+            Errand::Cluster(id, cluster) => walk.cluster(id, cluster),
+        }
+        walk.stranger();
+    }
+    walk.arrive()
+}
+
+/// A fact of the fleet that is still to be brought.
+enum Errand<'a> {
+    Machine(&'a FleetMachine),
+    Cluster(&'a ClusterId, &'a Cluster),
+}
+
+struct Walk<'a> {
+    fleet: &'a Fleet,
+    machines: Vec<&'a FleetMachine>,
+    prng: Prng,
+    engine: Engine,
+    strangers: Vec<Stranger>,
+    steps: usize,
+}
+
+/// Something that is not in the fleet.
+enum Stranger {
+    Machine(MachineId),
+    Cluster(ClusterId),
+}
+
+impl Walk<'_> {
+    /// Brings a machine, perhaps after something else was believed of it.
+    fn machine(&mut self, machine: &FleetMachine) {
+        let id = machine.machine.id();
+        match self.prng.below(8) {
+            0 | 1 => {
+                let other = *self.prng.pick(&self.machines);
+                if let Some(mistaken) = renamed(other, id) {
+                    self.put(&mistaken);
+                }
+            }
+            2 => {
+                self.put(machine);
+                self.engine.remove_machine(id);
+                self.perhaps_decide();
+            }
+            3 => {
+                let mut marked = machine.clone();
+                marked.not_ready = !marked.not_ready;
+                marked.unavailable = !marked.unavailable;
+                self.put(&marked);
+            }
+            _ => {}
+        }
+        self.put(machine);
+    }
+
+    fn put(&mut self, machine: &FleetMachine) {
+        self.engine.put_machine(machine);
+        self.perhaps_decide();
+    }
+
+    /// Brings a cluster: at once, in parts, or row by row.
+    fn cluster(&mut self, id: &ClusterId, cluster: &Cluster) {
+        match self.prng.below(5) {
+            0 => {
+                let half = cluster
+                    .needs()
+                    .iter()
+                    .filter(|_| self.prng.percent(50))
+                    .collect();
+                self.report(id, half);
+            }
+            1 => {
+                self.engine.put_cluster(id, cluster);
+                self.perhaps_decide();
+                self.engine.remove_cluster(id);
+                self.perhaps_decide();
+            }
+            2 => {
+                self.engine.ready(id);
+                self.row_by_row(cluster.needs());
+                // Flags come with the whole only.
+                if cluster.ready && cluster.acquire {
+                    return;
+                }
+            }
+            3 => {
+                let mut other = cluster.clone();
+                other.ready = !cluster.ready;
+                other.acquire = self.prng.percent(50);
+                self.engine.put_cluster(id, &other);
+                self.perhaps_decide();
+            }
+            _ => {}
+        }
+        self.engine.put_cluster(id, cluster);
+        self.perhaps_decide();
+    }
+
+    /// Rows in any order, some of them too large, withdrawn or reported again on the way.
+    fn row_by_row(&mut self, needs: &[Need]) {
+        let mut needs: Vec<&Need> = needs.iter().collect();
+        self.prng.shuffle(&mut needs);
+        for need in needs {
+            match self.prng.below(4) {
+                0 => {
+                    self.engine.put_row(need);
+                    self.perhaps_decide();
+                    self.engine.remove_row(need);
+                }
+                1 => {
+                    let mut larger = need.clone();
+                    larger.row.aggregate = need.row.aggregate.add(&need.row.min_unit);
+                    larger.parked = !need.parked;
+                    self.engine.put_row(&larger);
+                }
+                _ => {}
+            }
+            self.perhaps_decide();
+            self.engine.put_row(need);
+            self.perhaps_decide();
+        }
+    }
+
+    fn report(&mut self, id: &ClusterId, needs: Vec<&Need>) {
+        let row = |need: &Need| (need.row.clone(), need.arrival, need.parked);
+        // Rows of one cluster could be counted before, so fewer of them can.
+        if let Ok(cluster) = Cluster::new(id, needs.into_iter().map(row)) {
+            self.engine.put_cluster(id, &cluster);
+            self.perhaps_decide();
+        }
+    }
+
+    /// Lets somebody in who does not belong here, or out again.
+    fn stranger(&mut self) {
+        match self.prng.below(12) {
+            0 => self.machine_stranger(),
+            1 => self.cluster_stranger(),
+            2 | 3 if !self.strangers.is_empty() => {
+                let at = self.prng.below(self.strangers.len());
+                let stranger = self.strangers.swap_remove(at);
+                self.remove(stranger);
+            }
+            _ => {}
+        }
+    }
+
+    fn machine_stranger(&mut self) {
+        let name = format!("stranger-{}", self.prng.below(1 << 20));
+        let Ok(id) = MachineId::new(&name) else {
+            return;
+        };
+        if self.machines.is_empty() || self.fleet.machines.contains_key(&id) {
+            return;
+        }
+        let model = *self.prng.pick(&self.machines);
+        if let Some(machine) = renamed(model, &id) {
+            self.put(&machine);
+            self.strangers.push(Stranger::Machine(id));
+        }
+    }
+
+    fn cluster_stranger(&mut self) {
+        let name = format!("stranger-{}", self.prng.below(1 << 20));
+        let Ok(id) = ClusterId::new(&name) else {
+            return;
+        };
+        let all: Vec<&Cluster> = self.fleet.clusters.values().collect();
+        if all.is_empty() || self.fleet.clusters.contains_key(&id) {
+            return;
+        }
+        let model = *self.prng.pick(&all);
+        self.report(&id, model.needs().iter().collect());
+        self.strangers.push(Stranger::Cluster(id));
+    }
+
+    fn remove(&mut self, stranger: Stranger) {
+        match stranger {
+            Stranger::Machine(id) => self.engine.remove_machine(&id),
+            Stranger::Cluster(id) => self.engine.remove_cluster(&id),
+        }
+        self.perhaps_decide();
+    }
+
+    /// Decides now and then, before the moment that counts, on holds that may be others.
+    fn perhaps_decide(&mut self) {
+        if DECISIONS <= self.prng.below(self.steps.max(3 * DECISIONS)) {
+            return;
+        }
+        let holds = match self.prng.percent(20) {
+            true => Holds::NEVER,
+            false => self.fleet.holds,
+        };
+        self.engine.set_holds(holds);
+        let earlier = self.fleet.now.seconds() - self.prng.below(1000) as f64;
+        let now = Time::from_seconds(earlier).unwrap_or(self.fleet.now);
+        match self.prng.percent(10) {
+            true => self.engine.decide_full(now),
+            false => self.engine.decide(now),
+        }
+    }
+
+    fn arrive(mut self) -> Decision {
+        while let Some(stranger) = self.strangers.pop() {
+            self.remove(stranger);
+        }
+        self.engine.set_holds(self.fleet.holds);
+        self.engine.decide(self.fleet.now);
+        self.engine.decision()
+    }
+}
+
+/// The same machine under another id.
+fn renamed(machine: &FleetMachine, id: &MachineId) -> Option<FleetMachine> {
+    let mut facts = machine.machine.clone().into_facts();
+    facts.id = id.to_string();
+    let machine = FleetMachine {
+        machine: Machine::new(facts).ok()?,
+        ..machine.clone()
+    };
+    Some(machine)
+}
