@@ -1,0 +1,518 @@
+//! Ours in addition: what the contract means and the reference suite does not ask.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bigfleet_wire::v1alpha1::{ListFilter, MachineRef, MachineState as State};
+use tonic::Code;
+
+use crate::check::{code, expect, refused};
+use crate::durability::{boot, reborn};
+use crate::fault::{broken, failed};
+use crate::list::ids;
+use crate::subject::{Call, SETTLE, configure, grid, machine, map, send, token};
+use crate::{Behaviour, Capability, Check, Subject, Token, Unmet};
+
+const CURSORS: Option<Capability> = Some(Capability::SinceRevision);
+/// Durable mutations per second a provider must reach with 64 callers.
+const THROUGHPUT: f64 = 500.0;
+
+pub(crate) const ALL: &[Behaviour] = &[
+    behaviour!(
+        "X-01",
+        "",
+        Core,
+        None,
+        no_cluster,
+        "Configure without a cluster is INVALID_ARGUMENT"
+    ),
+    behaviour!(
+        "X-02",
+        "",
+        Core,
+        None,
+        other_cluster,
+        "another cluster does not get a bound machine"
+    ),
+    behaviour!(
+        "X-03",
+        "",
+        Core,
+        None,
+        delete_empty,
+        "Delete with an empty id is INVALID_ARGUMENT"
+    ),
+    behaviour!(
+        "X-04",
+        "",
+        Core,
+        None,
+        full_acks,
+        "every ack carries a full record that fits its state"
+    ),
+    behaviour!(
+        "X-05",
+        "",
+        Core,
+        None,
+        deadlines,
+        "deadlines are honoured, unknown filter states handled"
+    ),
+    behaviour!(
+        "X-06",
+        "",
+        Core,
+        CURSORS,
+        continuation,
+        "a truncated page's cursor loses nothing"
+    ),
+    behaviour!(
+        "X-07",
+        "",
+        Core,
+        CURSORS,
+        foreign_cursor,
+        "a cursor of another store gives the full list"
+    ),
+    behaviour!(
+        "X-08",
+        "",
+        Fault,
+        CURSORS,
+        field_change,
+        "a price that changes is in the delta"
+    ),
+    behaviour!(
+        "X-09",
+        "",
+        Durable,
+        None,
+        killed_after_ack,
+        "killed right after the ack: nothing acknowledged is lost"
+    ),
+    behaviour!(
+        "X-10",
+        "",
+        Durable,
+        None,
+        faults_survive,
+        "faults of the provider itself survive a kill"
+    ),
+    behaviour!(
+        "X-11",
+        "",
+        Durable,
+        None,
+        never_torn,
+        "killed again and again under load: never torn"
+    ),
+    behaviour!(
+        "X-12",
+        "",
+        Scale,
+        None,
+        throughput,
+        "durable mutations per second at scale"
+    ),
+    behaviour!(
+        "X-13",
+        "",
+        Durable,
+        None,
+        refused_mark,
+        "the mark of a refused call survives"
+    ),
+    behaviour!(
+        "X-14",
+        "",
+        Fault,
+        None,
+        forced_drain,
+        "a Drain longer than its grace is forced"
+    ),
+    behaviour!(
+        "X-15",
+        "",
+        BareMetal,
+        None,
+        bare_metal,
+        "bare metal: idle hosts, never deleted"
+    ),
+    behaviour!(
+        "X-16",
+        "",
+        Fault,
+        None,
+        mid_transition,
+        "a retry in the middle starts nothing"
+    ),
+];
+
+async fn no_cluster(subject: &Subject) -> Check {
+    let id = subject.idle().await?;
+    expect(
+        "Configure for \"\"",
+        &subject.call(&id, configure("")).await,
+        Code::InvalidArgument,
+    )?;
+    subject
+        .stays(&id, Duration::from_millis(100), |m| {
+            m.state() == State::Idle
+        })
+        .await
+}
+
+async fn other_cluster(subject: &Subject) -> Check {
+    let id = subject.configured("a").await?;
+    refused(
+        "Configure for another cluster",
+        &subject.call(&id, configure("b")).await,
+    )?;
+    let holds =
+        |m: &bigfleet_wire::v1alpha1::Machine| m.state() == State::Configured && m.cluster == "a";
+    subject.stays(&id, Duration::from_millis(100), holds).await
+}
+
+async fn delete_empty(subject: &Subject) -> Check {
+    expect(
+        "Delete of \"\"",
+        &subject.call("", Call::Delete).await,
+        Code::InvalidArgument,
+    )
+}
+
+async fn full_acks(subject: &Subject) -> Check {
+    let id = subject.fresh().await?;
+    let slot = subject.get(&id).await?;
+    let steps = [
+        (Call::Create, State::Idle),
+        (
+            Call::Configure("a".to_owned(), map(&[("k", "v")])),
+            State::Configured,
+        ),
+        (Call::Drain(0), State::Idle),
+        (Call::Delete, State::Speculative),
+    ];
+    for (call, target) in steps {
+        let answer = subject.call(&id, call.clone()).await;
+        if code(&answer) == Code::Unimplemented {
+            return Ok(());
+        }
+        let ack = answer?;
+        let m = machine(&ack)?;
+        grid(m)?;
+        let whole = m.id == id
+            && m.instance_type == slot.instance_type
+            && m.zone == slot.zone
+            && m.price_per_hour == slot.price_per_hour;
+        ensure!(whole, "{call:?}: not a full record: {m:?}");
+        subject.settled(&id, target).await?;
+    }
+    Ok(())
+}
+
+async fn deadlines(subject: &Subject) -> Check {
+    let mut request = tonic::Request::new(ListFilter::default());
+    request.set_timeout(Duration::from_nanos(1));
+    let given_up = code(&subject.client().list(request).await);
+    let right = [Code::DeadlineExceeded, Code::Cancelled].contains(&given_up);
+    ensure!(right, "a deadline in the past: {given_up:?}");
+    let hung_up = tokio::time::timeout(Duration::ZERO, subject.list(&[])).await;
+    drop(hung_up);
+    let id = subject.fresh().await?;
+    let mut request = tonic::Request::new(MachineRef { id });
+    request.set_timeout(Duration::from_secs(5));
+    subject.client().get(request).await?;
+    let filter = ListFilter {
+        states: vec![99],
+        ..ListFilter::default()
+    };
+    match subject.filter(filter).await {
+        Ok(list) => ensure!(list.machines.is_empty(), "state 99 matches something"),
+        Err(status) => ensure!(status.code() == Code::InvalidArgument, "{status}"),
+    }
+    Ok(())
+}
+
+async fn continuation(subject: &Subject) -> Check {
+    let all = ids(&subject.list(&[]).await?)?;
+    let (mut seen, mut cursor, mut meanwhile) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
+    for page in 0.. {
+        let since_revision = cursor.clone();
+        let filter = ListFilter {
+            max_results: 50,
+            since_revision,
+            ..ListFilter::default()
+        };
+        let answer = subject.filter(filter).await?;
+        if answer.machines.is_empty() {
+            break;
+        }
+        // A machine that moves during the listing must come again, in its new state.
+        for m in answer.machines {
+            if m.state() == State::Idle {
+                meanwhile.remove(&m.id);
+            }
+            seen.insert(m.id);
+        }
+        cursor = answer.revision;
+        if page == 1 {
+            meanwhile.insert(subject.idle().await?);
+        }
+        ensure!(page < 1000, "it does not end");
+    }
+    ensure!(seen == all, "{} of {} machines", seen.len(), all.len());
+    ensure!(
+        meanwhile.is_empty(),
+        "what moved meanwhile was lost: {meanwhile:?}"
+    );
+    Ok(())
+}
+
+async fn foreign_cursor(subject: &Subject) -> Check {
+    let running = subject.binary.boot(16, None, &[]).await?;
+    let other = subject.of(running);
+    other.idle().await?;
+    let cursor = other.head().await?;
+    let all = ids(&subject.list(&[]).await?)?;
+    let found = ids(&subject.since(&cursor).await?.machines)?;
+    ensure!(found == all, "{} of {} machines", found.len(), all.len());
+    Ok(())
+}
+
+async fn field_change(subject: &Subject) -> Check {
+    let id = subject.idle().await?;
+    let (before, cursor) = (subject.get(&id).await?, subject.head().await?);
+    subject.call(&id, configure("fault-reprice")).await?;
+    subject.settled(&id, State::Configured).await?;
+    let started = Instant::now();
+    loop {
+        let delta = subject.since(&cursor).await?.machines;
+        let m = delta.iter().find(|m| m.id == id);
+        if m.is_some_and(|m| m.price_per_hour != before.price_per_hour) {
+            return Ok(());
+        }
+        ensure!(started.elapsed() < SETTLE, "the price never changed");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn killed_after_ack(subject: &Subject) -> Check {
+    let (state, flags) = (
+        subject.state_file(),
+        ["--fault-hooks", "--transition-timeout=30s"],
+    );
+    let live = boot(subject, &state, &flags).await?;
+    let id = live.idle().await?;
+    let before = live
+        .fenced(&id, &token("s", 2, 5), configure("fault-dwell-20000"))
+        .await?;
+    let live = reborn(live, &state, &flags).await?;
+    let m = live.get(&id).await?;
+    let stuck = [
+        State::Creating,
+        State::Configuring,
+        State::Draining,
+        State::Deleting,
+    ];
+    ensure!(!stuck.contains(&m.state()), "stuck at {:?}", m.state());
+    ensure!(
+        m.state() != State::Failed || !m.last_error.is_empty(),
+        "FAILED without a reason"
+    );
+    let stale = live.fenced(&id, &token("s", 2, 5), configure("a")).await;
+    expect("the old token", &stale, Code::FailedPrecondition)?;
+    ensure!(!before.operation_id.is_empty(), "no operation id");
+    Ok(())
+}
+
+async fn faults_survive(subject: &Subject) -> Check {
+    let (state, flags) = (
+        subject.state_file(),
+        ["--fault-hooks", "--transition-timeout=1s"],
+    );
+    let mut live = boot(subject, &state, &flags).await?;
+    live.fault_timeout = Duration::from_secs(1);
+    let mut before = Vec::new();
+    for selector in ["fault-error", "fault-timeout", "fault-panic"] {
+        before.push(broken(&live, selector).await?);
+    }
+    let id = live.configured("fault-delete-error").await?;
+    live.call(&id, Call::Drain(0)).await?;
+    live.settled(&id, State::Idle).await?;
+    live.call(&id, Call::Delete).await?;
+    before.push(failed(&live, &id, &[State::Deleting], SETTLE).await?);
+    let live = reborn(live, &state, &flags).await?;
+    for m in before {
+        ensure!(
+            live.get(&m.id).await? == m,
+            "{} changed over the restart",
+            m.id
+        );
+    }
+    Ok(())
+}
+
+/// Every acknowledged operation must be there after every kill.
+async fn never_torn(subject: &Subject) -> Check {
+    let state = subject.state_file();
+    let mut live = boot(subject, &state, &[]).await?;
+    let machines: Vec<String> = live.list(&[]).await?.into_iter().map(|m| m.id).collect();
+    for round in 1..=4_i64 {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut tasks = Vec::new();
+        for id in &machines {
+            let (client, id, stop) = (live.client(), id.clone(), Arc::clone(&stop));
+            tasks.push(tokio::spawn(async move {
+                let mut acknowledged = 0;
+                for sequence in 1.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let token = token("s", round, sequence);
+                    let answer = send(client.clone(), &id, &token, Call::Drain(0)).await;
+                    // Refused by position, but past the fence: the mark is what must survive.
+                    match code(&answer) {
+                        Code::Internal | Code::Ok => acknowledged = sequence,
+                        _ => break,
+                    }
+                }
+                (id, acknowledged)
+            }));
+        }
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        live.kill();
+        stop.store(true, Ordering::Relaxed);
+        let running = subject.binary.boot(64, Some(&state), &[]).await?;
+        live = subject.of(running);
+        ensure!(
+            live.list(&[]).await?.len() == machines.len(),
+            "machines were lost"
+        );
+        for task in tasks {
+            let (id, acknowledged) = task.await.map_err(|why| Unmet(why.to_string()))?;
+            let answer = live
+                .fenced(&id, &token("s", round, acknowledged), Call::Drain(0))
+                .await;
+            if 0 < acknowledged {
+                expect("an acknowledged token", &answer, Code::FailedPrecondition)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn throughput(subject: &Subject) -> Check {
+    let machines = subject.fresh_many(640).await?;
+    let started = Instant::now();
+    let mut tasks = Vec::new();
+    for share in machines.chunks(10) {
+        let (client, share) = (subject.client(), share.to_vec());
+        tasks.push(tokio::spawn(async move {
+            for id in share {
+                send(client.clone(), &id, &Token::default(), Call::Create).await?;
+            }
+            Ok::<(), tonic::Status>(())
+        }));
+    }
+    for task in tasks {
+        task.await.map_err(|why| Unmet(why.to_string()))??;
+    }
+    let rate = machines.len() as f64 / started.elapsed().as_secs_f64();
+    ensure!(THROUGHPUT <= rate, "{rate:.0} durable mutations per second");
+    Ok(())
+}
+
+async fn refused_mark(subject: &Subject) -> Check {
+    let state = subject.state_file();
+    let live = boot(subject, &state, &[]).await?;
+    let id = live.fresh().await?;
+    refused(
+        "Drain on SPECULATIVE",
+        &live.fenced(&id, &token("s", 4, 4), Call::Drain(0)).await,
+    )?;
+    let live = reborn(live, &state, &[]).await?;
+    let stale = live.fenced(&id, &token("s", 4, 4), Call::Create).await;
+    expect(
+        "the token of the refused call",
+        &stale,
+        Code::FailedPrecondition,
+    )?;
+    live.fenced(&id, &token("s", 4, 5), Call::Create).await?;
+    Ok(())
+}
+
+async fn forced_drain(subject: &Subject) -> Check {
+    let id = subject.configured("fault-drain-slow").await?;
+    subject.call(&id, Call::Drain(1)).await?;
+    let started = Instant::now();
+    loop {
+        let m = subject.get(&id).await?;
+        match m.state() {
+            State::Idle => break,
+            State::Failed if !m.last_error.is_empty() => break,
+            State::Draining => {
+                ensure!(started.elapsed() < Duration::from_secs(6), "still DRAINING");
+            }
+            state => return Err(Unmet(format!("{state:?}"))),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+async fn bare_metal(subject: &Subject) -> Check {
+    let pool = subject.list(&[]).await?;
+    ensure!(!pool.is_empty(), "an empty pool");
+    for m in &pool {
+        grid(m)?;
+        ensure!(m.state() == State::Idle, "{}: {:?}", m.id, m.state());
+        let paid = m.price_per_hour == 0.0 && m.interruption_probability == 0.0;
+        ensure!(paid, "{}: bare metal is paid for", m.id);
+        let answer = subject.call(&m.id, Call::Delete).await;
+        expect("Delete of bare metal", &answer, Code::Unimplemented)?;
+    }
+    let unknown = subject.call("nobody", Call::Delete).await;
+    expect("Delete of an unknown id", &unknown, Code::Unimplemented)?;
+    expect(
+        "Delete of \"\"",
+        &subject.call("", Call::Delete).await,
+        Code::InvalidArgument,
+    )?;
+    let id = &pool[0].id;
+    refused(
+        "Create on an idle host",
+        &subject.call(id, Call::Create).await,
+    )?;
+    subject.call(id, configure("a")).await?;
+    subject.settled(id, State::Configured).await?;
+    subject.call(id, Call::Drain(0)).await?;
+    subject.settled(id, State::Idle).await.map(drop)
+}
+
+async fn mid_transition(subject: &Subject) -> Check {
+    let id = subject.idle().await?;
+    let first = subject.call(&id, configure("fault-dwell-600")).await?;
+    let started = Instant::now();
+    for _ in 0..5 {
+        let again = subject.call(&id, configure("fault-dwell-600")).await?;
+        ensure!(
+            again.operation_id == first.operation_id,
+            "another operation was started"
+        );
+        let state = machine(&again)?.state();
+        ensure!(
+            state == State::Configuring,
+            "{state:?} in the middle of the dwell"
+        );
+    }
+    subject.settled(&id, State::Configured).await?;
+    let took = started.elapsed();
+    ensure!(
+        took < Duration::from_millis(1150),
+        "{took:?}: the dwell was served twice"
+    );
+    Ok(())
+}
