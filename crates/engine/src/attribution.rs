@@ -2,7 +2,7 @@
 
 use crate::{
     NONE,
-    book::{Book, ClusterIx, SlotIx},
+    book::{Book, SlotIx},
 };
 use std::collections::BTreeSet;
 
@@ -16,32 +16,27 @@ impl Book {
             if orphans.is_empty() {
                 continue;
             }
-            let current = self.current_slots(cluster);
             for orphan in orphans {
-                let heir = self.heir_among(orphan, &current);
+                let heir = self.heir_of(orphan);
                 self.set_heir(orphan, heir);
             }
         }
     }
 
-    fn current_slots(&self, cluster: ClusterIx) -> BTreeSet<SlotIx> {
-        let entry = &self.clusters[cluster as usize];
-        let rows = self.rows(entry).map(|row| self.need(row).slot);
-        rows.chain(entry.classes.iter().map(|class| self.classes[*class as usize].slot)).collect()
-    }
-
     /// The one current row of the same group and constraints that no machine is recorded for.
-    fn heir_among(&self, orphan: SlotIx, current: &BTreeSet<SlotIx>) -> SlotIx {
+    fn heir_of(&self, orphan: SlotIx) -> SlotIx {
         let asked = &self.slots[orphan as usize];
         let constraints = self.constraints[asked.fingerprint as usize];
         if constraints == NONE {
             return NONE;
         }
-        let mut heirs = current.iter().copied().filter(|slot| {
+        let (cluster, group) = (asked.cluster, asked.group);
+        let of_group = self.slot_numbers.range((cluster, group, 0)..=(cluster, group, u32::MAX));
+        let mut heirs = of_group.map(|(_, slot)| *slot).filter(|slot| {
             let slot = &self.slots[*slot as usize];
-            slot.group == asked.group
-                && self.constraints[slot.fingerprint as usize] == constraints
+            slot.is_current()
                 && slot.machines.is_empty()
+                && self.constraints[slot.fingerprint as usize] == constraints
         });
         match (heirs.next(), heirs.next()) {
             (Some(only), None) => only,

@@ -244,6 +244,13 @@ impl NeedEntry {
     }
 }
 
+/// A gang of a class, with what puts it in order among its equals beside its group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) gang: NeedIx,
+    pub(crate) arrival: Time,
+}
+
 /// How far a class folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
@@ -258,14 +265,17 @@ pub(crate) enum Fold {
 pub(crate) struct Class {
     pub(crate) cluster: ClusterIx,
     pub(crate) supply: u32,
-    /// By arrival and group.
-    pub(crate) members: Vec<NeedIx>,
+    pub(crate) members: Vec<Member>,
     /// Of those, with machines attributed to them: they stay gangs.
     pub(crate) homed: Vec<NeedIx>,
     pub(crate) fold: Fold,
     /// Members came, went or found a home since they last folded.
     pub(crate) regroup: bool,
-    /// The row they fold to.
+    /// Those that came or whose home changed.
+    pub(crate) fresh: Vec<NeedIx>,
+    /// How many fold, and the earliest arrival stated among them.
+    pub(crate) folding: (u64, Time),
+    /// The row they fold to; shared with classes whose profile folds to the same one (F-2).
     pub(crate) folded: NeedIx,
     pub(crate) slot: SlotIx,
     pub(crate) dirty: bool,
@@ -320,15 +330,18 @@ pub(crate) struct Book {
     pub(crate) groups: Names,
     pub(crate) group_uses: Vec<u32>,
     pub(crate) slots: Vec<Slot>,
+    /// By cluster, group and fingerprint.
     pub(crate) slot_numbers: BTreeMap<(ClusterIx, u32, u32), SlotIx>,
     pub(crate) free_slots: Vec<SlotIx>,
     pub(crate) needs: Vec<NeedEntry>,
     pub(crate) free_needs: Vec<NeedIx>,
     pub(crate) classes: Vec<Class>,
-    pub(crate) class_numbers: BTreeMap<(ClusterIx, ProfileIx, Amounts), ClassIx>,
+    /// By cluster and supply.
+    pub(crate) class_numbers: BTreeMap<(ClusterIx, u32), ClassIx>,
     pub(crate) free_classes: Vec<ClassIx>,
     pub(crate) supplies: Vec<Supply>,
     pub(crate) supply_numbers: BTreeMap<(ProfileIx, Amounts), u32>,
+    pub(crate) free_supplies: Vec<u32>,
     pub(crate) holds: Holds,
 
     /// Machines with an intent on record.
@@ -394,8 +407,9 @@ impl Book {
 
     /// The rows of a cluster as received.
     pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIx> {
-        let gangs = cluster.classes.iter().flat_map(|class| &self.classes[*class as usize].members);
-        cluster.plain.iter().chain(gangs).copied()
+        let classes = cluster.classes.iter().map(|class| &self.classes[*class as usize]);
+        let gangs = classes.flat_map(|class| class.members.iter().map(|member| member.gang));
+        cluster.plain.iter().copied().chain(gangs)
     }
 
     pub(crate) fn record(&self, machine: MachineIx) -> &Record {

@@ -3,9 +3,12 @@
 
 use crate::{
     NONE,
-    book::{Book, Class, ClassIx, ClusterIx, Fold, NeedEntry, NeedIx, Slot, SlotIx, Supply},
+    book::{
+        Book, Class, ClassIx, ClusterIx, Fold, Member, NeedEntry, NeedIx, Slot, SlotIx, Supply,
+    },
+    tables::ProfileIx,
 };
-use bigfleet_model::{Cluster, ClusterId, Need, NeedKey, Time};
+use bigfleet_model::{Amounts, Cluster, ClusterId, Group, Need, NeedKey, Time};
 use std::collections::BTreeSet;
 
 impl Book {
@@ -71,32 +74,11 @@ impl Book {
         let slot = self.slot_of(&need.key());
         let rows = &self.slots[slot as usize].rows;
         let found = rows.iter().copied().find(|row| self.need(*row).profile == profile);
-        let wanted = self.tables.wanted(&need.row.aggregate);
         if let Some(row) = found {
-            let entry = &mut self.needs[row as usize];
-            let same_wants = entry.wanted == wanted;
-            let same = same_wants
-                && entry.usage == usage
-                && entry.arrival == need.arrival
-                && entry.parked == need.parked;
-            if same {
-                return row;
-            }
-            let place_moved = !same_wants || entry.arrival != need.arrival;
-            if place_moved && self.need(row).class != NONE {
-                self.release(row);
-                self.leave_class(row);
-            }
-            let entry = &mut self.needs[row as usize];
-            (entry.usage, entry.wanted) = (usage, wanted);
-            (entry.arrival, entry.parked) = (need.arrival, need.parked);
-            if place_moved {
-                self.join_class(row);
-            }
-            self.changed = true;
-            self.mark_need(row);
+            self.update_row(row, need);
             return row;
         }
+        let wanted = self.tables.wanted(&need.row.aggregate);
         let row = self.new_need(NeedEntry {
             arrival: need.arrival,
             parked: need.parked,
@@ -107,9 +89,42 @@ impl Book {
             self.clusters[cluster as usize].plain.push(row);
         }
         self.slots[slot as usize].rows.push(row);
-        self.join_class(row);
+        self.join_class(row, &need.row.aggregate);
         self.currency_changed(slot);
         row
+    }
+
+    /// Takes over what a row asks for now.
+    pub(crate) fn update_row(&mut self, row: NeedIx, need: &Need) {
+        let entry = self.need(row);
+        let profile = &self.tables.profiles[entry.profile as usize].profile;
+        let group = self.groups.get(self.slots[entry.slot as usize].group);
+        let is_it = entry.in_use && need.row.group.as_str() == group;
+        assert!(is_it && need.row.profile == *profile, "{} is the row put here", need.key());
+        let usage = self.tables.usage(entry.profile, &need.row.min_unit);
+        let wanted = self.tables.wanted(&need.row.aggregate);
+        let entry = &mut self.needs[row as usize];
+        let same_wants = entry.wanted == wanted;
+        let same = same_wants
+            && entry.usage == usage
+            && entry.arrival == need.arrival
+            && entry.parked == need.parked;
+        if same {
+            return;
+        }
+        let place_moved = !same_wants || entry.arrival != need.arrival;
+        if place_moved && self.need(row).class != NONE {
+            self.release(row);
+            self.leave_class(row);
+        }
+        let entry = &mut self.needs[row as usize];
+        (entry.usage, entry.wanted) = (usage, wanted);
+        (entry.arrival, entry.parked) = (need.arrival, need.parked);
+        if place_moved {
+            self.join_class(row, &need.row.aggregate);
+        }
+        self.changed = true;
+        self.mark_need(row);
     }
 
     /// Takes out the row equal in profile and group, if there is one.
@@ -170,7 +185,7 @@ impl Book {
         let group = self.groups.find(key.group.as_str());
         let identity = cluster.zip(fingerprint).zip(group);
         let slot = identity.and_then(|((cluster, fingerprint), group)| {
-            self.slot_numbers.get(&(cluster, fingerprint, group))
+            self.slot_numbers.get(&(cluster, group, fingerprint))
         });
         slot.copied().unwrap_or(NONE)
     }
@@ -181,7 +196,7 @@ impl Book {
         let fingerprint = self.fingerprint(&key.fingerprint);
         let group = self.groups.intern(key.group.as_str());
         self.group_uses.resize(self.groups.bound(), 0);
-        let identity = (cluster, fingerprint, group);
+        let identity = (cluster, group, fingerprint);
         if let Some(slot) = self.slot_numbers.get(&identity) {
             return *slot;
         }
@@ -248,8 +263,12 @@ impl Book {
             self.set_heir(slot, NONE);
         }
         if is_unused {
+            // Those it inherited from look for another heir, before its number is given away.
+            for bequest in self.slots[slot as usize].bequests.clone() {
+                self.set_heir(bequest, NONE);
+            }
             let Slot { fingerprint, group, .. } = self.slots[slot as usize];
-            self.slot_numbers.remove(&(cluster, fingerprint, group));
+            self.slot_numbers.remove(&(cluster, group, fingerprint));
             self.group_uses[group as usize] -= 1;
             if self.group_uses[group as usize] == 0 {
                 self.groups.remove(group);
@@ -259,25 +278,22 @@ impl Book {
     }
 
     /// Puts a gang among its equals (RF-12).
-    fn join_class(&mut self, row: NeedIx) {
-        let NeedEntry { cluster, profile, ref wanted, .. } = self.needs[row as usize];
-        let folded_profile = self.tables.profiles[profile as usize].folded;
-        if folded_profile == NONE {
+    fn join_class(&mut self, row: NeedIx, aggregate: &Amounts) {
+        let NeedEntry { cluster, profile, arrival, slot, .. } = self.needs[row as usize];
+        if self.tables.profiles[profile as usize].folded == NONE {
             return;
         }
-        let aggregate = self.tables.amounts(wanted.iter().copied());
-        let identity = (cluster, profile, aggregate);
-        let class = match self.class_numbers.get(&identity) {
+        let supply = self.supply(profile, aggregate);
+        let class = match self.class_numbers.get(&(cluster, supply)) {
             Some(class) => *class,
-            None => self.new_class(row, identity),
+            None => self.new_class(cluster, profile, supply, aggregate),
         };
-        self.needs[row as usize].class = class;
-        let order = |held: &NeedIx| self.need_order(*held, row).is_lt();
-        let place = self.classes[class as usize].members.partition_point(order);
-        let homed = 0 < self.attributed_count(self.need(row).slot);
-        self.needs[row as usize].homed = homed;
+        let homed = 0 < self.attributed_count(slot);
+        let entry = &mut self.needs[row as usize];
+        (entry.class, entry.homed) = (class, homed);
         let entry = &mut self.classes[class as usize];
-        entry.members.insert(place, row);
+        entry.members.push(Member { gang: row, arrival });
+        entry.fresh.push(row);
         entry.regroup = true;
         if homed {
             entry.homed.push(row);
@@ -296,6 +312,7 @@ impl Book {
             }
             self.needs[row as usize].homed = homed;
             let entry = &mut self.classes[class as usize];
+            entry.fresh.push(row);
             entry.regroup = true;
             if homed {
                 entry.homed.push(row);
@@ -309,25 +326,27 @@ impl Book {
 
     fn new_class(
         &mut self,
-        row: NeedIx,
-        identity: (ClusterIx, u32, bigfleet_model::Amounts),
+        cluster: ClusterIx,
+        profile: ProfileIx,
+        supply: u32,
+        aggregate: &Amounts,
     ) -> ClassIx {
-        let (cluster, profile, aggregate) = identity.clone();
         let folded_profile = self.tables.profiles[profile as usize].folded;
         let key = NeedKey {
             cluster: self.cluster_id(cluster),
             fingerprint: self.tables.profiles[folded_profile as usize].profile.fingerprint().clone(),
-            group: bigfleet_model::Group::new(&format!("fold:{}", aggregate.key())),
+            group: Group::new(&format!("fold:{}", aggregate.key())),
         };
         let slot = self.slot_of(&key);
-        let usage = self.tables.usage(folded_profile, &aggregate);
-        let supply = self.supply(profile, &aggregate);
+        let usage = self.tables.usage(folded_profile, aggregate);
         let number = self.free_classes.pop().unwrap_or(self.classes.len() as ClassIx);
-        let wanted = self.needs[row as usize].wanted.clone();
-        let folded = self.new_need(NeedEntry {
-            class: number,
-            ..NeedEntry::new(cluster, slot, folded_profile, usage, wanted)
+        let wanted = self.supplies[supply as usize].wanted.clone();
+        let mut equals = self.slots[slot as usize].classes.iter().map(|class| {
+            self.classes[*class as usize].folded
         });
+        let shared = equals.find(|folded| self.need(*folded).profile == folded_profile);
+        let entry = NeedEntry::new(cluster, slot, folded_profile, usage, wanted);
+        let folded = shared.unwrap_or_else(|| self.new_need(entry));
         let class = Class {
             cluster,
             supply,
@@ -335,6 +354,8 @@ impl Book {
             homed: Vec::new(),
             fold: Fold::All,
             regroup: true,
+            fresh: Vec::new(),
+            folding: (0, Time::ZERO),
             folded,
             slot,
             dirty: false,
@@ -345,7 +366,7 @@ impl Book {
             let dirty = self.classes[number as usize].dirty;
             self.classes[number as usize] = Class { dirty, ..class };
         }
-        self.class_numbers.insert(identity, number);
+        self.class_numbers.insert((cluster, supply), number);
         self.clusters[cluster as usize].classes.push(number);
         self.slots[slot as usize].classes.push(number);
         self.supplies[supply as usize].classes.insert(number);
@@ -360,7 +381,7 @@ impl Book {
             return;
         }
         let entry = &mut self.classes[class as usize];
-        entry.members.retain(|held| *held != row);
+        entry.members.retain(|member| member.gang != row);
         entry.homed.retain(|held| *held != row);
         entry.regroup = true;
         self.mark_class(class);
@@ -369,19 +390,22 @@ impl Book {
         }
         let Class { cluster, supply, folded, slot, .. } = self.classes[class as usize];
         self.release(folded);
-        let NeedEntry { profile, ref wanted, .. } = self.needs[row as usize];
-        let aggregate = self.tables.amounts(wanted.iter().copied());
-        self.class_numbers.remove(&(cluster, profile, aggregate));
+        self.class_numbers.remove(&(cluster, supply));
         self.clusters[cluster as usize].classes.retain(|held| *held != class);
         self.slots[slot as usize].classes.retain(|held| *held != class);
         self.supplies[supply as usize].classes.remove(&class);
-        self.free_need(folded);
+        let mut others = self.slots[slot as usize].classes.iter();
+        if others.any(|other| self.classes[*other as usize].folded == folded) {
+            self.set_folded_row(slot, folded);
+        } else {
+            self.free_need(folded);
+        }
         self.free_classes.push(class);
         self.currency_changed(slot);
         self.drop_supply(supply);
     }
 
-    fn supply(&mut self, profile: u32, aggregate: &bigfleet_model::Amounts) -> u32 {
+    fn supply(&mut self, profile: ProfileIx, aggregate: &Amounts) -> u32 {
         let identity = (profile, aggregate.clone());
         if let Some(number) = self.supply_numbers.get(&identity) {
             return *number;
@@ -390,24 +414,27 @@ impl Book {
         let wanted = self.tables.wanted(aggregate);
         let (classes, holds, most) = (BTreeSet::new(), 0, 0);
         let supply = Supply { identity: identity.clone(), usage, wanted, classes, holds, most };
-        let number = self.supplies.len() as u32;
-        self.supplies.push(supply);
+        let number = match self.free_supplies.pop() {
+            Some(number) => {
+                self.supplies[number as usize] = supply;
+                number
+            }
+            None => {
+                self.supplies.push(supply);
+                (self.supplies.len() - 1) as u32
+            }
+        };
         self.supply_numbers.insert(identity, number);
         number
     }
 
-    /// Forgets a supply no class asks for, giving its number to the last one.
+    /// Forgets a supply no class asks for.
     fn drop_supply(&mut self, number: u32) {
-        if !self.supplies[number as usize].classes.is_empty() {
-            return;
-        }
-        let dropped = self.supplies.swap_remove(number as usize);
-        self.supply_numbers.remove(&dropped.identity);
-        if let Some(moved) = self.supplies.get(number as usize) {
-            self.supply_numbers.insert(moved.identity.clone(), number);
-            for class in moved.classes.clone() {
-                self.classes[class as usize].supply = number;
-            }
+        let supply = &mut self.supplies[number as usize];
+        if supply.classes.is_empty() {
+            (supply.most, supply.holds) = (0, 0);
+            self.supply_numbers.remove(&supply.identity);
+            self.free_supplies.push(number);
         }
     }
 }

@@ -74,11 +74,12 @@ impl Book {
         let entry = &self.clusters[cluster as usize];
         let of_class = |class: &u32| {
             let class = &self.classes[*class as usize];
-            let gangs = match class.fold {
-                Fold::All => &class.homed,
-                Fold::First(_) => &class.members,
+            let (homed, members) = match class.fold {
+                Fold::All => (class.homed.as_slice(), [].as_slice()),
+                Fold::First(_) => ([].as_slice(), class.members.as_slice()),
             };
-            gangs.iter().copied().chain([class.folded])
+            let gangs = homed.iter().copied().chain(members.iter().map(|member| member.gang));
+            gangs.chain([class.folded])
         };
         entry.plain.iter().copied().chain(entry.classes.iter().flat_map(of_class))
     }

@@ -10,7 +10,7 @@
 
 use crate::{
     NONE,
-    book::{Book, ClassIx, Fold, MachineIx},
+    book::{Book, Class, ClassIx, Fold, MachineIx, Member, NeedIx, SlotIx},
     tables::{ShapeIx, Wanted},
 };
 use bigfleet_model::{State, Time};
@@ -45,22 +45,55 @@ impl Book {
         let entry = &mut self.classes[class as usize];
         let before = std::mem::replace(&mut entry.fold, fold);
         let regroup = std::mem::replace(&mut entry.regroup, false);
-        let members = std::mem::take(&mut entry.members);
-        if regroup || before != fold {
-            let mut left = room;
-            for gang in &members {
-                let folds = 0 < left && !self.need(*gang).homed;
-                left -= u64::from(folds);
-                self.set_live(*gang, !folds);
+        let fresh = std::mem::take(&mut entry.fresh);
+        if (before, fold) == (Fold::All, Fold::All) {
+            // Whoever else is in folds as before.
+            for gang in fresh {
+                let entry = self.need(gang);
+                if entry.class == class {
+                    self.set_live(gang, entry.homed);
+                }
             }
+        } else if regroup || before != fold {
+            self.set_members(class, room);
         }
-        // By arrival, so the first that states one is the earliest (NT-7).
-        let homeless = members.iter().map(|gang| self.need(*gang)).filter(|gang| !gang.homed);
-        let mut arrivals = homeless.take(room as usize).map(|gang| gang.arrival);
-        let arrival = arrivals.find(|arrival| *arrival != Time::ZERO);
-        let arrival = arrival.unwrap_or(Time::ZERO);
+        let arrival = self.earliest_folded(class, room);
+        let entry = &mut self.classes[class as usize];
+        entry.folding = (room, arrival);
+        let (slot, folded) = (entry.slot, entry.folded);
+        self.set_folded_row(slot, folded);
+    }
+
+    /// Says of each member whether it folds: the first so many without a home.
+    fn set_members(&mut self, class: ClassIx, mut room: u64) {
+        let entry = &mut self.classes[class as usize];
+        let mut members = std::mem::take(&mut entry.members);
+        if entry.fold != Fold::All {
+            members.sort_by(|one, other| self.member_order(one, other));
+        }
+        for member in &members {
+            let folds = 0 < room && !self.need(member.gang).homed;
+            room -= u64::from(folds);
+            self.set_live(member.gang, !folds);
+        }
         self.classes[class as usize].members = members;
-        self.set_folded_row(class, room as i64, arrival);
+    }
+
+    /// The total order among gangs of a class: only arrival and group differ (O-1).
+    fn member_order(&self, one: &Member, other: &Member) -> std::cmp::Ordering {
+        let group = |member: &Member| self.slots[self.need(member.gang).slot as usize].group;
+        let by_group = || self.groups.compare(group(one), group(other));
+        one.arrival.cmp(&other.arrival).then_with(by_group)
+    }
+
+    /// The earliest arrival stated among the members that fold (NT-7).
+    fn earliest_folded(&self, class: ClassIx, room: u64) -> Time {
+        let Class { members, homed, fold, .. } = &self.classes[class as usize];
+        // In order where not all fold, and then those that do come first.
+        let most = if *fold == Fold::All { members.len() } else { room as usize };
+        let folds = |member: &&Member| homed.is_empty() || !self.need(member.gang).homed;
+        let arrivals = members.iter().filter(folds).take(most).map(|member| member.arrival);
+        arrivals.fold(Time::ZERO, Time::earliest_stated)
     }
 
     fn set_live(&mut self, need: u32, live: bool) {
@@ -73,13 +106,22 @@ impl Book {
         }
     }
 
-    fn set_folded_row(&mut self, class: ClassIx, members: i64, arrival: Time) {
-        let row = self.classes[class as usize].folded;
-        let supply = &self.supplies[self.classes[class as usize].supply as usize];
+    /// Makes the folded row ask for as many members as fold to it.
+    pub(crate) fn set_folded_row(&mut self, slot: SlotIx, row: NeedIx) {
+        let classes = self.slots[slot as usize].classes.iter();
+        let classes = classes.map(|class| &self.classes[*class as usize]);
+        let (mut members, mut arrival, mut one) = (0, Time::ZERO, None);
+        for class in classes.filter(|class| class.folded == row) {
+            members += class.folding.0;
+            if 0 < class.folding.0 {
+                arrival = arrival.earliest_stated(class.folding.1);
+            }
+            one = Some(&self.supplies[class.supply as usize].wanted);
+        }
         let scaled = |(dimension, milli): &(u32, i128)| {
             (*dimension, milli.saturating_mul(i128::from(members.max(1))))
         };
-        let wanted: Wanted = supply.wanted.iter().map(scaled).collect();
+        let wanted: Wanted = one.into_iter().flatten().map(scaled).collect();
         self.set_live(row, 0 < members);
         let entry = &mut self.needs[row as usize];
         if entry.wanted != wanted || entry.arrival != arrival {

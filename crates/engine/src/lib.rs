@@ -69,6 +69,10 @@ pub fn decide(fleet: &Fleet) -> Decision {
     engine.decision()
 }
 
+/// A row that was put into an engine, until it is taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownRow(u32);
+
 /// A fleet that is told what changes and decides on it.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
@@ -151,8 +155,17 @@ impl Engine {
 
     /// Puts one row in the place of the one equal in profile and group: for callers that know which
     /// rows of a roll-up differ from the last. The rest of the cluster's demand stays.
-    pub fn put_row(&mut self, need: &Need) {
-        self.book.put_row(need);
+    pub fn put_row(&mut self, need: &Need) -> KnownRow {
+        KnownRow(self.book.put_row(need))
+    }
+
+    /// As [`Self::put_row`] for a row put before, without looking for it.
+    ///
+    /// # Panics
+    ///
+    /// If it is another row, or was taken out since.
+    pub fn update_row(&mut self, row: KnownRow, need: &Need) {
+        self.book.update_row(row.0, need);
     }
 
     /// Takes one row out, found by its profile and group.
