@@ -2,7 +2,7 @@
 //!
 //! The object is the same whoever reads it; people get a bar while they wait and a table instead.
 
-use crate::{failure::Failure, output::say, table::columns};
+use crate::{failure::Failure, output::say, provider, table::columns};
 use bigfleet_bench::{DecideReport, Percentiles, Settings, decide};
 use bigfleet_workloads::Preset;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
@@ -20,6 +20,8 @@ pub(crate) struct Args {
 enum What {
     /// Full, steady and quiet cycles of the decision engine.
     Decide(DecideArgs),
+    /// A provider of its own: listing, mutations, memory.
+    Provider(provider::BenchArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -86,7 +88,10 @@ impl Profile {
 
 /// Measures, then writes.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let What::Decide(args) = &args.what;
+    let args = match &args.what {
+        What::Decide(args) => args,
+        What::Provider(args) => return provider::bench(args),
+    };
     let settings = Settings {
         preset: args.profile.preset(),
         seed: args.seed,

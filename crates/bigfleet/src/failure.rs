@@ -7,6 +7,8 @@ use std::{io, process::ExitCode};
 pub(crate) enum Failure {
     /// What was given is wrong; one problem per line.
     Input(String),
+    /// It could not be done, and why.
+    Undone(String),
     /// The answer could not be written.
     Output(io::Error),
 }
@@ -18,6 +20,10 @@ impl Failure {
             Self::Input(problems) => {
                 eprintln!("{problems}");
                 ExitCode::from(2)
+            }
+            Self::Undone(why) => {
+                eprintln!("{why}");
+                ExitCode::FAILURE
             }
             // Whoever reads the answer has seen enough: `bigfleet decide … | head`.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

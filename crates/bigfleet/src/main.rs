@@ -14,6 +14,7 @@ mod failure;
 mod help;
 mod input;
 mod output;
+mod provider;
 mod table;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -33,6 +34,8 @@ enum Verb {
     Decide(decide::Args),
     /// Measures what the parts cost, on named workloads.
     Bench(bench::Args),
+    /// Runs a provider.
+    Provider(provider::Args),
     /// Prints the script with which a shell completes this command line.
     Completions(help::CompletionsArgs),
     /// Prints a manual page.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Decide(args) => decide::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Provider(args) => provider::run(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),
     };

@@ -11,6 +11,7 @@
 #[macro_use]
 mod check;
 
+mod bench;
 mod boot;
 mod random;
 mod runner;
@@ -32,6 +33,7 @@ mod shape;
 
 use std::pin::Pin;
 
+pub use bench::{BenchReport, Percentiles, bench};
 pub use boot::{Binary, BootFailed, Running};
 pub use check::{Check, Unmet};
 pub use runner::{Options, Report, Verdict, run};

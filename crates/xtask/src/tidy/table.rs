@@ -59,7 +59,7 @@ pub(super) const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// Crates beside the rings that tests everywhere, and other crates beside, may import.
-pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads", "fuzz"];
+pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads", "fuzz", "provider-behaviours"];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
 /// --engine oracle|incremental` and `bigfleet bench` are verbs of the binary.
@@ -68,6 +68,8 @@ pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
+    ("bigfleet", "provider-behaviours"),
+    ("conformance", "provider-behaviours"),
 ];
 
 /// A value that decides must see only its arguments.
@@ -262,6 +264,13 @@ pub(super) const TABLE: &[Row] = &[
         keeps_out: &[],
         outside: Outside::Without(HANDS),
         bans: &[Rule::Clock, Rule::Thread, Rule::HashOrder],
+    },
+    Row {
+        name: "provider-behaviours",
+        ring: Ring::Beside,
+        keeps_out: &["provider-kit", "provider-fake", "engine", "shard*", "coordinator*", "operator*"],
+        outside: Outside::Without(&["openraft", "redb", "kube"]),
+        bans: &[],
     },
     Row {
         name: "sim",

@@ -1,0 +1,113 @@
+//! `bigfleet provider`: providers this binary can be, and what one costs.
+
+use crate::{failure::Failure, output::say, table::columns};
+use bigfleet_provider_behaviours::{BenchReport, Binary, Percentiles};
+use bigfleet_provider_fake::{FakeRefused, ProviderFakeArgs};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Instant};
+
+/// What was asked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    which: Which,
+}
+
+#[derive(Debug, Subcommand)]
+enum Which {
+    /// A cloud in memory, with faults on request.
+    Fake(Box<ProviderFakeArgs>),
+}
+
+/// `bigfleet bench provider`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BenchArgs {
+    /// How many slots the provider has.
+    #[arg(long, default_value_t = 20_000)]
+    slots: usize,
+
+    /// Where its state file is written, to measure that disk.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+
+    /// How the answer is written: by default `table` on a terminal, else `json`.
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    /// One object.
+    Json,
+    /// For people.
+    Table,
+}
+
+/// Runs it until the process is asked to end.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let Which::Fake(args) = &args.which;
+    let origin = Instant::now();
+    let clock = Arc::new(move || origin.elapsed());
+    bigfleet_provider_fake::run(args, Some(clock)).map_err(|refused| match refused {
+        FakeRefused::File { .. }
+        | FakeRefused::Knobs { .. }
+        | FakeRefused::Latency(_)
+        | FakeRefused::Offerings(_) => Failure::Input(refused.to_string()),
+        FakeRefused::Start(_) | FakeRefused::Runtime(_) => Failure::Undone(refused.to_string()),
+    })
+}
+
+/// Boots this very binary as a provider and measures it from outside.
+pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    let undone = |why: &dyn std::fmt::Display| Failure::Undone(why.to_string());
+    let binary = Binary {
+        program: std::env::current_exe().map_err(|why| undone(&why))?,
+        args: vec!["provider".into(), "fake".into()],
+    };
+    let parent = args.folder.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = parent.join(format!("bigfleet-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|why| undone(&why))?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
+    let measured = runtime.block_on(bigfleet_provider_behaviours::bench(
+        &binary, &folder, args.slots,
+    ));
+    // What is left behind in a folder for what may be left behind does no harm.
+    drop(std::fs::remove_dir_all(&folder));
+    let report = measured.map_err(|why| undone(&why))?;
+    let usual = match std::io::stdout().is_terminal() {
+        true => Output::Table,
+        false => Output::Json,
+    };
+    say(&match args.output.unwrap_or(usual) {
+        Output::Json => serde_json::to_string(&report).map_err(std::io::Error::from)? + "\n",
+        Output::Table => table(&report),
+    })
+}
+
+fn table(report: &BenchReport) -> String {
+    let one = |what: &str, value: String| vec![what.to_owned(), value, String::new()];
+    let two = |what: &str, of: Percentiles| {
+        vec![
+            what.to_owned(),
+            format!("{} ms", of.p50),
+            format!("{} ms", of.p99),
+        ]
+    };
+    let memory = report
+        .peak_rss_mb
+        .map_or("unknown".to_owned(), |mb| format!("{mb} MB"));
+    let rate = format!("{} per second", report.durable_mutations_per_second);
+    let rows = vec![
+        two("full list", report.list_ms),
+        one("list by pages", format!("{} ms", report.list_pages_ms)),
+        two("get", report.get_ms),
+        two("mutation", report.mutation_ms),
+        two("mutation, few slots", report.mutation_ms_at_few),
+        two("durable mutation", report.durable_mutation_ms),
+        one("durable mutations, 64 callers", rate),
+        one("boot", format!("{} ms", report.boot_ms)),
+        one("restart", format!("{} ms", report.restart_ms)),
+        one("peak memory", memory),
+    ];
+    columns(&[&format!("{} SLOTS", report.slots), "P50", "P99"], rows)
+}
