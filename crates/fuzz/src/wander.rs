@@ -7,6 +7,7 @@
 //! Whatever order the facts come in, whatever was believed of them in between and however often
 //! something was decided on the way, the answer is that of the fleet.
 
+use crate::edit::Edit;
 use bigfleet_engine::Engine;
 use bigfleet_model::{
     Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, Machine, MachineId, Need, Time,
@@ -18,11 +19,18 @@ const DECISIONS: usize = 200;
 
 /// The answer for a fleet that was reached by edits drawn from this seed.
 pub fn wander(fleet: &Fleet, seed: u64) -> Decision {
+    let mut engine = Engine::new();
+    walk(fleet, seed, &mut |edit| edit.tell(&mut engine));
+    engine.decision()
+}
+
+/// The edits of a seed that lead to a fleet, one by one.
+pub(crate) fn walk(fleet: &Fleet, seed: u64, tell: &mut dyn FnMut(Edit)) {
     let mut walk = Walk {
         fleet,
         machines: fleet.machines.values().collect(),
         prng: Prng::new(seed),
-        engine: Engine::new(),
+        tell,
         strangers: Vec::new(),
         steps: fleet.machines.len() + fleet.clusters.len(),
     };
@@ -41,7 +49,7 @@ pub fn wander(fleet: &Fleet, seed: u64) -> Decision {
         }
         walk.stranger();
     }
-    walk.arrive()
+    walk.arrive();
 }
 
 /// A fact of the fleet that is still to be brought.
@@ -54,7 +62,7 @@ struct Walk<'a> {
     fleet: &'a Fleet,
     machines: Vec<&'a FleetMachine>,
     prng: Prng,
-    engine: Engine,
+    tell: &'a mut dyn FnMut(Edit),
     strangers: Vec<Stranger>,
     steps: usize,
 }
@@ -78,7 +86,7 @@ impl Walk<'_> {
             }
             2 => {
                 self.put(machine);
-                self.engine.remove_machine(id);
+                (self.tell)(Edit::RemoveMachine(id.clone()));
                 self.perhaps_decide();
             }
             3 => {
@@ -93,7 +101,7 @@ impl Walk<'_> {
     }
 
     fn put(&mut self, machine: &FleetMachine) {
-        self.engine.put_machine(machine);
+        (self.tell)(Edit::PutMachine(machine.clone().into()));
         self.perhaps_decide();
     }
 
@@ -109,13 +117,13 @@ impl Walk<'_> {
                 self.report(id, half);
             }
             1 => {
-                self.engine.put_cluster(id, cluster);
+                (self.tell)(Edit::PutCluster(id.clone(), cluster.clone()));
                 self.perhaps_decide();
-                self.engine.remove_cluster(id);
+                (self.tell)(Edit::RemoveCluster(id.clone()));
                 self.perhaps_decide();
             }
             2 => {
-                self.engine.ready(id);
+                (self.tell)(Edit::Ready(id.clone()));
                 self.row_by_row(cluster.needs());
                 // Flags come with the whole only.
                 if cluster.ready && cluster.acquire {
@@ -126,12 +134,12 @@ impl Walk<'_> {
                 let mut other = cluster.clone();
                 other.ready = !cluster.ready;
                 other.acquire = self.prng.percent(50);
-                self.engine.put_cluster(id, &other);
+                (self.tell)(Edit::PutCluster(id.clone(), other.clone()));
                 self.perhaps_decide();
             }
             _ => {}
         }
-        self.engine.put_cluster(id, cluster);
+        (self.tell)(Edit::PutCluster(id.clone(), cluster.clone()));
         self.perhaps_decide();
     }
 
@@ -142,20 +150,21 @@ impl Walk<'_> {
         for need in needs {
             match self.prng.below(4) {
                 0 => {
-                    self.engine.put_row(need);
+                    (self.tell)(Edit::PutRow(need.clone()));
                     self.perhaps_decide();
-                    self.engine.remove_row(need);
+                    (self.tell)(Edit::RemoveRow(need.clone()));
                 }
                 1 => {
                     let mut larger = need.clone();
-                    larger.row.aggregate = need.row.aggregate.add(&need.row.min_unit);
+                    let sum = need.row.aggregate.checked_add(&need.row.min_unit);
+                    larger.row.aggregate = sum.unwrap_or_default();
                     larger.parked = !need.parked;
-                    self.engine.put_row(&larger);
+                    (self.tell)(Edit::PutRow(larger.clone()));
                 }
                 _ => {}
             }
             self.perhaps_decide();
-            self.engine.put_row(need);
+            (self.tell)(Edit::PutRow(need.clone()));
             self.perhaps_decide();
         }
     }
@@ -164,7 +173,7 @@ impl Walk<'_> {
         let row = |need: &Need| (need.row.clone(), need.arrival, need.parked);
         // Rows of one cluster could be counted before, so fewer of them can.
         if let Ok(cluster) = Cluster::new(id, needs.into_iter().map(row)) {
-            self.engine.put_cluster(id, &cluster);
+            (self.tell)(Edit::PutCluster(id.clone(), cluster.clone()));
             self.perhaps_decide();
         }
     }
@@ -214,8 +223,8 @@ impl Walk<'_> {
 
     fn remove(&mut self, stranger: Stranger) {
         match stranger {
-            Stranger::Machine(id) => self.engine.remove_machine(&id),
-            Stranger::Cluster(id) => self.engine.remove_cluster(&id),
+            Stranger::Machine(id) => (self.tell)(Edit::RemoveMachine(id.clone())),
+            Stranger::Cluster(id) => (self.tell)(Edit::RemoveCluster(id.clone())),
         }
         self.perhaps_decide();
     }
@@ -229,22 +238,21 @@ impl Walk<'_> {
             true => Holds::NEVER,
             false => self.fleet.holds,
         };
-        self.engine.set_holds(holds);
+        (self.tell)(Edit::SetHolds(holds));
         let earlier = self.fleet.now.seconds() - self.prng.below(1000) as f64;
         let now = Time::from_seconds(earlier).unwrap_or(self.fleet.now);
         match self.prng.percent(10) {
-            true => self.engine.decide_full(now),
-            false => self.engine.decide(now),
+            true => (self.tell)(Edit::DecideFull(now)),
+            false => (self.tell)(Edit::Decide(now)),
         }
     }
 
-    fn arrive(mut self) -> Decision {
+    fn arrive(mut self) {
         while let Some(stranger) = self.strangers.pop() {
             self.remove(stranger);
         }
-        self.engine.set_holds(self.fleet.holds);
-        self.engine.decide(self.fleet.now);
-        self.engine.decision()
+        (self.tell)(Edit::SetHolds(self.fleet.holds));
+        (self.tell)(Edit::Decide(self.fleet.now));
     }
 }
 
