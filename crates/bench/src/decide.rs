@@ -6,9 +6,9 @@ use crate::{
     memory::peak_mb,
     percentiles::rounded,
 };
-use bigfleet_engine::Engine;
-use bigfleet_model::{Need, Time};
-use bigfleet_workloads::{CYCLE, Churn, Preset, Rates, Workload};
+use bigfleet_engine::{Engine, KnownRow};
+use bigfleet_model::{ClusterId, Need, Row, Time};
+use bigfleet_workloads::{CYCLE, ChangedRow, Churn, Preset, Rates, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -83,14 +83,14 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
     let mut engine = Engine::new();
     let mut closed_loop = ClosedLoop::default();
     let clock = Instant::now();
-    load(&workload, &mut engine, &mut closed_loop);
+    let mut known = load(&workload, &mut engine, &mut closed_loop);
     engine.decide_full(start);
     let load_ms = millis(clock.elapsed());
     let peak_rss_mb = peak_mb();
     let digest = engine.decision().digest().to_string();
     let counts = engine.counts();
 
-    let full = measure(cycles, |cycle| {
+    let full = measure(cycles.min(30), |cycle| {
         progress("full cycles", cycle);
         let clock = Instant::now();
         engine.decide_full(start);
@@ -116,11 +116,8 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         changed_rows += rows.len();
         changed_machines += machines.len();
         let clock = Instant::now();
-        for (row, present) in &rows {
-            match present {
-                true => engine.put_row(row),
-                false => engine.remove_row(row),
-            }
+        for changed in &rows {
+            changed.put(&mut engine, &mut known);
         }
         for moved in &machines {
             moved.put(&mut engine);
@@ -174,17 +171,21 @@ fn oracle_ms(
     Some(millis(elapsed))
 }
 
-fn load(workload: &Workload, engine: &mut Engine, closed_loop: &mut ClosedLoop) {
+/// The engine's handle of every row, by cluster and number.
+type KnownRows = Vec<Vec<Option<KnownRow>>>;
+
+fn load(workload: &Workload, engine: &mut Engine, closed_loop: &mut ClosedLoop) -> KnownRows {
+    let mut known = Vec::new();
     for cluster in workload.clusters() {
         engine.ready(cluster.id());
-        for row in cluster.rows() {
-            engine.put_row(&need(cluster.id(), row));
-        }
+        let put = |row| Some(engine.put_row(&need(cluster.id(), row)));
+        known.push(cluster.rows().map(put).collect());
     }
     closed_loop.load(workload, engine);
+    known
 }
 
-fn need(cluster: &bigfleet_model::ClusterId, row: bigfleet_model::Row) -> Need {
+fn need(cluster: &ClusterId, row: Row) -> Need {
     Need {
         cluster: cluster.clone(),
         row,
@@ -193,7 +194,26 @@ fn need(cluster: &bigfleet_model::ClusterId, row: bigfleet_model::Row) -> Need {
     }
 }
 
-type ChangedRows = Vec<(Need, bool)>;
+/// A row that differs from the cycle before.
+struct Changed {
+    at: ChangedRow,
+    need: Need,
+    is_gone: bool,
+}
+
+impl Changed {
+    fn put(&self, engine: &mut Engine, known: &mut KnownRows) {
+        let held = &mut known[self.at.cluster as usize][self.at.row as usize];
+        match (self.is_gone, *held) {
+            (true, _) => {
+                engine.remove_row(&self.need);
+                *held = None;
+            }
+            (false, Some(row)) => engine.update_row(row, &self.need),
+            (false, None) => *held = Some(engine.put_row(&self.need)),
+        }
+    }
+}
 
 /// What the world sends before the next cycle.
 fn next_facts(
@@ -202,15 +222,19 @@ fn next_facts(
     closed_loop: &mut ClosedLoop,
     engine: &Engine,
     now: Time,
-) -> (ChangedRows, Vec<Moved>) {
+) -> (Vec<Changed>, Vec<Moved>) {
     let changes = churn.next_cycle().clone();
     let mut rows = Vec::new();
-    for changed in changes.rows {
-        let cluster = workload.cluster(changed.cluster as usize);
-        let present = churn.row(changed);
-        let gone = present.is_none();
-        let row = present.or_else(|| cluster.rows().nth(changed.row as usize));
-        rows.extend(row.map(|row| (need(cluster.id(), row), !gone)));
+    for at in changes.rows {
+        let cluster = workload.cluster(at.cluster as usize);
+        let present = churn.row(at);
+        let is_gone = present.is_none();
+        let row = present.or_else(|| cluster.rows().nth(at.row as usize));
+        rows.extend(row.map(|row| Changed {
+            at,
+            need: need(cluster.id(), row),
+            is_gone,
+        }));
     }
     let mut machines = closed_loop.happen(engine, now);
     machines.extend(

@@ -31,7 +31,9 @@ impl Book {
             return NONE;
         }
         let (cluster, group) = (asked.cluster, asked.group);
-        let of_group = self.slot_numbers.range((cluster, group, 0)..=(cluster, group, u32::MAX));
+        let of_group = self
+            .slot_numbers
+            .range((cluster, group, 0)..=(cluster, group, u32::MAX));
         let mut heirs = of_group.map(|(_, slot)| *slot).filter(|slot| {
             let slot = &self.slots[*slot as usize];
             slot.is_current()
@@ -50,7 +52,9 @@ impl Book {
             return;
         }
         if before != NONE {
-            self.slots[before as usize].bequests.retain(|from| *from != slot);
+            self.slots[before as usize]
+                .bequests
+                .retain(|from| *from != slot);
             self.mark_slot(before);
             self.rehome(before);
         }
@@ -59,6 +63,7 @@ impl Book {
             self.rehome(heir);
         }
         self.mark_slot(slot);
+        self.rehome(slot);
         self.mark_classes_of(self.slots[slot as usize].cluster);
     }
 
@@ -70,7 +75,10 @@ impl Book {
         };
         let live = |need: u32| self.need(need).live;
         slot.rows.iter().any(|row| live(*row))
-            || slot.classes.iter().any(|class| live(self.classes[*class as usize].folded))
+            || slot
+                .classes
+                .iter()
+                .any(|class| live(self.classes[*class as usize].folded))
     }
 
     /// Ends the intents whose Need is gone, and lets those stand again whose Need is back: their
@@ -89,8 +97,10 @@ impl Book {
                 continue;
             }
             let machines = self.slots[slot as usize].machines.clone();
-            let promised: Vec<u32> =
-                machines.into_iter().filter(|at| self.intents.contains(at)).collect();
+            let promised: Vec<u32> = machines
+                .into_iter()
+                .filter(|at| self.intents.contains(at))
+                .collect();
             for machine in &promised {
                 // Whoever counted on it looks again in this cycle, since its slot changed.
                 match self.record(*machine).claimant {

@@ -127,7 +127,8 @@ impl Pool {
                 self.next = self.next.min(place);
             }
         } else {
-            self.machines.sort_by(|one, other| ids.compare(*one, *other));
+            self.machines
+                .sort_by(|one, other| ids.compare(*one, *other));
             self.next = 0;
         }
         self.sorted = self.machines.len();
@@ -140,13 +141,19 @@ impl Pool {
     }
 
     pub(crate) fn place(&self, machine: MachineIx, ids: &Names) -> usize {
-        self.machines.partition_point(|held| ids.compare(*held, machine).is_lt())
+        self.machines
+            .partition_point(|held| ids.compare(*held, machine).is_lt())
     }
 
     pub(crate) fn remove(&mut self, machine: MachineIx, ids: &Names) {
         self.sort(ids);
         let place = self.place(machine, ids);
-        assert_eq!(self.machines[place], machine, "{} is in its pool", ids.get(machine));
+        assert_eq!(
+            self.machines[place],
+            machine,
+            "{} is in its pool",
+            ids.get(machine)
+        );
         self.machines.remove(place);
         self.sorted -= 1;
         self.next = self.next.min(place);
@@ -396,10 +403,18 @@ impl Book {
     pub(crate) fn counts(&self) -> Counts {
         let live = |need: &&NeedEntry| need.in_use && need.live;
         Counts {
-            machines: self.records.iter().filter(|record| record.state.is_some()).count(),
+            machines: self
+                .records
+                .iter()
+                .filter(|record| record.state.is_some())
+                .count(),
             shapes: self.tables.shapes.len(),
             profiles: self.tables.profiles.len(),
-            rows: self.clusters.iter().map(|cluster| self.rows(cluster).count()).sum(),
+            rows: self
+                .clusters
+                .iter()
+                .map(|cluster| self.rows(cluster).count())
+                .sum(),
             rows_after_fold: self.needs.iter().filter(live).count(),
             record_bytes: size_of::<Record>(),
         }
@@ -407,7 +422,10 @@ impl Book {
 
     /// The rows of a cluster as received.
     pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIx> {
-        let classes = cluster.classes.iter().map(|class| &self.classes[*class as usize]);
+        let classes = cluster
+            .classes
+            .iter()
+            .map(|class| &self.classes[*class as usize]);
         let gangs = classes.flat_map(|class| class.members.iter().map(|member| member.gang));
         cluster.plain.iter().copied().chain(gangs)
     }
@@ -421,7 +439,9 @@ impl Book {
     }
 
     pub(crate) fn priority(&self, need: NeedIx) -> i32 {
-        self.tables.profiles[self.need(need).profile as usize].profile.priority()
+        self.tables.profiles[self.need(need).profile as usize]
+            .profile
+            .priority()
     }
 
     /// The slot a machine counts for: the heir's, where its own names no row (RF-1).
@@ -438,7 +458,11 @@ impl Book {
     /// All machines attributed to a slot, its bequests included, in keep order.
     pub(crate) fn attributed(&self, slot: SlotIx) -> Vec<MachineIx> {
         let entry = &self.slots[slot as usize];
-        let mut machines: Vec<MachineIx> = if entry.heir == NONE { entry.machines.clone() } else { Vec::new() };
+        let mut machines: Vec<MachineIx> = if entry.heir == NONE {
+            entry.machines.clone()
+        } else {
+            Vec::new()
+        };
         for bequest in &entry.bequests {
             machines.extend(&self.slots[*bequest as usize].machines);
         }
@@ -450,8 +474,15 @@ impl Book {
 
     pub(crate) fn attributed_count(&self, slot: SlotIx) -> usize {
         let entry = &self.slots[slot as usize];
-        let own = if entry.heir == NONE { entry.machines.len() } else { 0 };
-        let bequeathed = entry.bequests.iter().map(|from| self.slots[*from as usize].machines.len());
+        let own = if entry.heir == NONE {
+            entry.machines.len()
+        } else {
+            0
+        };
+        let bequeathed = entry
+            .bequests
+            .iter()
+            .map(|from| self.slots[*from as usize].machines.len());
         own + bequeathed.sum::<usize>()
     }
 
@@ -461,7 +492,9 @@ impl Book {
             let record = self.record(machine);
             crate::tables::keep_key(record.number, &self.tables.terms[record.terms as usize])
         };
-        key(one).cmp(&key(other)).then_with(|| self.ids.compare(one, other))
+        key(one)
+            .cmp(&key(other))
+            .then_with(|| self.ids.compare(one, other))
     }
 
     /// Whether a Need can use a machine of this shape (RM-3).
@@ -473,14 +506,23 @@ impl Book {
     pub(crate) fn contributes(&self, need: NeedIx, shape: ShapeIx) -> bool {
         let need = self.need(need);
         let shape = &self.tables.shapes[shape as usize];
-        let still = need.wanted.iter().zip(&need.left).filter(|(_, left)| 0 < **left);
-        still.into_iter().any(|((dimension, _), _)| 0 < shape.amount(*dimension))
+        let still = need
+            .wanted
+            .iter()
+            .zip(&need.left)
+            .filter(|(_, left)| 0 < **left);
+        still
+            .into_iter()
+            .any(|((dimension, _), _)| 0 < shape.amount(*dimension))
     }
 
     /// Whether a machine of this shape has something of what a Need wants at all (RF-3).
     pub(crate) fn is_of_use(&self, need: NeedIx, shape: ShapeIx) -> bool {
         let shape = &self.tables.shapes[shape as usize];
-        self.need(need).wanted.iter().any(|(dimension, _)| 0 < shape.amount(*dimension))
+        self.need(need)
+            .wanted
+            .iter()
+            .any(|(dimension, _)| 0 < shape.amount(*dimension))
     }
 
     /// The total order of Needs (O-1).
@@ -488,18 +530,28 @@ impl Book {
         let (a, b) = (self.need(one), self.need(other));
         let head = |need: &NeedEntry| {
             let profile = &self.tables.profiles[need.profile as usize].profile;
-            let precedence = (profile.priority(), profile.interruption(), profile.reclamation());
+            let precedence = (
+                profile.priority(),
+                profile.interruption(),
+                profile.reclamation(),
+            );
             (std::cmp::Reverse(precedence), need.arrival)
         };
         let text = |need: &NeedEntry| {
             let min_unit = self.tables.uses[need.usage as usize].min_unit.key();
-            (min_unit, self.tables.amounts(need.wanted.iter().copied()).key())
+            (
+                min_unit,
+                self.tables.amounts(need.wanted.iter().copied()).key(),
+            )
         };
         let (slot_a, slot_b) = (&self.slots[a.slot as usize], &self.slots[b.slot as usize]);
         head(a)
             .cmp(&head(b))
             .then_with(|| self.cluster_names.compare(a.cluster, b.cluster))
-            .then_with(|| self.fingerprints.compare(slot_a.fingerprint, slot_b.fingerprint))
+            .then_with(|| {
+                self.fingerprints
+                    .compare(slot_a.fingerprint, slot_b.fingerprint)
+            })
             .then_with(|| self.groups.compare(slot_a.group, slot_b.group))
             .then_with(|| text(a).cmp(&text(b)))
     }

@@ -20,7 +20,12 @@ impl Book {
     /// As [`Self::claim`], where what is left was counted already.
     fn bind(&mut self, need: NeedIx, machine: MachineIx) {
         let record = self.records[machine as usize];
-        assert_eq!(record.claimant, NONE, "{} is claimed once", self.ids.get(machine));
+        assert_eq!(
+            record.claimant,
+            NONE,
+            "{} is claimed once",
+            self.ids.get(machine)
+        );
         self.records[machine as usize].claimant = need;
         let entry = &mut self.needs[need as usize];
         entry.claims.push(machine);
@@ -39,7 +44,11 @@ impl Book {
     pub(crate) fn unclaim(&mut self, need: NeedIx, machine: MachineIx) {
         let entry = &mut self.needs[need as usize];
         let place = entry.claims.iter().rposition(|held| *held == machine);
-        assert!(place.is_some(), "{} is claimed by its claimant", self.ids.get(machine));
+        assert!(
+            place.is_some(),
+            "{} is claimed by its claimant",
+            self.ids.get(machine)
+        );
         entry.claims.remove(place.unwrap_or_default());
         let shape = &self.tables.shapes[self.records[machine as usize].shape as usize];
         for ((dimension, _), left) in entry.wanted.iter().zip(&mut entry.left) {
@@ -151,7 +160,10 @@ impl Book {
         let own: Vec<MachineIx> = if slot.bequests.is_empty() && slot.heir == NONE {
             slot.machines.iter().copied().filter(is_own).collect()
         } else {
-            self.attributed(self.need(need).slot).into_iter().filter(is_own).collect()
+            self.attributed(self.need(need).slot)
+                .into_iter()
+                .filter(is_own)
+                .collect()
         };
         self.work.machines += own.len() as u64;
         own
@@ -162,7 +174,8 @@ impl NeedEntry {
     /// Forgets what became of it; its claims must be gone.
     fn forget(&mut self) {
         self.left.clear();
-        self.left.extend(self.wanted.iter().map(|(_, milli)| *milli));
+        self.left
+            .extend(self.wanted.iter().map(|(_, milli)| *milli));
         self.arriving = 0;
         (self.domain, self.satisfiable) = (NONE, false);
         (self.bootstraps, self.provisions) = (0, 0);

@@ -23,11 +23,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One thing to do, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    Bootstrap { machine: MachineIx, need: NeedIx, promised: bool },
-    Provision { machine: MachineIx, need: NeedIx },
-    Preempt { machine: MachineIx, need: NeedIx, grace_seconds: u32 },
-    Reclaim { machine: MachineIx },
-    Delete { machine: MachineIx },
+    Bootstrap {
+        machine: MachineIx,
+        need: NeedIx,
+        promised: bool,
+    },
+    Provision {
+        machine: MachineIx,
+        need: NeedIx,
+    },
+    Preempt {
+        machine: MachineIx,
+        need: NeedIx,
+        grace_seconds: u32,
+    },
+    Reclaim {
+        machine: MachineIx,
+    },
+    Delete {
+        machine: MachineIx,
+    },
 }
 
 /// Why a Need is short and what was tried for it.
@@ -66,8 +81,9 @@ impl Book {
     /// Takes everything as changed, and nothing as decided.
     fn start_over(&mut self) {
         let clusters = 0..self.clusters.len() as u32;
-        let standing: Vec<NeedIx> =
-            clusters.flat_map(|cluster| self.standing(cluster)).collect();
+        let standing: Vec<NeedIx> = clusters
+            .flat_map(|cluster| self.standing(cluster))
+            .collect();
         self.release_all(&standing);
         for need in standing {
             self.mark_need(need);
@@ -81,7 +97,11 @@ impl Book {
                 self.dirty_clusters.push(cluster);
             }
         }
-        let promised: Vec<SlotIx> = self.intents.iter().map(|at| self.record(*at).slot).collect();
+        let promised: Vec<SlotIx> = self
+            .intents
+            .iter()
+            .map(|at| self.record(*at).slot)
+            .collect();
         self.dirty_slots.extend(promised);
         self.supply_moved = true;
     }
@@ -105,15 +125,24 @@ impl Book {
         self.keep_all_own(&dirty);
         self.changed = false;
 
-        let mut outcome = Outcome { now, ..Outcome::default() };
-        let short = dirty.into_iter().filter(|need| self.is_short(*need)).collect();
+        let mut outcome = Outcome {
+            now,
+            ..Outcome::default()
+        };
+        let short = dirty
+            .into_iter()
+            .filter(|need| self.is_short(*need))
+            .collect();
         let weighed = &mut outcome.weighed;
         let served = self.serve_short(short, |book, need, domains| {
             weighed.insert(need, domains.candidates(book));
         });
         self.emit_acquisitions(&served, &mut outcome);
-        let short: Vec<NeedIx> =
-            served.iter().copied().filter(|need| self.is_short(*need)).collect();
+        let short: Vec<NeedIx> = served
+            .iter()
+            .copied()
+            .filter(|need| self.is_short(*need))
+            .collect();
         self.preempt_for(&short, &mut outcome);
         let held = self.hold();
         outcome.touched = served;
@@ -178,14 +207,23 @@ impl Book {
             };
             let is_promised = |machine: &MachineIx| self.attribution(*machine) == entry.slot;
             let (promised, new): (Vec<_>, Vec<_>) = in_state(State::Idle).partition(is_promised);
-            let bootstrap =
-                |promised| move |machine| Step::Bootstrap { machine, need, promised };
+            let bootstrap = |promised| {
+                move |machine| Step::Bootstrap {
+                    machine,
+                    need,
+                    promised,
+                }
+            };
             if acquires {
-                outcome.steps.extend(promised.into_iter().map(bootstrap(true)));
+                outcome
+                    .steps
+                    .extend(promised.into_iter().map(bootstrap(true)));
             }
             outcome.steps.extend(new.into_iter().map(bootstrap(false)));
             let provision = |machine| Step::Provision { machine, need };
-            outcome.steps.extend(in_state(State::Speculative).map(provision));
+            outcome
+                .steps
+                .extend(in_state(State::Speculative).map(provision));
         }
     }
 
@@ -198,19 +236,31 @@ impl Book {
             let preemption = self.preempt(*need, &held);
             for machine in &preemption.victims {
                 let grace_seconds = self.grace(*need, *machine, &held);
-                outcome.steps.push(Step::Preempt { machine: *machine, need: *need, grace_seconds });
+                outcome.steps.push(Step::Preempt {
+                    machine: *machine,
+                    need: *need,
+                    grace_seconds,
+                });
             }
-            let freed = preemption.victims.iter().fold(Amounts::NONE, |sum, machine| {
-                let shape = &self.tables.shapes[self.record(*machine).shape as usize];
-                sum.add(shape.shape.effective())
-            });
+            let freed = preemption
+                .victims
+                .iter()
+                .fold(Amounts::NONE, |sum, machine| {
+                    let shape = &self.tables.shapes[self.record(*machine).shape as usize];
+                    sum.add(shape.shape.effective())
+                });
             let victims = preemption.victims.len() as u32;
             let exhausted = 0 < victims && !preemption.resolved;
             let reason = match exhausted {
                 true => UnmetReason::PreemptionExhausted,
                 false => UnmetReason::PriorityStarved,
             };
-            let shortfall = Shortfall { reason, victims, freed, ..Shortfall::default() };
+            let shortfall = Shortfall {
+                reason,
+                victims,
+                freed,
+                ..Shortfall::default()
+            };
             outcome.preempted.extend(preemption.victims);
             outcome.short.insert(preemption.need, shortfall);
         }
@@ -220,10 +270,16 @@ impl Book {
     fn let_go(&mut self, now: Time, outcome: &mut Outcome) {
         let held: Held = self.hold();
         let reclaims = self.reclaims(&held);
-        outcome.steps.extend(reclaims.into_iter().map(|machine| Step::Reclaim { machine }));
+        outcome.steps.extend(
+            reclaims
+                .into_iter()
+                .map(|machine| Step::Reclaim { machine }),
+        );
         outcome.held = held.machines().collect();
         let (releases, next_release) = self.releases(now);
-        outcome.steps.extend(releases.into_iter().map(|machine| Step::Delete { machine }));
+        outcome
+            .steps
+            .extend(releases.into_iter().map(|machine| Step::Delete { machine }));
         // A hair early: the exact test subtracts, this one adds.
         let hair = next_release.abs().min(f64::MAX) * 1e-12;
         outcome.next_release = next_release - hair;
@@ -235,8 +291,7 @@ impl Book {
         for machine in &self.intents {
             let record = self.record(*machine);
             let attribution = self.attribution(*machine);
-            let is_kept =
-                record.claimant != NONE && self.need(record.claimant).slot == attribution;
+            let is_kept = record.claimant != NONE && self.need(record.claimant).slot == attribution;
             let slot = &self.slots[record.slot as usize];
             let acquires = self.clusters[slot.cluster as usize].acquire;
             let ends = slot.ended || (self.is_live(record.slot) && acquires);
@@ -248,7 +303,8 @@ impl Book {
         }
         for (_, orphan) in &self.orphans {
             let slot = &self.slots[*orphan as usize];
-            let bound = |at: &&MachineIx| !self.record(**at).preempted && !self.intents.contains(at);
+            let bound =
+                |at: &&MachineIx| !self.record(**at).preempted && !self.intents.contains(at);
             if slot.heir != NONE {
                 let passed = slot.machines.iter().filter(bound);
                 restamps.extend(passed.map(|machine| (*machine, slot.heir)));
@@ -274,7 +330,9 @@ impl Book {
                 let of = |state: State| stock.count[state as usize];
                 let (idle, speculative) = (of(State::Idle), of(State::Speculative));
                 for (sum, count) in
-                    counts.iter_mut().zip([idle, speculative, of(State::Configured)])
+                    counts
+                        .iter_mut()
+                        .zip([idle, speculative, of(State::Configured)])
                 {
                     *sum = sum.saturating_add(count);
                 }

@@ -16,7 +16,8 @@ impl Book {
     pub(crate) fn cluster(&mut self, id: &str) -> ClusterIx {
         let number = self.cluster_names.intern(id);
         if self.clusters.len() < self.cluster_names.bound() {
-            self.clusters.resize_with(self.cluster_names.bound(), Default::default);
+            self.clusters
+                .resize_with(self.cluster_names.bound(), Default::default);
         }
         number
     }
@@ -56,7 +57,11 @@ impl Book {
         (entry.known, entry.ready, entry.acquire) = (known, ready, acquire);
         self.changed = true;
         // Intents end or stand by these flags, and rows acquire or do not.
-        let slots: Vec<SlotIx> = self.intents.iter().map(|at| self.record(*at).slot).collect();
+        let slots: Vec<SlotIx> = self
+            .intents
+            .iter()
+            .map(|at| self.record(*at).slot)
+            .collect();
         self.dirty_slots.extend(slots);
         let rows: Vec<NeedIx> = self.rows(&self.clusters[cluster as usize]).collect();
         for row in rows {
@@ -73,7 +78,10 @@ impl Book {
         let (profile, usage) = self.tables.of_need(need);
         let slot = self.slot_of(&need.key());
         let rows = &self.slots[slot as usize].rows;
-        let found = rows.iter().copied().find(|row| self.need(*row).profile == profile);
+        let found = rows
+            .iter()
+            .copied()
+            .find(|row| self.need(*row).profile == profile);
         if let Some(row) = found {
             self.update_row(row, need);
             return row;
@@ -100,7 +108,11 @@ impl Book {
         let profile = &self.tables.profiles[entry.profile as usize].profile;
         let group = self.groups.get(self.slots[entry.slot as usize].group);
         let is_it = entry.in_use && need.row.group.as_str() == group;
-        assert!(is_it && need.row.profile == *profile, "{} is the row put here", need.key());
+        assert!(
+            is_it && need.row.profile == *profile,
+            "{} is the row put here",
+            need.key()
+        );
         let usage = self.tables.usage(entry.profile, &need.row.min_unit);
         let wanted = self.tables.wanted(&need.row.aggregate);
         let entry = &mut self.needs[row as usize];
@@ -135,7 +147,10 @@ impl Book {
         }
         let profile = self.tables.profile(&need.row.profile);
         let rows = &self.slots[slot as usize].rows;
-        let found = rows.iter().copied().find(|row| self.need(*row).profile == profile);
+        let found = rows
+            .iter()
+            .copied()
+            .find(|row| self.need(*row).profile == profile);
         if let Some(row) = found {
             self.remove_row(row);
         }
@@ -145,7 +160,9 @@ impl Book {
         self.release(row);
         self.leave_class(row);
         let NeedEntry { cluster, slot, .. } = self.needs[row as usize];
-        self.clusters[cluster as usize].plain.retain(|held| *held != row);
+        self.clusters[cluster as usize]
+            .plain
+            .retain(|held| *held != row);
         self.slots[slot as usize].rows.retain(|held| *held != row);
         self.free_need(row);
         self.currency_changed(slot);
@@ -231,14 +248,19 @@ impl Book {
         let number = self.fingerprints.intern(fingerprint.as_str());
         if self.constraints.len() < self.fingerprints.bound() {
             let constraints = fingerprint.constraints();
-            self.constraints.push(constraints.map_or(NONE, |text| self.constraint_texts.intern(text)));
+            self.constraints
+                .push(constraints.map_or(NONE, |text| self.constraint_texts.intern(text)));
         }
         number
     }
 
     /// A slot came to name a row, or ceased to.
     fn currency_changed(&mut self, slot: SlotIx) {
-        let Slot { cluster, ref machines, .. } = self.slots[slot as usize];
+        let Slot {
+            cluster,
+            ref machines,
+            ..
+        } = self.slots[slot as usize];
         if !machines.is_empty() {
             self.mark_classes_of(cluster);
         }
@@ -267,7 +289,9 @@ impl Book {
             for bequest in self.slots[slot as usize].bequests.clone() {
                 self.set_heir(bequest, NONE);
             }
-            let Slot { fingerprint, group, .. } = self.slots[slot as usize];
+            let Slot {
+                fingerprint, group, ..
+            } = self.slots[slot as usize];
             self.slot_numbers.remove(&(cluster, group, fingerprint));
             self.group_uses[group as usize] -= 1;
             if self.group_uses[group as usize] == 0 {
@@ -279,7 +303,13 @@ impl Book {
 
     /// Puts a gang among its equals (RF-12).
     fn join_class(&mut self, row: NeedIx, aggregate: &Amounts) {
-        let NeedEntry { cluster, profile, arrival, slot, .. } = self.needs[row as usize];
+        let NeedEntry {
+            cluster,
+            profile,
+            arrival,
+            slot,
+            ..
+        } = self.needs[row as usize];
         if self.tables.profiles[profile as usize].folded == NONE {
             return;
         }
@@ -306,7 +336,11 @@ impl Book {
         let homed = 0 < self.attributed_count(slot);
         for at in 0..self.slots[slot as usize].rows.len() {
             let row = self.slots[slot as usize].rows[at];
-            let NeedEntry { class, homed: before, .. } = self.needs[row as usize];
+            let NeedEntry {
+                class,
+                homed: before,
+                ..
+            } = self.needs[row as usize];
             if class == NONE || before == homed {
                 continue;
             }
@@ -334,16 +368,23 @@ impl Book {
         let folded_profile = self.tables.profiles[profile as usize].folded;
         let key = NeedKey {
             cluster: self.cluster_id(cluster),
-            fingerprint: self.tables.profiles[folded_profile as usize].profile.fingerprint().clone(),
+            fingerprint: self.tables.profiles[folded_profile as usize]
+                .profile
+                .fingerprint()
+                .clone(),
             group: Group::new(&format!("fold:{}", aggregate.key())),
         };
         let slot = self.slot_of(&key);
         let usage = self.tables.usage(folded_profile, aggregate);
-        let number = self.free_classes.pop().unwrap_or(self.classes.len() as ClassIx);
+        let number = self
+            .free_classes
+            .pop()
+            .unwrap_or(self.classes.len() as ClassIx);
         let wanted = self.supplies[supply as usize].wanted.clone();
-        let mut equals = self.slots[slot as usize].classes.iter().map(|class| {
-            self.classes[*class as usize].folded
-        });
+        let mut equals = self.slots[slot as usize]
+            .classes
+            .iter()
+            .map(|class| self.classes[*class as usize].folded);
         let shared = equals.find(|folded| self.need(*folded).profile == folded_profile);
         let entry = NeedEntry::new(cluster, slot, folded_profile, usage, wanted);
         let folded = shared.unwrap_or_else(|| self.new_need(entry));
@@ -388,11 +429,21 @@ impl Book {
         if !self.classes[class as usize].members.is_empty() {
             return;
         }
-        let Class { cluster, supply, folded, slot, .. } = self.classes[class as usize];
+        let Class {
+            cluster,
+            supply,
+            folded,
+            slot,
+            ..
+        } = self.classes[class as usize];
         self.release(folded);
         self.class_numbers.remove(&(cluster, supply));
-        self.clusters[cluster as usize].classes.retain(|held| *held != class);
-        self.slots[slot as usize].classes.retain(|held| *held != class);
+        self.clusters[cluster as usize]
+            .classes
+            .retain(|held| *held != class);
+        self.slots[slot as usize]
+            .classes
+            .retain(|held| *held != class);
         self.supplies[supply as usize].classes.remove(&class);
         let mut others = self.slots[slot as usize].classes.iter();
         if others.any(|other| self.classes[*other as usize].folded == folded) {
@@ -413,7 +464,14 @@ impl Book {
         let usage = self.tables.usage(profile, aggregate);
         let wanted = self.tables.wanted(aggregate);
         let (classes, holds, most) = (BTreeSet::new(), 0, 0);
-        let supply = Supply { identity: identity.clone(), usage, wanted, classes, holds, most };
+        let supply = Supply {
+            identity: identity.clone(),
+            usage,
+            wanted,
+            classes,
+            holds,
+            most,
+        };
         let number = match self.free_supplies.pop() {
             Some(number) => {
                 self.supplies[number as usize] = supply;

@@ -83,7 +83,11 @@ impl Domains {
         let key = book.tables.profiles[book.need(need).profile as usize].same_key;
         let count = book.tables.keys[key as usize].values.bound();
         let dimensions = book.need(need).wanted.to_vec();
-        Self { need, dimensions, sums: vec![Sums::default(); count] }
+        Self {
+            need,
+            dimensions,
+            sums: vec![Sums::default(); count],
+        }
     }
 
     fn at(&mut self, book: &Book, shape: ShapeIx) -> Option<(&mut Sums, Vec<i128>)> {
@@ -129,7 +133,8 @@ impl Domains {
 
     /// `cov` of S-5.
     fn coverage(&self, amount: &Amount) -> f64 {
-        self.ratios(amount).fold(0.0, |sum, ratio| sum + ratio.min(1.0))
+        self.ratios(amount)
+            .fold(0.0, |sum, ratio| sum + ratio.min(1.0))
     }
 
     /// `over` of S-5.
@@ -138,9 +143,8 @@ impl Domains {
     }
 
     fn ratios(&self, amount: &Amount) -> impl Iterator<Item = f64> {
-        let ratio = |(at, (_, wanted)): (usize, &(u32, i128))| {
-            amount.get(at) as f64 / *wanted as f64
-        };
+        let ratio =
+            |(at, (_, wanted)): (usize, &(u32, i128))| amount.get(at) as f64 / *wanted as f64;
         self.dimensions.iter().enumerate().map(ratio)
     }
 
@@ -163,8 +167,8 @@ impl Domains {
         order: impl Fn(DomainIx, DomainIx) -> Ordering,
     ) -> DomainIx {
         let domains = (0..self.sums.len() as DomainIx).filter(qualifies);
-        let best = domains
-            .min_by(|a, b| order(*a, *b).then_with(|| book.domain_order(self.need, *a, *b)));
+        let best =
+            domains.min_by(|a, b| order(*a, *b).then_with(|| book.domain_order(self.need, *a, *b)));
         best.unwrap_or(NONE)
     }
 
@@ -175,15 +179,23 @@ impl Domains {
             let total = sums.total();
             let thousandths = |(at, (_, wanted)): (usize, &(u32, i128))| {
                 let have = total.get(at).min(*wanted);
-                have.checked_mul(1000).map_or_else(|| have / (wanted / 1000), |have| have / wanted) as u32
+                have.checked_mul(1000)
+                    .map_or_else(|| have / (wanted / 1000), |have| have / wanted)
+                    as u32
             };
             if 0 < total.count {
                 let worst = self.dimensions.iter().enumerate().map(thousandths).min();
-                weighed.push((worst.unwrap_or(1000), domain as DomainIx, self.covers(&total)));
+                weighed.push((
+                    worst.unwrap_or(1000),
+                    domain as DomainIx,
+                    self.covers(&total),
+                ));
             }
         }
         weighed.sort_by(|a, b| {
-            Reverse(a.0).cmp(&Reverse(b.0)).then_with(|| book.domain_order(self.need, a.1, b.1))
+            Reverse(a.0)
+                .cmp(&Reverse(b.0))
+                .then_with(|| book.domain_order(self.need, a.1, b.1))
         });
         weighed.truncate(DomainCoverage::MOST);
         let named = |(coverage_per_mille, domain, satisfiable)| DomainCoverage {
@@ -211,7 +223,8 @@ impl Book {
     }
 
     fn domain_order(&self, need: NeedIx, one: DomainIx, other: DomainIx) -> Ordering {
-        self.domain_name(need, one).cmp(self.domain_name(need, other))
+        self.domain_name(need, one)
+            .cmp(self.domain_name(need, other))
     }
 
     /// Whether a gang neither buys nor preempts this cycle.
@@ -319,9 +332,7 @@ impl Book {
         }
         self.work.machines += looked_at as u64;
         let needed = |(sums, victims): (&Sums, &mut Vec<(f64, MachineIx)>)| {
-            victims.sort_by(|a, b| {
-                b.0.total_cmp(&a.0).then_with(|| self.ids.compare(a.1, b.1))
-            });
+            victims.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.ids.compare(a.1, b.1)));
             let mut total = sums.total();
             for (taken, (_, machine)) in victims.iter().enumerate() {
                 let shape = &self.tables.shapes[self.record(*machine).shape as usize];

@@ -59,9 +59,7 @@ impl Book {
         self.work.machines += bound.len() as u64;
         let is_loose = |machine: &&MachineIx| {
             let record = self.record(**machine);
-            record.claimant == NONE
-                && record.state == Some(State::Configured)
-                && !record.preempted
+            record.claimant == NONE && record.state == Some(State::Configured) && !record.preempted
         };
         let mut machines: Vec<MachineIx> = bound.iter().filter(is_loose).copied().collect();
         machines.sort_by(|one, other| self.keep_order(*one, *other));
@@ -78,10 +76,17 @@ impl Book {
                 Fold::All => (class.homed.as_slice(), [].as_slice()),
                 Fold::First(_) => ([].as_slice(), class.members.as_slice()),
             };
-            let gangs = homed.iter().copied().chain(members.iter().map(|member| member.gang));
+            let gangs = homed
+                .iter()
+                .copied()
+                .chain(members.iter().map(|member| member.gang));
             gangs.chain([class.folded])
         };
-        entry.plain.iter().copied().chain(entry.classes.iter().flat_map(of_class))
+        entry
+            .plain
+            .iter()
+            .copied()
+            .chain(entry.classes.iter().flat_map(of_class))
     }
 
     /// This cycle's Needs of a cluster.
@@ -95,7 +100,10 @@ impl Book {
             let entry = self.need(*need);
             let counts_on_others = 0 < entry.arriving
                 || !entry.victims.is_empty()
-                || entry.claims.iter().any(|machine| self.record(*machine).preempted);
+                || entry
+                    .claims
+                    .iter()
+                    .any(|machine| self.record(*machine).preempted);
             counts_on_others && !self.is_covered_by(*need, |record| !record.preempted)
         };
         self.live_needs(cluster).filter(waits).collect()
@@ -129,7 +137,10 @@ impl Book {
             return Vec::new();
         }
         let slot = &self.slots[slot as usize];
-        let folded = slot.classes.iter().map(|class| self.classes[*class as usize].folded);
+        let folded = slot
+            .classes
+            .iter()
+            .map(|class| self.classes[*class as usize].folded);
         let needs = slot.rows.iter().copied().chain(folded);
         let wants = |need: &NeedIx| self.need(*need).live && !self.is_covered_by(*need, |_| true);
         needs.filter(wants).collect()
@@ -143,8 +154,11 @@ impl Book {
             if !self.may_reclaim(cluster) {
                 continue;
             }
-            let short: Vec<NeedIx> =
-                short.iter().copied().filter(|at| self.need(*at).cluster == cluster).collect();
+            let short: Vec<NeedIx> = short
+                .iter()
+                .copied()
+                .filter(|at| self.need(*at).cluster == cluster)
+                .collect();
             for machine in self.loose(cluster) {
                 if held.priority(machine).is_none() && !self.record(machine).not_ready {
                     touched.extend(self.exchange_one(machine, cluster, &short));
@@ -182,7 +196,9 @@ impl Book {
             .filter(|(_, held)| is_dearer_equal(held))
             .max_by(|(_, one), (_, other)| {
                 let price = |at: &MachineIx| self.record(*at).number;
-                price(one).total_cmp(&price(other)).then_with(|| self.ids.compare(*one, *other))
+                price(one)
+                    .total_cmp(&price(other))
+                    .then_with(|| self.ids.compare(*one, *other))
             });
         let (need, dearest) = dearest?;
         self.unclaim(need, dearest);
@@ -208,13 +224,17 @@ impl Book {
         let (mut machines, mut next) = (Vec::new(), f64::INFINITY);
         for (stock, shape) in self.stocks.iter().zip(&self.tables.shapes) {
             let tier = shape.shape.capacity_type;
-            let Some(hold) = self.holds.of(tier) else { continue };
+            let Some(hold) = self.holds.of(tier) else {
+                continue;
+            };
             for machine in &stock.pool(crate::book::PoolKind::Idle).machines {
                 let record = self.record(*machine);
                 if record.claimant != NONE || record.slot != NONE {
                     continue;
                 }
-                let Some(since) = Time::from_seconds(record.number) else { continue };
+                let Some(since) = Time::from_seconds(record.number) else {
+                    continue;
+                };
                 if self.holds.expired(tier, since, now) {
                     machines.push(*machine);
                 } else {

@@ -41,7 +41,11 @@ impl Book {
         let entry = &self.classes[class as usize];
         let homeless = (entry.members.len() - entry.homed.len()) as u64;
         let room = self.room(class, homeless);
-        let fold = if room == homeless { Fold::All } else { Fold::First(room) };
+        let fold = if room == homeless {
+            Fold::All
+        } else {
+            Fold::First(room)
+        };
         let entry = &mut self.classes[class as usize];
         let before = std::mem::replace(&mut entry.fold, fold);
         let regroup = std::mem::replace(&mut entry.regroup, false);
@@ -88,11 +92,24 @@ impl Book {
 
     /// The earliest arrival stated among the members that fold (NT-7).
     fn earliest_folded(&self, class: ClassIx, room: u64) -> Time {
-        let Class { members, homed, fold, .. } = &self.classes[class as usize];
+        let Class {
+            members,
+            homed,
+            fold,
+            ..
+        } = &self.classes[class as usize];
         // In order where not all fold, and then those that do come first.
-        let most = if *fold == Fold::All { members.len() } else { room as usize };
+        let most = if *fold == Fold::All {
+            members.len()
+        } else {
+            room as usize
+        };
         let folds = |member: &&Member| homed.is_empty() || !self.need(member.gang).homed;
-        let arrivals = members.iter().filter(folds).take(most).map(|member| member.arrival);
+        let arrivals = members
+            .iter()
+            .filter(folds)
+            .take(most)
+            .map(|member| member.arrival);
         arrivals.fold(Time::ZERO, Time::earliest_stated)
     }
 
@@ -167,7 +184,9 @@ impl Book {
         let bound = bound.filter(|machine| !self.record(*machine).not_ready);
         let promised = self.attributed(class.slot).into_iter();
         let promised = promised.filter(|machine| {
-            self.record(*machine).state.is_some_and(State::may_hold_intent)
+            self.record(*machine)
+                .state
+                .is_some_and(State::may_hold_intent)
         });
         bound.filter(serves_no_other).chain(promised).collect()
     }

@@ -51,12 +51,12 @@ pub use book::{Counts, Work};
 pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
-    Action, Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, MachineId, Need, Price, Probability,
-    Restamp, Shape, Time,
+    Action, Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, MachineId, Need, Price,
+    Probability, Restamp, Shape, Time,
 };
-use std::sync::Arc;
 use book::Book;
 use cycle::Outcome;
+use std::sync::Arc;
 
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -100,10 +100,18 @@ impl Engine {
     /// Goes from one fleet to another, telling itself only what differs.
     pub fn follow(&mut self, before: &Fleet, after: &Fleet) {
         self.set_holds(after.holds);
-        for id in before.machines.keys().filter(|id| !after.machines.contains_key(*id)) {
+        for id in before
+            .machines
+            .keys()
+            .filter(|id| !after.machines.contains_key(*id))
+        {
             self.remove_machine(id);
         }
-        for id in before.clusters.keys().filter(|id| !after.clusters.contains_key(*id)) {
+        for id in before
+            .clusters
+            .keys()
+            .filter(|id| !after.clusters.contains_key(*id))
+        {
             self.remove_cluster(id);
         }
         for (id, cluster) in &after.clusters {
@@ -223,7 +231,10 @@ impl Engine {
 
     /// The shape of a machine that is known.
     pub fn shape_of(&self, id: &str) -> Option<KnownShape> {
-        self.book.ids.find(id).map(|machine| KnownShape(self.book.record(machine).shape))
+        self.book
+            .ids
+            .find(id)
+            .map(|machine| KnownShape(self.book.record(machine).shape))
     }
 
     /// How much the engine holds of everything.

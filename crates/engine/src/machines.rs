@@ -144,8 +144,12 @@ impl Book {
         }
         if record.slot != NONE {
             let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
-            let place = self.slots[record.slot as usize].machines.partition_point(order);
-            self.slots[record.slot as usize].machines.insert(place, machine);
+            let place = self.slots[record.slot as usize]
+                .machines
+                .partition_point(order);
+            self.slots[record.slot as usize]
+                .machines
+                .insert(place, machine);
             if state.may_hold_intent() {
                 self.intents.insert(machine);
             }
@@ -187,7 +191,9 @@ impl Book {
         }
         if record.slot != NONE {
             let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
-            let place = self.slots[record.slot as usize].machines.partition_point(order);
+            let place = self.slots[record.slot as usize]
+                .machines
+                .partition_point(order);
             let removed = self.slots[record.slot as usize].machines.remove(place);
             assert_eq!(removed, machine, "{} is in its slot", self.ids.get(machine));
             self.intents.remove(&machine);
@@ -219,7 +225,9 @@ impl Book {
     pub(crate) fn unpool(&mut self, machine: MachineIx) {
         if let Some(kind) = self.pool_of(machine) {
             let shape = self.record(machine).shape;
-            self.stocks[shape as usize].pool_mut(kind).remove(machine, &self.ids);
+            self.stocks[shape as usize]
+                .pool_mut(kind)
+                .remove(machine, &self.ids);
         }
     }
 
@@ -267,7 +275,8 @@ impl Book {
         interruption: Probability,
     ) -> ShapeIx {
         let number = self.tables.shape(shape, price, interruption);
-        self.stocks.resize_with(self.tables.shapes.len(), Stock::default);
+        self.stocks
+            .resize_with(self.tables.shapes.len(), Stock::default);
         number
     }
 }
@@ -275,7 +284,10 @@ impl Book {
 impl Record {
     /// Whether free supply for a class of gangs: no intent on record, and available (RF-12).
     fn is_unpromised(&self) -> bool {
-        let free = matches!(self.state, Some(State::Idle | State::Creating | State::Speculative));
+        let free = matches!(
+            self.state,
+            Some(State::Idle | State::Creating | State::Speculative)
+        );
         free && self.slot == NONE && !self.unavailable
     }
 

@@ -69,7 +69,10 @@ impl Names {
         if self.table[place] != NONE {
             return self.table[place];
         }
-        let span = Span { start: self.bytes.len() as u32, length: text.len() as u32 };
+        let span = Span {
+            start: self.bytes.len() as u32,
+            length: text.len() as u32,
+        };
         self.bytes.extend_from_slice(text.as_bytes());
         let number = match self.free.pop() {
             Some(number) => {
@@ -154,10 +157,16 @@ fn hash(bytes: &[u8]) -> u64 {
     let mut sum = bytes.len() as u64;
     let mut words = bytes.chunks_exact(8);
     for word in &mut words {
-        let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let word = word
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte));
         sum = (sum ^ word).wrapping_mul(PRIME).rotate_left(29);
     }
-    let last = words.remainder().iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let last = words
+        .remainder()
+        .iter()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte));
     sum = (sum ^ last).wrapping_mul(PRIME);
     (sum ^ sum >> 32).wrapping_mul(PRIME) >> 7
 }
@@ -174,8 +183,9 @@ mod tests {
             .map(|text| (names.intern(&text), text))
             .collect();
         for round in 0..20 {
-            let passing: Vec<u32> =
-                (0..1000).map(|n| names.intern(&format!("round-{round}-{n}"))).collect();
+            let passing: Vec<u32> = (0..1000)
+                .map(|n| names.intern(&format!("round-{round}-{n}")))
+                .collect();
             for number in passing {
                 names.remove(number);
             }

@@ -24,7 +24,8 @@ impl Draft {
     fn begin(&mut self, book: &Book, need: NeedIx) {
         self.claims.clear();
         self.left.clear();
-        self.left.extend(book.need(need).wanted.iter().map(|(_, milli)| *milli));
+        self.left
+            .extend(book.need(need).wanted.iter().map(|(_, milli)| *milli));
         self.shape = None;
     }
 
@@ -38,10 +39,14 @@ impl Draft {
             let entry = &book.tables.shapes[shape as usize];
             let wanted = book.need(need).wanted.iter();
             self.amounts.clear();
-            self.amounts.extend(wanted.map(|(dimension, _)| entry.amount(*dimension)));
+            self.amounts
+                .extend(wanted.map(|(dimension, _)| entry.amount(*dimension)));
             self.shape = Some(shape);
         }
-        self.left.iter().zip(&self.amounts).any(|(left, amount)| 0 < *left && 0 < *amount)
+        self.left
+            .iter()
+            .zip(&self.amounts)
+            .any(|(left, amount)| 0 < *left && 0 < *amount)
     }
 
     /// Takes a machine of the shape just asked about.
@@ -135,7 +140,9 @@ impl Book {
             .filter(|shape| self.is_of_use(need, *shape))
             .map(|shape| self.domain_of(need, shape))
             .filter(|domain| *domain != NONE);
-        let Some(first) = places.next() else { return NONE };
+        let Some(first) = places.next() else {
+            return NONE;
+        };
         if places.all(|domain| domain == first) {
             return first;
         }

@@ -27,8 +27,15 @@ struct Deficit {
 impl Deficit {
     fn of(book: &Book, need: NeedIx) -> Self {
         let entry = book.need(need);
-        let dimensions = entry.wanted.iter().map(|(dimension, _)| *dimension).collect();
-        Self { dimensions, left: entry.left.clone() }
+        let dimensions = entry
+            .wanted
+            .iter()
+            .map(|(dimension, _)| *dimension)
+            .collect();
+        Self {
+            dimensions,
+            left: entry.left.clone(),
+        }
     }
 
     fn is_covered(&self) -> bool {
@@ -61,7 +68,11 @@ impl Book {
     /// Preempts for one Need. Marks the victims and claims the drains it promises itself.
     pub(crate) fn preempt(&mut self, need: NeedIx, held: &Held) -> Preemption {
         let is_gang = self.tables.profiles[self.need(need).profile as usize].same_key != NONE;
-        let mut nothing = Preemption { need, victims: Vec::new(), resolved: false };
+        let mut nothing = Preemption {
+            need,
+            victims: Vec::new(),
+            resolved: false,
+        };
         if self.is_parked(need) || (is_gang && self.need(need).domain == NONE) {
             return nothing;
         }
@@ -115,7 +126,8 @@ impl Book {
             }
         }
         machines.sort_by(|one, other| {
-            self.by_price(one, other).then_with(|| self.ids.compare(*one, *other))
+            self.by_price(one, other)
+                .then_with(|| self.ids.compare(*one, *other))
         });
         machines
     }
@@ -144,7 +156,11 @@ impl Book {
     ) -> Vec<MachineIx> {
         let mut victims: Vec<Victim> = machines
             .drain(..)
-            .map(|machine| Victim { machine, has_head_start: false, score: 0.0 })
+            .map(|machine| Victim {
+                machine,
+                has_head_start: false,
+                score: 0.0,
+            })
             .collect();
         let order =
             |book: &Self, one: &Victim, other: &Victim| order(book, &one.machine, &other.machine);
@@ -179,7 +195,9 @@ impl Book {
             let eligible = |victim: &Victim| {
                 deficit.shrinks_by(self, shape(victim)) && balance.admits(self, shape(victim))
             };
-            let Some(place) = victims.iter().position(eligible) else { break };
+            let Some(place) = victims.iter().position(eligible) else {
+                break;
+            };
             let machine = victims.remove(place).machine;
             deficit.change(self, machine, 1);
             balance.count(self, self.record(machine).shape);
@@ -214,7 +232,9 @@ impl Book {
             for machine in configured {
                 let record = self.record(*machine);
                 let raised = held.priority(*machine).unwrap_or(i32::MIN);
-                let Some(standing) = self.victim_priority(*machine, priority) else { continue };
+                let Some(standing) = self.victim_priority(*machine, priority) else {
+                    continue;
+                };
                 let standing = standing.max(raised);
                 if priority <= standing || record.preempted {
                     continue;

@@ -31,7 +31,10 @@ impl Book {
 
     fn slot_terms(&self, slot: SlotIx) -> Terms {
         let slot = &self.slots[slot as usize];
-        let folded = slot.classes.iter().map(|class| self.classes[*class as usize].folded);
+        let folded = slot
+            .classes
+            .iter()
+            .map(|class| self.classes[*class as usize].folded);
         let first = slot.rows.iter().copied().chain(folded).next();
         first.map_or_else(Terms::default, |need| self.terms_of(need))
     }
@@ -59,8 +62,9 @@ impl Book {
     /// This cycle's Needs in the total order.
     pub(crate) fn needs_in_order(&self) -> Vec<NeedIx> {
         let all = 0..self.needs.len() as NeedIx;
-        let mut live: Vec<NeedIx> =
-            all.filter(|need| self.need(*need).in_use && self.need(*need).live).collect();
+        let mut live: Vec<NeedIx> = all
+            .filter(|need| self.need(*need).in_use && self.need(*need).live)
+            .collect();
         live.sort_by(|one, other| self.need_order(*one, *other));
         live
     }
@@ -96,7 +100,11 @@ impl Book {
     }
 
     pub(crate) fn actions(&self, outcome: &Outcome) -> Vec<Action> {
-        outcome.steps.iter().map(|step| self.action(*step)).collect()
+        outcome
+            .steps
+            .iter()
+            .map(|step| self.action(*step))
+            .collect()
     }
 
     pub(crate) fn restamps(&self, outcome: &Outcome) -> Vec<Restamp> {
@@ -114,9 +122,8 @@ impl Book {
     }
 
     fn action(&self, step: Step) -> Action {
-        let purpose = |need: NeedIx| {
-            Some((self.slot_key(self.need(need).slot), self.terms_of(need)))
-        };
+        let purpose =
+            |need: NeedIx| Some((self.slot_key(self.need(need).slot), self.terms_of(need)));
         let base = |kind, machine: MachineIx, reason| Action {
             kind,
             machine: self.machine_id(machine),
@@ -129,13 +136,21 @@ impl Book {
         let destination = |need: NeedIx| Some(self.cluster_id(self.need(need).cluster));
         let source = |machine: MachineIx| Some(self.cluster_id(self.record(machine).cluster));
         match step {
-            Step::Bootstrap { machine, need, promised } => Action {
+            Step::Bootstrap {
+                machine,
+                need,
+                promised,
+            } => Action {
                 cluster: destination(need),
                 purpose: purpose(need),
                 ..base(
                     ActionKind::Bootstrap,
                     machine,
-                    if promised { Reason::Promised } else { Reason::Idle },
+                    if promised {
+                        Reason::Promised
+                    } else {
+                        Reason::Idle
+                    },
                 )
             },
             Step::Provision { machine, need } => Action {
@@ -143,7 +158,11 @@ impl Book {
                 purpose: purpose(need),
                 ..base(ActionKind::Provision, machine, Reason::Speculative)
             },
-            Step::Preempt { machine, need, grace_seconds } => Action {
+            Step::Preempt {
+                machine,
+                need,
+                grace_seconds,
+            } => Action {
                 cluster: source(machine),
                 purpose: purpose(need),
                 grace_seconds,
@@ -166,7 +185,12 @@ impl Book {
         let residual = entry.wanted.iter().zip(&entry.left);
         let residual = residual.map(|((dimension, _), left)| (*dimension, *left));
         let (victims_found, capacity_freed, unmet_reason, matching_supply) = match shortfall {
-            Some(short) => (short.victims, short.freed.clone(), short.reason, short.supply),
+            Some(short) => (
+                short.victims,
+                short.freed.clone(),
+                short.reason,
+                short.supply,
+            ),
             None => Default::default(),
         };
         Verdict {

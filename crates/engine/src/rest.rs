@@ -150,7 +150,9 @@ impl Book {
     }
 
     pub(crate) fn is_spread(&self, need: NeedIx) -> bool {
-        !self.tables.profiles[self.need(need).profile as usize].spreads.is_empty()
+        !self.tables.profiles[self.need(need).profile as usize]
+            .spreads
+            .is_empty()
     }
 
     /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order.
@@ -182,7 +184,9 @@ impl Book {
         }
         for group in groups {
             while !self.need(need).is_covered() {
-                let Some(machine) = self.lowest_free(need, kind, &group) else { break };
+                let Some(machine) = self.lowest_free(need, kind, &group) else {
+                    break;
+                };
                 self.claim(need, machine);
             }
         }
@@ -200,10 +204,16 @@ impl Book {
                 PoolKind::Speculative => entry.by_cost[at],
                 _ => (Default::default(), entry.by_price[at]),
             };
-            if self.stocks[shape as usize].pool(kind).free() == 0 || !self.is_in(need, place, shape) {
+            if self.stocks[shape as usize].pool(kind).free() == 0 || !self.is_in(need, place, shape)
+            {
                 continue;
             }
-            let Self { stocks, ids, records, .. } = self;
+            let Self {
+                stocks,
+                ids,
+                records,
+                ..
+            } = self;
             let pool = stocks[shape as usize].pool_mut(kind);
             pool.sort(ids);
             pool.next = pool.free_from(pool.next, records);
@@ -237,7 +247,12 @@ impl Book {
             if !self.contributes(need, *shape) {
                 continue;
             }
-            let Self { stocks, ids, records, .. } = self;
+            let Self {
+                stocks,
+                ids,
+                records,
+                ..
+            } = self;
             let pool = stocks[*shape as usize].pool_mut(kind);
             pool.next = pool.free_from(pool.next, records);
             if let Some(head) = pool.machines.get(pool.next)
@@ -251,8 +266,7 @@ impl Book {
 
     fn take_groups_spread(&mut self, need: NeedIx, kind: PoolKind, groups: &[Vec<ShapeIx>]) {
         let useful = |shape: &ShapeIx| self.contributes(need, *shape);
-        let candidates: Vec<ShapeIx> =
-            groups.iter().flatten().copied().filter(useful).collect();
+        let candidates: Vec<ShapeIx> = groups.iter().flatten().copied().filter(useful).collect();
         let mut balance = Balance::new(self, need, candidates);
         let mut sorted: Vec<Vec<Vec<ShapeIx>>> = Vec::new();
         for group in groups {
@@ -312,7 +326,10 @@ impl Book {
             return;
         }
         // Owners lose a claim only when it is taken, so each is offered free and then put back.
-        let owners: Vec<NeedIx> = machines.iter().map(|at| self.record(*at).claimant).collect();
+        let owners: Vec<NeedIx> = machines
+            .iter()
+            .map(|at| self.record(*at).claimant)
+            .collect();
         if self.is_spread(need) {
             self.outrank_spread(need, machines, turns);
             return;
@@ -349,7 +366,8 @@ impl Book {
         let mut machines: Vec<MachineIx> =
             cluster.bound.iter().filter(is_outranked).copied().collect();
         machines.sort_by(|one, other| {
-            self.by_owner(*one, *other).then_with(|| self.keep_order(*one, *other))
+            self.by_owner(*one, *other)
+                .then_with(|| self.keep_order(*one, *other))
         });
         machines
     }
@@ -375,7 +393,9 @@ impl Book {
                 let shape = self.record(*machine).shape;
                 self.contributes(need, shape) && balance.admits(self, shape)
             };
-            let Some(place) = machines.iter().position(eligible) else { return };
+            let Some(place) = machines.iter().position(eligible) else {
+                return;
+            };
             let machine = machines.remove(place);
             let owner = self.record(machine).claimant;
             self.move_claim(machine, owner, need, turns);
@@ -386,12 +406,16 @@ impl Book {
     /// Whether what is left would be covered by all of these together.
     fn would_cover(&self, need: NeedIx, machines: &[MachineIx]) -> bool {
         let entry = self.need(need);
-        entry.wanted.iter().zip(&entry.left).all(|((dimension, _), left)| {
-            let amount = |machine: &MachineIx| {
-                let shape = self.record(*machine).shape;
-                i128::from(self.tables.shapes[shape as usize].amount(*dimension))
-            };
-            *left <= machines.iter().map(amount).sum()
-        })
+        entry
+            .wanted
+            .iter()
+            .zip(&entry.left)
+            .all(|((dimension, _), left)| {
+                let amount = |machine: &MachineIx| {
+                    let shape = self.record(*machine).shape;
+                    i128::from(self.tables.shapes[shape as usize].amount(*dimension))
+                };
+                *left <= machines.iter().map(amount).sum()
+            })
     }
 }

@@ -37,30 +37,34 @@ impl Balance {
     }
 
     /// The domains of a step of a Need without claims.
-    fn empty(
-        book: &Book,
-        need: NeedIx,
-        candidates: impl IntoIterator<Item = ShapeIx>,
-    ) -> Self {
+    fn empty(book: &Book, need: NeedIx, candidates: impl IntoIterator<Item = ShapeIx>) -> Self {
         let profile = &book.tables.profiles[book.need(need).profile as usize];
         let constraints = profile.spreads.to_vec();
         let mut counts = vec![BTreeMap::new(); constraints.len()];
         for shape in candidates {
             for ((key, _), counts) in constraints.iter().zip(&mut counts) {
-                counts.entry(book.tables.keys[*key as usize].domain(shape)).or_insert(0);
+                counts
+                    .entry(book.tables.keys[*key as usize].domain(shape))
+                    .or_insert(0);
             }
         }
-        Self { constraints, counts }
+        Self {
+            constraints,
+            counts,
+        }
     }
 
     /// Whether one more machine of this shape keeps every skew.
     pub(crate) fn admits(&self, book: &Book, shape: ShapeIx) -> bool {
-        self.constraints.iter().zip(&self.counts).all(|((key, skew), counts)| {
-            let domain = book.tables.keys[*key as usize].domain(shape);
-            let lowest = counts.values().min().copied().unwrap_or(0);
-            let here = counts.get(&domain).copied().unwrap_or(0);
-            here < lowest + (*skew).max(1)
-        })
+        self.constraints
+            .iter()
+            .zip(&self.counts)
+            .all(|((key, skew), counts)| {
+                let domain = book.tables.keys[*key as usize].domain(shape);
+                let lowest = counts.values().min().copied().unwrap_or(0);
+                let here = counts.get(&domain).copied().unwrap_or(0);
+                here < lowest + (*skew).max(1)
+            })
     }
 
     pub(crate) fn count(&mut self, book: &Book, shape: ShapeIx) {
@@ -77,7 +81,10 @@ impl Book {
     /// Whether a shape lies in a domain of every key a Need is spread over.
     pub(crate) fn lies_somewhere(&self, need: NeedIx, shape: ShapeIx) -> bool {
         let profile = &self.tables.profiles[self.need(need).profile as usize];
-        profile.spreads.iter().all(|(key, _)| self.tables.keys[*key as usize].domain(shape) != NONE)
+        profile
+            .spreads
+            .iter()
+            .all(|(key, _)| self.tables.keys[*key as usize].domain(shape) != NONE)
     }
 
     /// Order of two shapes by the values of the Need's topology keys.
@@ -114,8 +121,7 @@ impl Book {
                 && self.lies_somewhere(need, record.shape)
                 && self.contributes(need, record.shape)
         };
-        let mut candidates: Vec<MachineIx> =
-            machines.iter().filter(candidate).copied().collect();
+        let mut candidates: Vec<MachineIx> = machines.iter().filter(candidate).copied().collect();
         candidates.sort_by(|one, other| {
             let shapes = (self.record(*one).shape, self.record(*other).shape);
             order(self, *one, *other)
@@ -130,7 +136,9 @@ impl Book {
                 let shape = self.record(*machine).shape;
                 self.contributes(need, shape) && balance.admits(self, shape)
             };
-            let Some(place) = candidates.iter().position(eligible) else { return };
+            let Some(place) = candidates.iter().position(eligible) else {
+                return;
+            };
             let machine = candidates.remove(place);
             self.claim(need, machine);
             balance.count(self, self.record(machine).shape);
@@ -152,7 +160,11 @@ impl Book {
             let same = |line: &&mut Line| self.by_values(need, line.shape, shape).is_eq();
             match lines.iter_mut().find(same) {
                 Some(line) => line.machines.push(*machine),
-                None => lines.push(Line { shape, machines: vec![*machine], next: 0 }),
+                None => lines.push(Line {
+                    shape,
+                    machines: vec![*machine],
+                    next: 0,
+                }),
             }
         }
         let mut balance = Balance::empty(self, need, shapes);
@@ -162,9 +174,8 @@ impl Book {
                 if !balance.admits(self, line.shape) {
                     continue;
                 }
-                let gains = |machine: &MachineIx| {
-                    draft.gains_from(self, need, self.record(*machine).shape)
-                };
+                let gains =
+                    |machine: &MachineIx| draft.gains_from(self, need, self.record(*machine).shape);
                 let Some(skipped) = line.machines[line.next..].iter().position(gains) else {
                     continue;
                 };
@@ -180,7 +191,9 @@ impl Book {
                     lowest = Some((at, place, head));
                 }
             }
-            let Some((at, place, machine)) = lowest else { return };
+            let Some((at, place, machine)) = lowest else {
+                return;
+            };
             // Those passed over have nothing of what is wanted, and what is wanted only shrinks.
             lines[at].next = place + 1;
             let shape = self.record(machine).shape;

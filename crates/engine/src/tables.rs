@@ -15,11 +15,7 @@ use crate::{NONE, names::Names};
 use bigfleet_model::{
     Amounts, Cost, Dimension, Need, Price, Probability, Profile, Shape, Terms, effective_cost,
 };
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 /// Number of a shape.
 pub(crate) type ShapeIx = u32;
@@ -47,7 +43,10 @@ pub(crate) struct ShapeEntry {
 
 impl ShapeEntry {
     pub(crate) fn amount(&self, dimension: u32) -> i64 {
-        self.amounts.iter().find(|(held, _)| *held == dimension).map_or(0, |(_, milli)| *milli)
+        self.amounts
+            .iter()
+            .find(|(held, _)| *held == dimension)
+            .map_or(0, |(_, milli)| *milli)
     }
 }
 
@@ -126,7 +125,10 @@ impl Tables {
 
     /// Amounts by number, in the order of names.
     pub(crate) fn wanted(&mut self, amounts: &Amounts) -> Wanted {
-        amounts.iter().map(|(name, milli)| (self.dimension(name), milli)).collect()
+        amounts
+            .iter()
+            .map(|(name, milli)| (self.dimension(name), milli))
+            .collect()
     }
 
     /// Amounts by name.
@@ -150,7 +152,10 @@ impl Tables {
         let whole = |(dimension, milli)| (dimension, i64::try_from(milli).unwrap_or(i64::MAX));
         let amounts = self.wanted(effective).into_iter().map(whole).collect();
         let number = self.shapes.len() as ShapeIx;
-        let equal = self.shapes.iter().find(|entry| entry.shape.effective() == effective);
+        let equal = self
+            .shapes
+            .iter()
+            .find(|entry| entry.shape.effective() == effective);
         let same_amounts_as = equal.map_or(number, |entry| entry.same_amounts_as);
         self.shapes.push(ShapeEntry {
             shape: Arc::clone(shape),
@@ -177,7 +182,12 @@ impl Tables {
         let same_key = profile.same_key().map_or(NONE, |key| self.key(key));
         let spreads: Vec<_> = profile
             .hard_spreads()
-            .map(|spread| (self.key(spread.topology_key()), i64::from(spread.max_skew())))
+            .map(|spread| {
+                (
+                    self.key(spread.topology_key()),
+                    i64::from(spread.max_skew()),
+                )
+            })
             .collect();
         let folded = match same_key {
             NONE => NONE,
@@ -185,7 +195,12 @@ impl Tables {
         };
         let number = self.profiles.len() as ProfileIx;
         let spreads = spreads.into();
-        self.profiles.push(ProfileEntry { profile: profile.clone(), same_key, spreads, folded });
+        self.profiles.push(ProfileEntry {
+            profile: profile.clone(),
+            same_key,
+            spreads,
+            folded,
+        });
         self.profile_numbers.insert(profile.clone(), number);
         number
     }
@@ -221,8 +236,11 @@ impl Tables {
         if let Some(number) = self.keys.iter().position(|entry| entry.key == key) {
             return number as u32;
         }
-        let mut entry =
-            KeyEntry { key: key.to_owned(), values: Names::default(), domain_of: Vec::new() };
+        let mut entry = KeyEntry {
+            key: key.to_owned(),
+            values: Names::default(),
+            domain_of: Vec::new(),
+        };
         entry.learn(&self.shapes);
         self.keys.push(entry);
         (self.keys.len() - 1) as u32
@@ -247,8 +265,12 @@ impl KeyEntry {
     fn learn(&mut self, shapes: &[ShapeEntry]) {
         for entry in &shapes[self.domain_of.len()..] {
             // An empty label value is no domain (RF-6).
-            let value = entry.shape.attribute(&self.key).filter(|value| !value.is_empty());
-            self.domain_of.push(value.map_or(NONE, |value| self.values.intern(value)));
+            let value = entry
+                .shape
+                .attribute(&self.key)
+                .filter(|value| !value.is_empty());
+            self.domain_of
+                .push(value.map_or(NONE, |value| self.values.intern(value)));
         }
     }
 }
@@ -264,15 +286,15 @@ impl UseEntry {
             }
             self.serves[number / 64] |= 1 << (number % 64);
             let number = number as ShapeIx;
-            let at = self.by_price.partition_point(|held| {
-                shapes[*held as usize].price <= entry.price
-            });
+            let at = self
+                .by_price
+                .partition_point(|held| shapes[*held as usize].price <= entry.price);
             self.by_price.insert(at, number);
             let cost = effective_cost(entry.price, entry.interruption, profile.interruption());
             let key = (cost, entry.price);
-            let at = self.by_cost.partition_point(|(cost, held)| {
-                (*cost, shapes[*held as usize].price) <= key
-            });
+            let at = self
+                .by_cost
+                .partition_point(|(cost, held)| (*cost, shapes[*held as usize].price) <= key);
             self.by_cost.insert(at, (cost, number));
         }
         self.shapes_seen = shapes.len();
@@ -292,5 +314,8 @@ pub(crate) fn score(gap: i64, terms: &Terms) -> f64 {
 
 /// Order of two machines to keep: price, then what is dearest to lose (RF-2). Ties end at the id.
 pub(crate) fn keep_key(price: f64, terms: &Terms) -> (Price, Reverse<bigfleet_model::Dollars>) {
-    (Price::new(price).unwrap_or_default(), Reverse(terms.reclamation))
+    (
+        Price::new(price).unwrap_or_default(),
+        Reverse(terms.reclamation),
+    )
 }

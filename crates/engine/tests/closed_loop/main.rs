@@ -14,4 +14,4 @@ mod fixed_point;
 mod starts;
 
 /// The engine driven. The loop itself knows none.
-const DECIDE: driver::Decide = bigfleet_oracle::decide;
+const DECIDE: driver::Decide = bigfleet_engine::decide;

@@ -10,7 +10,7 @@ use bigfleet_model::{Cluster, ClusterId, Decision, Fleet};
 use bigfleet_testkit::{generate::Generator, prng::Prng};
 
 /// The engine under test.
-const DECIDE: fn(&Fleet) -> Decision = bigfleet_oracle::decide;
+const DECIDE: fn(&Fleet) -> Decision = bigfleet_engine::decide;
 
 /// A few steps of history for each of many seeds.
 fn for_every_fleet(seeds: u64, check: impl Fn(&Fleet, &Decision, u64)) {
