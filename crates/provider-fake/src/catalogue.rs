@@ -1,5 +1,8 @@
 //! The catalogue: which slots there are.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bigfleet_model::{CapacityType, Host};
 use bigfleet_provider_kit::{Instance, Offer, TextMap};
 #[cfg(feature = "serve")]
@@ -80,13 +83,20 @@ fn offer(kind: &Type, zone: &str, tier: CapacityType) -> Offer {
     }
 }
 
-fn nth(provider: &str, index: usize, tier: CapacityType) -> Instance {
-    let kind = &TYPES[(index / 3) % TYPES.len()];
-    let offer = offer(kind, ZONES[(index / 6) % ZONES.len()], tier);
-    Instance {
-        id: id(provider, &offer, index),
-        offer,
-        ..Instance::default()
+/// Makes slots that share what they offer.
+#[derive(Default)]
+struct Maker(BTreeMap<(usize, usize, CapacityType), Arc<Offer>>);
+
+impl Maker {
+    fn nth(&mut self, provider: &str, index: usize, tier: CapacityType) -> Instance {
+        let (kind, zone) = ((index / 3) % TYPES.len(), (index / 6) % ZONES.len());
+        let made = self.0.entry((kind, zone, tier));
+        let offer = made.or_insert_with(|| Arc::new(offer(&TYPES[kind], ZONES[zone], tier)));
+        Instance {
+            id: id(provider, offer, index),
+            offer: Arc::clone(offer),
+            ..Instance::default()
+        }
     }
 }
 
@@ -96,9 +106,9 @@ pub fn conventional(provider: &str, count: usize) -> Vec<Instance> {
         2 => CapacityType::Spot,
         _ => CapacityType::OnDemand,
     };
-    (0..count)
-        .map(|index| nth(provider, index, tier(index)))
-        .collect()
+    let mut maker = Maker::default();
+    let slot = |index| maker.nth(provider, index, tier(index));
+    (0..count).map(slot).collect()
 }
 
 /// Hosts that are already there and cannot be given back.
@@ -107,7 +117,8 @@ pub fn bare_metal(provider: &str, count: usize) -> Vec<Instance> {
         provider: provider.to_owned(),
         reference: format!("serial-{}", instance.id),
     };
-    let instances = (0..count).map(|index| nth(provider, index, CapacityType::BareMetal));
+    let mut maker = Maker::default();
+    let instances = (0..count).map(|index| maker.nth(provider, index, CapacityType::BareMetal));
     instances
         .map(|slot| Instance {
             host: Some(host(&slot)),
@@ -119,9 +130,9 @@ pub fn bare_metal(provider: &str, count: usize) -> Vec<Instance> {
 /// The eight slots whose creation always fails; they exist only where fault hooks are on.
 pub fn create_faults() -> Vec<Instance> {
     let slot = |index: usize| {
-        let mut slot = nth("fault", 0, CapacityType::OnDemand);
+        let mut slot = Maker::default().nth("fault", 0, CapacityType::OnDemand);
         slot.id = format!("faultcreate-{index}");
-        slot.offer.labels = texts([(CREATE_FAULT_LABEL, "error")]);
+        Arc::make_mut(&mut slot.offer).labels = texts([(CREATE_FAULT_LABEL, "error")]);
         slot
     };
     (0..8).map(slot).collect()
@@ -178,7 +189,7 @@ pub fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsR
     let entries: Vec<Offering> = serde_json::from_str(json)?;
     let mut slots = Vec::new();
     for entry in entries {
-        let offer = entry.offer()?;
+        let offer = Arc::new(entry.offer()?);
         for index in 0..entry.count {
             let id = id(provider, &offer, index);
             let metal = offer.capacity_type == CapacityType::BareMetal;
@@ -190,7 +201,7 @@ pub fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsR
             slots.push(Instance {
                 id,
                 host,
-                offer: offer.clone(),
+                offer: Arc::clone(&offer),
                 hint: None,
             });
         }

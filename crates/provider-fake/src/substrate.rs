@@ -209,7 +209,9 @@ impl Substrate {
         };
         match (kind, slot.selector) {
             (Kind::Delete, _) => slot.instance.host = None,
-            (Kind::Configure, Some(Selector::Reprice)) => slot.instance.offer.price_per_hour *= 2.0,
+            (Kind::Configure, Some(Selector::Reprice)) => {
+                Arc::make_mut(&mut slot.instance.offer).price_per_hour *= 2.0;
+            }
             (Kind::Configure, Some(Selector::HostLoss)) => slot.instance.host = None,
             (Kind::Create | Kind::Configure | Kind::Drain, _) => {}
         }
@@ -238,11 +240,11 @@ impl Substrate {
         if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
             let offer = &mut slot.instance.offer;
             if reprice && offer.price_per_hour != 0.0 {
-                offer.price_per_hour *= 0.9 + 0.2 * random.unit();
+                Arc::make_mut(offer).price_per_hour *= 0.9 + 0.2 * random.unit();
             }
             if relabel {
                 let value = format!("{}", random.below(1000));
-                offer
+                Arc::make_mut(offer)
                     .labels
                     .insert("fake.bigfleet.lucy.sh/generation".to_owned(), value);
             }
@@ -277,7 +279,7 @@ impl Substrate {
     /// Declares what a machine really offers.
     pub fn set_allocatable(&mut self, id: &MachineId, amounts: bigfleet_provider_kit::TextMap) {
         if let Some(slot) = self.slots.get_mut(id.as_str()) {
-            slot.instance.offer.allocatable = amounts;
+            Arc::make_mut(&mut slot.instance.offer).allocatable = amounts;
         }
     }
 }

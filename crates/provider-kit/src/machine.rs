@@ -45,8 +45,8 @@ pub struct Instance {
     pub host: Option<Host>,
     /// Speculative or Idle; `None` is resolved by the presence of a host.
     pub hint: Option<State>,
-    /// What it offers.
-    pub offer: Offer,
+    /// What it offers. Slots that offer the same can share it.
+    pub offer: Arc<Offer>,
 }
 
 /// Whether trying again can help a failed machine.

@@ -75,7 +75,10 @@ pub(crate) fn compare(
 }
 
 /// The machine with the fields a describe may refresh, if any of them differs.
-fn refreshed(known: &Machine, offered: &Offer) -> Option<Machine> {
+fn refreshed(known: &Machine, offered: &Arc<Offer>) -> Option<Machine> {
+    if Arc::ptr_eq(&known.offer, offered) {
+        return None;
+    }
     let mut offer = (*known.offer).clone();
     offer.price_per_hour = offered.price_per_hour;
     offer.interruption_probability = offered.interruption_probability;

@@ -61,7 +61,7 @@ pub fn check(instance: &Instance, require_zone: bool) -> Result<Machine, SeedRef
         id,
         state,
         host,
-        offer: Arc::new(instance.offer.clone()),
+        offer: Arc::clone(&instance.offer),
         refined: false,
         cluster: String::new(),
         metadata: Arc::default(),
@@ -131,9 +131,13 @@ pub(crate) mod tests {
         };
         Instance {
             id: id.to_owned(),
-            offer,
+            offer: Arc::new(offer),
             ..Instance::default()
         }
+    }
+
+    fn offer_of(instance: &mut Instance) -> &mut Offer {
+        Arc::make_mut(&mut instance.offer)
     }
 
     fn refused(spoil: impl FnOnce(&mut Instance)) -> String {
@@ -149,14 +153,14 @@ pub(crate) mod tests {
             reference: "r".to_owned(),
         };
         assert!(refused(|i| i.id.clear()).contains("must not be empty"));
-        assert!(refused(|i| i.offer.instance_type.clear()).contains("instance_type"));
-        assert!(refused(|i| i.offer.zone.clear()).contains("zone"));
-        assert!(refused(|i| i.offer.price_per_hour = f64::NAN).contains("NaN"));
-        assert!(refused(|i| i.offer.price_per_hour = -1.0).contains("-1"));
-        assert!(refused(|i| i.offer.interruption_probability = 1.5).contains("1.5"));
-        assert!(refused(|i| i.offer.capacity_type = CapacityType::Spot).contains("above 0"));
+        assert!(refused(|i| offer_of(i).instance_type.clear()).contains("instance_type"));
+        assert!(refused(|i| offer_of(i).zone.clear()).contains("zone"));
+        assert!(refused(|i| offer_of(i).price_per_hour = f64::NAN).contains("NaN"));
+        assert!(refused(|i| offer_of(i).price_per_hour = -1.0).contains("-1"));
+        assert!(refused(|i| offer_of(i).interruption_probability = 1.5).contains("1.5"));
+        assert!(refused(|i| offer_of(i).capacity_type = CapacityType::Spot).contains("above 0"));
         assert!(
-            refused(|i| i.offer.capacity_type = CapacityType::Unspecified).contains("capacity")
+            refused(|i| offer_of(i).capacity_type = CapacityType::Unspecified).contains("capacity")
         );
         assert!(refused(|i| i.hint = Some(State::Idle)).contains("needs a host"));
         assert!(refused(|i| i.hint = Some(State::Draining)).contains("Draining"));
@@ -168,7 +172,8 @@ pub(crate) mod tests {
             .contains("both")
         );
         assert!(
-            refused(|i| drop(i.offer.labels.insert("zone".into(), "a".into()))).contains("label")
+            refused(|i| drop(offer_of(i).labels.insert("zone".into(), "a".into())))
+                .contains("label")
         );
         let contradiction = |i: &mut Instance| {
             i.host = Some(host.clone());

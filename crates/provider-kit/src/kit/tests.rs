@@ -311,7 +311,7 @@ fn an_interrupted_transition_comes_back_failed_and_says_so() {
 fn bare_metal_is_never_deleted_and_a_provider_may_not_delete_at_all() {
     let mut bench = bench(1);
     let mut metal = slot("metal");
-    metal.offer.capacity_type = CapacityType::BareMetal;
+    Arc::make_mut(&mut metal.offer).capacity_type = CapacityType::BareMetal;
     metal.host = Some(Host {
         provider: "p".to_owned(),
         reference: "r".to_owned(),
@@ -356,8 +356,8 @@ fn reconcile_refreshes_adds_and_needs_two_misses_to_let_go() {
         "no change, no write"
     );
     let mut dearer = slot("m1");
-    dearer.offer.price_per_hour = 9.0;
-    dearer.offer.instance_type = "other".to_owned();
+    Arc::make_mut(&mut dearer.offer).price_per_hour = 9.0;
+    Arc::make_mut(&mut dearer.offer).instance_type = "other".to_owned();
     assert_eq!(describe(&mut bench, &[dearer.clone(), slot("m3")]), 2);
     let machine = bench.machine("m1");
     assert_eq!(

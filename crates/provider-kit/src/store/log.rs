@@ -12,9 +12,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Store, StoreRefused, import, new_incarnation, record};
+use crate::machine::Offer;
 use crate::tables::{Change, Tables};
 
 const MAGIC: &[u8; 8] = b"bfkitv01";
@@ -25,6 +27,8 @@ const SECTOR: usize = 512;
 const COMPACT_AFTER: u64 = 64 << 20;
 /// Changes per frame of a snapshot.
 const SNAPSHOT_BATCH: usize = 1024;
+/// Different offers remembered while loading.
+const MOST_OFFERS: usize = 64;
 /// How long to wait for a killed predecessor to let go of the file.
 const LOCK_TRIES: u32 = 60;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -245,6 +249,7 @@ fn load(path: &Path) -> Result<(Tables, u64), StoreRefused> {
     let incarnation =
         incarnation.ok_or_else(|| damaged(&reader, "not the header of a state file".to_owned()))?;
     let mut tables = Tables::new(incarnation);
+    let mut offers = Vec::new();
     loop {
         reader.record += 1;
         match reader.frame().map_err(failed)? {
@@ -253,12 +258,27 @@ fn load(path: &Path) -> Result<(Tables, u64), StoreRefused> {
             Frame::Whole(payload) => {
                 let read = record::decode(&payload);
                 let (changes, batch) = read.map_err(|problem| damaged(&reader, problem))?;
-                changes.into_iter().for_each(|change| tables.load(change));
+                let shared = changes.into_iter().map(|change| share(change, &mut offers));
+                shared.for_each(|change| tables.load(change));
                 tables.restore_counters(batch.head, batch.next_operation);
                 reader.offset += FRAME_HEAD + payload.len() as u64;
             }
         }
     }
+}
+
+/// Thousands of slots offer the same few things; they share them, as they did before the restart.
+fn share(mut change: Change, offers: &mut Vec<Arc<Offer>>) -> Change {
+    if let Change::Machine { machine, .. } = &mut change
+        && let Some(machine) = Arc::get_mut(machine)
+    {
+        match offers.iter().find(|offer| **offer == machine.offer) {
+            Some(offer) => machine.offer = Arc::clone(offer),
+            None if offers.len() < MOST_OFFERS => offers.push(Arc::clone(&machine.offer)),
+            None => {}
+        }
+    }
+    change
 }
 
 enum Frame {

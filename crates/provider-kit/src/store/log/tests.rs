@@ -4,7 +4,6 @@ use super::*;
 use crate::kit::{Event, Kit, Options};
 use crate::seed::tests::slot;
 use crate::{Ask, Mutation, Token};
-use std::sync::Arc;
 
 struct Folder(PathBuf);
 
