@@ -143,6 +143,22 @@ impl History {
     }
 }
 
+impl Mismatch {
+    /// The fleets of the trail, each as a fleet file.
+    pub fn fleets(&self) -> String {
+        let mut text = String::new();
+        for (at, stop) in self.trail.iter().enumerate() {
+            text += &match self.trail.len() {
+                1 => String::new(),
+                stops => format!("fleet {} of {stops}, {}:\n", at + 1, stop.then.word()),
+            };
+            text += &bigfleet_fleet_file::write(&stop.fleet);
+            text += "\n";
+        }
+        text
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

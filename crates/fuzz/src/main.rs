@@ -73,8 +73,9 @@ fn engine(args: &EngineArgs) -> ExitCode {
         seed = seed.wrapping_add(1);
     }
     let histories = seed.wrapping_sub(args.seed);
-    print!(
-        "{coverage}no wrong answer in {histories} histories from seed {}\n",
+    print!("{coverage}");
+    println!(
+        "no wrong answer in {histories} histories from seed {}",
         args.seed
     );
     ExitCode::SUCCESS

@@ -8,14 +8,7 @@ use std::{
 
 /// Writes the fleets into the folder and says everything.
 pub(crate) fn report(mismatch: &Mismatch, into: &Path) -> String {
-    let mut text = format!("\n{mismatch}\n");
-    for (at, stop) in mismatch.trail.iter().enumerate() {
-        if 1 < mismatch.trail.len() {
-            text += &format!("fleet {} of {}:\n", at + 1, mismatch.trail.len());
-        }
-        text += &bigfleet_fleet_file::write(&stop.fleet);
-        text += "\n";
-    }
+    let mut text = format!("\n{mismatch}\n{}", mismatch.fleets());
     text += &match save(mismatch, into) {
         Ok(files) => commands(mismatch, &files),
         Err(error) => format!("{}: cannot be written: {error}\n", into.display()),

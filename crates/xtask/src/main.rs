@@ -4,9 +4,11 @@
 //! check   exactly what CI runs; writes nothing
 //! tidy    the rules no compiler knows: who may import whom, what a core may not touch
 //! fix     the one that rewrites: formatting, and lints that can repair themselves
+//! fuzz    goes on where the tests stop, for as long as one likes
 //! ```
 
 mod check;
+mod fuzz;
 mod steps;
 mod tidy;
 
@@ -23,7 +25,6 @@ struct Cli {
     command: Command,
 }
 
-// A long-running `fuzz` belongs here once there are fuzz targets: one variant, one module.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run everything CI runs: formatting, tidy, lints, tests, docs. Writes nothing.
@@ -36,6 +37,11 @@ enum Command {
     },
     /// Rewrite what can be repaired: formatting, and lints that know their own fix.
     Fix,
+    /// Search for a wrong answer, for as long as one likes.
+    Fuzz {
+        #[command(subcommand)]
+        target: fuzz::Target,
+    },
 }
 
 fn main() -> ExitCode {
@@ -43,6 +49,7 @@ fn main() -> ExitCode {
         Command::Check => check::check(),
         Command::Tidy { root } => tidy::command(root),
         Command::Fix => check::fix(),
+        Command::Fuzz { target } => fuzz::fuzz(target),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

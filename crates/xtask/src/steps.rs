@@ -36,6 +36,8 @@ pub(crate) enum Failed {
     },
     #[error("xtask: the dependency graph is not available: {0}")]
     Graph(#[from] cargo_metadata::Error),
+    #[error("xtask: `{command}` did not end well; what it printed says why")]
+    Fuzz { command: String },
     #[error("tidy: {0} problem(s)")]
     Untidy(usize),
 }

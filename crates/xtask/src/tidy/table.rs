@@ -59,7 +59,13 @@ pub(super) const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// Crates beside the rings that tests everywhere, and other crates beside, may import.
-pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads", "fuzz", "provider-behaviours"];
+pub(super) const FOR_TESTS: &[&str] = &[
+    "testkit",
+    "oracle",
+    "workloads",
+    "fuzz",
+    "provider-behaviours",
+];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
 /// --engine oracle|incremental` and `bigfleet bench` are verbs of the binary.
@@ -268,7 +274,14 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "provider-behaviours",
         ring: Ring::Beside,
-        keeps_out: &["provider-kit", "provider-fake", "engine", "shard*", "coordinator*", "operator*"],
+        keeps_out: &[
+            "provider-kit",
+            "provider-fake",
+            "engine",
+            "shard*",
+            "coordinator*",
+            "operator*",
+        ],
         outside: Outside::Without(&["openraft", "redb", "kube"]),
         bans: &[],
     },
