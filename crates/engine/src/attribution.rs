@@ -25,7 +25,7 @@ impl Book {
 
     /// The one current row of the same group and constraints that no machine is recorded for.
     fn heir_of(&self, orphan: SlotIx) -> SlotIx {
-        let asked = &self.slots[orphan as usize];
+        let asked = &self.slots[orphan];
         let constraints = self.constraints[asked.fingerprint as usize];
         if constraints == NONE {
             return NONE;
@@ -35,7 +35,7 @@ impl Book {
             .slot_numbers
             .range((cluster, group, 0)..=(cluster, group, u32::MAX));
         let mut heirs = of_group.map(|(_, slot)| *slot).filter(|slot| {
-            let slot = &self.slots[*slot as usize];
+            let slot = &self.slots[*slot];
             slot.is_current()
                 && slot.machines.is_empty()
                 && self.constraints[slot.fingerprint as usize] == constraints
@@ -47,38 +47,36 @@ impl Book {
     }
 
     pub(crate) fn set_heir(&mut self, slot: SlotIx, heir: SlotIx) {
-        let before = std::mem::replace(&mut self.slots[slot as usize].heir, heir);
+        let before = std::mem::replace(&mut self.slots[slot].heir, heir);
         if before == heir {
             return;
         }
         if before != NONE {
-            self.slots[before as usize]
-                .bequests
-                .retain(|from| *from != slot);
+            self.slots[before].bequests.retain(|from| *from != slot);
             self.mark_slot(before);
             self.rehome(before);
         }
         if heir != NONE {
-            self.slots[heir as usize].bequests.push(slot);
+            self.slots[heir].bequests.push(slot);
             self.rehome(heir);
         }
         self.mark_slot(slot);
         self.rehome(slot);
-        self.mark_classes_of(self.slots[slot as usize].cluster);
+        self.mark_classes_of(self.slots[slot].cluster);
     }
 
     /// Whether the Need a slot stands for is among this cycle's.
     pub(crate) fn is_live(&self, slot: SlotIx) -> bool {
-        let slot = match self.slots[slot as usize].heir {
-            NONE => &self.slots[slot as usize],
-            heir => &self.slots[heir as usize],
+        let slot = match self.slots[slot].heir {
+            NONE => &self.slots[slot],
+            heir => &self.slots[heir],
         };
         let live = |need: u32| self.need(need).live;
         slot.rows.iter().any(|row| live(*row))
             || slot
                 .classes
                 .iter()
-                .any(|class| live(self.classes[*class as usize].folded))
+                .any(|class| live(self.classes[*class].folded))
     }
 
     /// Ends the intents whose Need is gone, and lets those stand again whose Need is back: their
@@ -86,17 +84,17 @@ impl Book {
     pub(crate) fn end_intents(&mut self) {
         let mut slots: BTreeSet<SlotIx> = BTreeSet::new();
         for slot in std::mem::take(&mut self.dirty_slots) {
-            slots.extend(&self.slots[slot as usize].bequests);
+            slots.extend(&self.slots[slot].bequests);
             slots.insert(slot);
         }
         for slot in slots {
-            let cluster = &self.clusters[self.slots[slot as usize].cluster as usize];
+            let cluster = &self.clusters[self.slots[slot].cluster as usize];
             let may_end = cluster.known && cluster.ready && cluster.acquire;
             let ended = may_end && !self.is_live(slot);
-            if self.slots[slot as usize].ended == ended {
+            if self.slots[slot].ended == ended {
                 continue;
             }
-            let machines = self.slots[slot as usize].machines.clone();
+            let machines = self.slots[slot].machines.clone();
             let promised: Vec<u32> = machines
                 .into_iter()
                 .filter(|at| self.intents.contains(at))
@@ -109,7 +107,7 @@ impl Book {
                 }
                 self.unpool(*machine);
             }
-            self.slots[slot as usize].ended = ended;
+            self.slots[slot].ended = ended;
             for machine in &promised {
                 self.pool(*machine);
             }

@@ -12,6 +12,8 @@
 use crate::{
     NONE,
     names::Names,
+    pool::Stock,
+    slab::Slab,
     tables::{DomainIx, ProfileIx, ShapeIx, Tables, UseIx, Wanted},
 };
 use bigfleet_model::{Amounts, Holds, State, Time};
@@ -70,118 +72,6 @@ impl Record {
     /// Whether it is known not to have become ready; means something only while bound.
     pub(crate) fn is_unfit(&self) -> bool {
         self.not_ready && self.state.is_some_and(State::is_bound)
-    }
-}
-
-/// Which pool of free machines (RF-5, RF-10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PoolKind {
-    Idle,
-    Creating,
-    Speculative,
-    Draining,
-}
-
-impl PoolKind {
-    pub(crate) fn of(state: State) -> Option<Self> {
-        match state {
-            State::Idle => Some(Self::Idle),
-            State::Creating => Some(Self::Creating),
-            State::Speculative => Some(Self::Speculative),
-            State::Draining => Some(Self::Draining),
-            State::Configuring | State::Configured | State::Deleting | State::Failed => None,
-        }
-    }
-}
-
-/// Machines of one shape nobody has an intent for, by id.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pool {
-    pub(crate) machines: Vec<MachineIx>,
-    /// How many are in order; those that came in since follow.
-    sorted: usize,
-    /// All before this place are claimed.
-    pub(crate) next: usize,
-    pub(crate) claimed: u32,
-}
-
-impl Pool {
-    pub(crate) fn free(&self) -> u32 {
-        self.machines.len() as u32 - self.claimed
-    }
-
-    /// Adds at the end; order is made before the next use.
-    pub(crate) fn insert(&mut self, machine: MachineIx) {
-        self.machines.push(machine);
-    }
-
-    pub(crate) fn sort(&mut self, ids: &Names) {
-        if self.sorted == self.machines.len() {
-            return;
-        }
-        let few = (self.machines.len() - self.sorted) * 16 < self.sorted;
-        if few {
-            for machine in self.machines.split_off(self.sorted) {
-                let place = self.place(machine, ids);
-                self.machines.insert(place, machine);
-                self.next = self.next.min(place);
-            }
-        } else {
-            self.machines
-                .sort_by(|one, other| ids.compare(*one, *other));
-            self.next = 0;
-        }
-        self.sorted = self.machines.len();
-    }
-
-    /// The first machine from `at` on that nobody claims.
-    pub(crate) fn free_from(&self, at: usize, records: &[Record]) -> usize {
-        let claimed = |machine: &&MachineIx| records[**machine as usize].claimant != NONE;
-        at + self.machines[at..].iter().take_while(claimed).count()
-    }
-
-    pub(crate) fn place(&self, machine: MachineIx, ids: &Names) -> usize {
-        self.machines
-            .partition_point(|held| ids.compare(*held, machine).is_lt())
-    }
-
-    pub(crate) fn remove(&mut self, machine: MachineIx, ids: &Names) {
-        self.sort(ids);
-        let place = self.place(machine, ids);
-        assert_eq!(
-            self.machines[place],
-            machine,
-            "{} is in its pool",
-            ids.get(machine)
-        );
-        self.machines.remove(place);
-        self.sorted -= 1;
-        self.next = self.next.min(place);
-    }
-}
-
-/// What the engine knows about the machines of a shape together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stock {
-    /// Free machines by [`PoolKind`].
-    pub(crate) pools: [Pool; 4],
-    /// Configured machines of any cluster.
-    pub(crate) configured: Vec<MachineIx>,
-    /// Machines per state, whoever has them (VD-1).
-    pub(crate) count: [u32; 9],
-    /// Idle and Speculative machines claimed by anyone.
-    pub(crate) claimed: u32,
-    /// Idle, Creating and Speculative machines with no intent on record, and available (RF-12).
-    pub(crate) unpromised: u32,
-}
-
-impl Stock {
-    pub(crate) fn pool(&self, kind: PoolKind) -> &Pool {
-        &self.pools[kind as usize]
-    }
-
-    pub(crate) fn pool_mut(&mut self, kind: PoolKind) -> &mut Pool {
-        &mut self.pools[kind as usize]
     }
 }
 
@@ -336,19 +226,15 @@ pub(crate) struct Book {
     pub(crate) constraint_texts: Names,
     pub(crate) groups: Names,
     pub(crate) group_uses: Vec<u32>,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Slab<Slot>,
     /// By cluster, group and fingerprint.
     pub(crate) slot_numbers: BTreeMap<(ClusterIx, u32, u32), SlotIx>,
-    pub(crate) free_slots: Vec<SlotIx>,
-    pub(crate) needs: Vec<NeedEntry>,
-    pub(crate) free_needs: Vec<NeedIx>,
-    pub(crate) classes: Vec<Class>,
+    pub(crate) needs: Slab<NeedEntry>,
+    pub(crate) classes: Slab<Class>,
     /// By cluster and supply.
     pub(crate) class_numbers: BTreeMap<(ClusterIx, u32), ClassIx>,
-    pub(crate) free_classes: Vec<ClassIx>,
-    pub(crate) supplies: Vec<Supply>,
+    pub(crate) supplies: Slab<Supply>,
     pub(crate) supply_numbers: BTreeMap<(ProfileIx, Amounts), u32>,
-    pub(crate) free_supplies: Vec<u32>,
     pub(crate) holds: Holds,
 
     /// Machines with an intent on record.
@@ -401,7 +287,7 @@ pub struct Counts {
 
 impl Book {
     pub(crate) fn counts(&self) -> Counts {
-        let live = |need: &&NeedEntry| need.in_use && need.live;
+        let live = |need: &NeedIx| self.need(*need).in_use && self.need(*need).live;
         Counts {
             machines: self
                 .records
@@ -415,17 +301,14 @@ impl Book {
                 .iter()
                 .map(|cluster| self.rows(cluster).count())
                 .sum(),
-            rows_after_fold: self.needs.iter().filter(live).count(),
+            rows_after_fold: self.needs.numbers().filter(live).count(),
             record_bytes: size_of::<Record>(),
         }
     }
 
     /// The rows of a cluster as received.
     pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIx> {
-        let classes = cluster
-            .classes
-            .iter()
-            .map(|class| &self.classes[*class as usize]);
+        let classes = cluster.classes.iter().map(|class| &self.classes[*class]);
         let gangs = classes.flat_map(|class| class.members.iter().map(|member| member.gang));
         cluster.plain.iter().copied().chain(gangs)
     }
@@ -435,7 +318,7 @@ impl Book {
     }
 
     pub(crate) fn need(&self, need: NeedIx) -> &NeedEntry {
-        &self.needs[need as usize]
+        &self.needs[need]
     }
 
     pub(crate) fn priority(&self, need: NeedIx) -> i32 {
@@ -448,7 +331,7 @@ impl Book {
     pub(crate) fn attribution(&self, machine: MachineIx) -> SlotIx {
         match self.record(machine).slot {
             NONE => NONE,
-            slot => match self.slots[slot as usize].heir {
+            slot => match self.slots[slot].heir {
                 NONE => slot,
                 heir => heir,
             },
@@ -457,14 +340,14 @@ impl Book {
 
     /// All machines attributed to a slot, its bequests included, in keep order.
     pub(crate) fn attributed(&self, slot: SlotIx) -> Vec<MachineIx> {
-        let entry = &self.slots[slot as usize];
+        let entry = &self.slots[slot];
         let mut machines: Vec<MachineIx> = if entry.heir == NONE {
             entry.machines.clone()
         } else {
             Vec::new()
         };
         for bequest in &entry.bequests {
-            machines.extend(&self.slots[*bequest as usize].machines);
+            machines.extend(&self.slots[*bequest].machines);
         }
         if !entry.bequests.is_empty() {
             machines.sort_by(|one, other| self.keep_order(*one, *other));
@@ -473,7 +356,7 @@ impl Book {
     }
 
     pub(crate) fn attributed_count(&self, slot: SlotIx) -> usize {
-        let entry = &self.slots[slot as usize];
+        let entry = &self.slots[slot];
         let own = if entry.heir == NONE {
             entry.machines.len()
         } else {
@@ -482,7 +365,7 @@ impl Book {
         let bequeathed = entry
             .bequests
             .iter()
-            .map(|from| self.slots[*from as usize].machines.len());
+            .map(|from| self.slots[*from].machines.len());
         own + bequeathed.sum::<usize>()
     }
 
@@ -544,7 +427,7 @@ impl Book {
                 self.tables.amounts(need.wanted.iter().copied()).key(),
             )
         };
-        let (slot_a, slot_b) = (&self.slots[a.slot as usize], &self.slots[b.slot as usize]);
+        let (slot_a, slot_b) = (&self.slots[a.slot], &self.slots[b.slot]);
         head(a)
             .cmp(&head(b))
             .then_with(|| self.cluster_names.compare(a.cluster, b.cluster))
@@ -557,7 +440,7 @@ impl Book {
     }
 
     pub(crate) fn mark_need(&mut self, need: NeedIx) {
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         if !entry.dirty && entry.in_use {
             entry.dirty = true;
             self.dirty_needs.push(need);
@@ -565,7 +448,7 @@ impl Book {
     }
 
     pub(crate) fn mark_class(&mut self, class: ClassIx) {
-        let entry = &mut self.classes[class as usize];
+        let entry = &mut self.classes[class];
         if !entry.dirty {
             entry.dirty = true;
             self.dirty_classes.push(class);
@@ -575,15 +458,15 @@ impl Book {
     /// The machines attributed to a slot changed: its rows and its folded rows look again.
     pub(crate) fn mark_slot(&mut self, slot: SlotIx) {
         self.dirty_slots.push(slot);
-        for at in 0..self.slots[slot as usize].rows.len() {
-            self.mark_need(self.slots[slot as usize].rows[at]);
+        for at in 0..self.slots[slot].rows.len() {
+            self.mark_need(self.slots[slot].rows[at]);
         }
-        for at in 0..self.slots[slot as usize].classes.len() {
-            let class = self.slots[slot as usize].classes[at];
+        for at in 0..self.slots[slot].classes.len() {
+            let class = self.slots[slot].classes[at];
             self.mark_class(class);
-            self.mark_need(self.classes[class as usize].folded);
+            self.mark_need(self.classes[class].folded);
         }
-        match self.slots[slot as usize].heir {
+        match self.slots[slot].heir {
             NONE => {}
             heir => self.mark_slot(heir),
         }

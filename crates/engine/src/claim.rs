@@ -10,7 +10,7 @@ impl Book {
     /// Counts a free machine for a Need.
     pub(crate) fn claim(&mut self, need: NeedIx, machine: MachineIx) {
         self.bind(need, machine);
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         let shape = &self.tables.shapes[self.records[machine as usize].shape as usize];
         for ((dimension, _), left) in entry.wanted.iter().zip(&mut entry.left) {
             *left -= i128::from(shape.amount(*dimension));
@@ -27,7 +27,7 @@ impl Book {
             self.ids.get(machine)
         );
         self.records[machine as usize].claimant = need;
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         entry.claims.push(machine);
         entry.arriving += u32::from(record.state != Some(State::Configured));
         if record.slot != entry.slot {
@@ -42,7 +42,7 @@ impl Book {
 
     /// Takes a claim back.
     pub(crate) fn unclaim(&mut self, need: NeedIx, machine: MachineIx) {
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         let place = entry.claims.iter().rposition(|held| *held == machine);
         assert!(
             place.is_some(),
@@ -59,11 +59,11 @@ impl Book {
 
     /// Takes all claims of a Need back, and what was decided about it.
     pub(crate) fn release(&mut self, need: NeedIx) {
-        let mut claims = std::mem::take(&mut self.needs[need as usize].claims);
+        let mut claims = std::mem::take(&mut self.needs[need].claims);
         for machine in claims.drain(..) {
             self.unbind(need, machine);
         }
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         entry.claims = claims;
         entry.forget();
     }
@@ -71,7 +71,7 @@ impl Book {
     fn unbind(&mut self, need: NeedIx, machine: MachineIx) {
         let record = self.records[machine as usize];
         self.records[machine as usize].claimant = NONE;
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         entry.arriving -= u32::from(record.state != Some(State::Configured));
         if record.slot != entry.slot {
             self.mismatched.remove(&machine);
@@ -104,7 +104,7 @@ impl Book {
     /// Takes all claims back at once, from everyone who may have any.
     pub(crate) fn release_all(&mut self, standing: &[NeedIx]) {
         for need in standing {
-            let need = &mut self.needs[*need as usize];
+            let need = &mut self.needs[*need];
             for machine in need.claims.drain(..) {
                 self.records[machine as usize].claimant = NONE;
             }
@@ -134,7 +134,7 @@ impl Book {
                 self.bind(need, *machine);
             }
         }
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         entry.left.clear();
         entry.left.extend(left);
     }
@@ -149,7 +149,7 @@ impl Book {
 
     /// The Need's own machines nobody else claims, in keep order.
     pub(crate) fn own(&mut self, need: NeedIx) -> Vec<MachineIx> {
-        let slot = &self.slots[self.need(need).slot as usize];
+        let slot = &self.slots[self.need(need).slot];
         let usage = &self.tables.uses[self.need(need).usage as usize];
         let is_own = |machine: &MachineIx| {
             let record = self.record(*machine);

@@ -88,7 +88,7 @@ impl Book {
         for need in standing {
             self.mark_need(need);
         }
-        for class in 0..self.classes.len() as u32 {
+        for class in self.classes.numbers() {
             self.mark_class(class);
         }
         for (cluster, _) in self.orphans.clone() {
@@ -161,7 +161,7 @@ impl Book {
     fn take_dirty(&mut self) -> Vec<NeedIx> {
         let mut dirty = std::mem::take(&mut self.dirty_needs);
         dirty.retain(|need| {
-            self.needs[*need as usize].dirty = false;
+            self.needs[*need].dirty = false;
             self.need(*need).in_use && self.need(*need).live
         });
         dirty
@@ -171,7 +171,7 @@ impl Book {
         let mut draft = Draft::default();
         let mut shared = Vec::new();
         for need in dirty {
-            let slot = &self.slots[self.need(*need).slot as usize];
+            let slot = &self.slots[self.need(*need).slot];
             if 1 < slot.rows.len() + slot.classes.len() {
                 self.release(*need);
                 shared.push(*need);
@@ -292,7 +292,7 @@ impl Book {
             let record = self.record(*machine);
             let attribution = self.attribution(*machine);
             let is_kept = record.claimant != NONE && self.need(record.claimant).slot == attribution;
-            let slot = &self.slots[record.slot as usize];
+            let slot = &self.slots[record.slot];
             let acquires = self.clusters[slot.cluster as usize].acquire;
             let ends = slot.ended || (self.is_live(record.slot) && acquires);
             if !is_kept && ends {
@@ -302,7 +302,7 @@ impl Book {
             }
         }
         for (_, orphan) in &self.orphans {
-            let slot = &self.slots[*orphan as usize];
+            let slot = &self.slots[*orphan];
             let bound =
                 |at: &&MachineIx| !self.record(**at).preempted && !self.intents.contains(at);
             if slot.heir != NONE {

@@ -10,7 +10,8 @@
 
 use crate::{
     NONE,
-    book::{Book, MachineIx, NeedIx, PoolKind},
+    book::{Book, MachineIx, NeedIx},
+    pool::PoolKind,
     tables::{DomainIx, ShapeIx},
 };
 use bigfleet_model::{DomainCoverage, State};

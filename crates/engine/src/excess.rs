@@ -71,7 +71,7 @@ impl Book {
     pub(crate) fn standing(&self, cluster: ClusterIx) -> impl Iterator<Item = NeedIx> {
         let entry = &self.clusters[cluster as usize];
         let of_class = |class: &u32| {
-            let class = &self.classes[*class as usize];
+            let class = &self.classes[*class];
             let (homed, members) = match class.fold {
                 Fold::All => (class.homed.as_slice(), [].as_slice()),
                 Fold::First(_) => ([].as_slice(), class.members.as_slice()),
@@ -136,11 +136,8 @@ impl Book {
         if slot == NONE || !self.record(machine).is_unfit() {
             return Vec::new();
         }
-        let slot = &self.slots[slot as usize];
-        let folded = slot
-            .classes
-            .iter()
-            .map(|class| self.classes[*class as usize].folded);
+        let slot = &self.slots[slot];
+        let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
         let needs = slot.rows.iter().copied().chain(folded);
         let wants = |need: &NeedIx| self.need(*need).live && !self.is_covered_by(*need, |_| true);
         needs.filter(wants).collect()
@@ -227,7 +224,7 @@ impl Book {
             let Some(hold) = self.holds.of(tier) else {
                 continue;
             };
-            for machine in &stock.pool(crate::book::PoolKind::Idle).machines {
+            for machine in &stock.pool(crate::pool::PoolKind::Idle).machines {
                 let record = self.record(*machine);
                 if record.claimant != NONE || record.slot != NONE {
                     continue;

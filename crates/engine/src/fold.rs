@@ -18,19 +18,19 @@ use bigfleet_model::{State, Time};
 impl Book {
     pub(crate) fn fold(&mut self) {
         if std::mem::take(&mut self.supply_moved) {
-            for supply in 0..self.supplies.len() as u32 {
+            for supply in self.supplies.numbers() {
                 let holds = self.count_supply(supply);
-                if self.supplies[supply as usize].holds != holds {
-                    self.supplies[supply as usize].holds = holds;
-                    for class in self.supplies[supply as usize].classes.clone() {
+                if self.supplies[supply].holds != holds {
+                    self.supplies[supply].holds = holds;
+                    for class in self.supplies[supply].classes.clone() {
                         self.mark_class(class);
                     }
                 }
             }
         }
         for class in std::mem::take(&mut self.dirty_classes) {
-            self.classes[class as usize].dirty = false;
-            if !self.classes[class as usize].members.is_empty() {
+            self.classes[class].dirty = false;
+            if !self.classes[class].members.is_empty() {
                 self.fold_class(class);
             }
         }
@@ -38,7 +38,7 @@ impl Book {
 
     fn fold_class(&mut self, class: ClassIx) {
         self.work.classes += 1;
-        let entry = &self.classes[class as usize];
+        let entry = &self.classes[class];
         let homeless = (entry.members.len() - entry.homed.len()) as u64;
         let room = self.room(class, homeless);
         let fold = if room == homeless {
@@ -46,7 +46,7 @@ impl Book {
         } else {
             Fold::First(room)
         };
-        let entry = &mut self.classes[class as usize];
+        let entry = &mut self.classes[class];
         let before = std::mem::replace(&mut entry.fold, fold);
         let regroup = std::mem::replace(&mut entry.regroup, false);
         let fresh = std::mem::take(&mut entry.fresh);
@@ -62,7 +62,7 @@ impl Book {
             self.set_members(class, room);
         }
         let arrival = self.earliest_folded(class, room);
-        let entry = &mut self.classes[class as usize];
+        let entry = &mut self.classes[class];
         entry.folding = (room, arrival);
         let (slot, folded) = (entry.slot, entry.folded);
         self.set_folded_row(slot, folded);
@@ -70,7 +70,7 @@ impl Book {
 
     /// Says of each member whether it folds: the first so many without a home.
     fn set_members(&mut self, class: ClassIx, mut room: u64) {
-        let entry = &mut self.classes[class as usize];
+        let entry = &mut self.classes[class];
         let mut members = std::mem::take(&mut entry.members);
         if entry.fold != Fold::All {
             members.sort_by(|one, other| self.member_order(one, other));
@@ -80,12 +80,12 @@ impl Book {
             room -= u64::from(folds);
             self.set_live(member.gang, !folds);
         }
-        self.classes[class as usize].members = members;
+        self.classes[class].members = members;
     }
 
     /// The total order among gangs of a class: only arrival and group differ (O-1).
     fn member_order(&self, one: &Member, other: &Member) -> std::cmp::Ordering {
-        let group = |member: &Member| self.slots[self.need(member.gang).slot as usize].group;
+        let group = |member: &Member| self.slots[self.need(member.gang).slot].group;
         let by_group = || self.groups.compare(group(one), group(other));
         one.arrival.cmp(&other.arrival).then_with(by_group)
     }
@@ -97,7 +97,7 @@ impl Book {
             homed,
             fold,
             ..
-        } = &self.classes[class as usize];
+        } = &self.classes[class];
         // In order where not all fold, and then those that do come first.
         let most = if *fold == Fold::All {
             members.len()
@@ -114,7 +114,7 @@ impl Book {
     }
 
     fn set_live(&mut self, need: u32, live: bool) {
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         if std::mem::replace(&mut entry.live, live) != live {
             let slot = entry.slot;
             self.release(need);
@@ -125,22 +125,22 @@ impl Book {
 
     /// Makes the folded row ask for as many members as fold to it.
     pub(crate) fn set_folded_row(&mut self, slot: SlotIx, row: NeedIx) {
-        let classes = self.slots[slot as usize].classes.iter();
-        let classes = classes.map(|class| &self.classes[*class as usize]);
+        let classes = self.slots[slot].classes.iter();
+        let classes = classes.map(|class| &self.classes[*class]);
         let (mut members, mut arrival, mut one) = (0, Time::ZERO, None);
         for class in classes.filter(|class| class.folded == row) {
             members += class.folding.0;
             if 0 < class.folding.0 {
                 arrival = arrival.earliest_stated(class.folding.1);
             }
-            one = Some(&self.supplies[class.supply as usize].wanted);
+            one = Some(&self.supplies[class.supply].wanted);
         }
         let scaled = |(dimension, milli): &(u32, i128)| {
             (*dimension, milli.saturating_mul(i128::from(members.max(1))))
         };
         let wanted: Wanted = one.into_iter().flatten().map(scaled).collect();
         self.set_live(row, 0 < members);
-        let entry = &mut self.needs[row as usize];
+        let entry = &mut self.needs[row];
         if entry.wanted != wanted || entry.arrival != arrival {
             (entry.wanted, entry.arrival) = (wanted, arrival);
             self.mark_need(row);
@@ -149,12 +149,12 @@ impl Book {
 
     /// How many members the witnesses of a class hold, counted no further than `most`.
     fn room(&mut self, class: ClassIx, most: u64) -> u64 {
-        let number = self.classes[class as usize].supply;
-        if self.supplies[number as usize].most < most {
-            self.supplies[number as usize].most = most;
-            self.supplies[number as usize].holds = self.count_supply(number);
+        let number = self.classes[class].supply;
+        if self.supplies[number].most < most {
+            self.supplies[number].most = most;
+            self.supplies[number].holds = self.count_supply(number);
         }
-        let supply = &self.supplies[number as usize];
+        let supply = &self.supplies[number];
         let mut room = supply.holds.min(most);
         if room == most {
             return room;
@@ -175,10 +175,10 @@ impl Book {
     /// The cluster's own witnesses: bound machines that serve no other row, and machines on their
     /// way to the class's folded row.
     fn witnesses(&self, class: ClassIx) -> Vec<MachineIx> {
-        let class = &self.classes[class as usize];
+        let class = &self.classes[class];
         let serves_no_other = |machine: &MachineIx| {
             let slot = self.attribution(*machine);
-            slot == NONE || slot == class.slot || !self.slots[slot as usize].is_current()
+            slot == NONE || slot == class.slot || !self.slots[slot].is_current()
         };
         let bound = self.clusters[class.cluster as usize].bound.iter().copied();
         let bound = bound.filter(|machine| !self.record(*machine).not_ready);
@@ -192,7 +192,7 @@ impl Book {
     }
 
     fn count_supply(&self, supply: u32) -> u64 {
-        let supply = &self.supplies[supply as usize];
+        let supply = &self.supplies[supply];
         let mut holds = 0_u64;
         for shape in &self.tables.uses[supply.usage as usize].by_price {
             if supply.most <= holds {

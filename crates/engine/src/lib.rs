@@ -26,11 +26,14 @@
 //! same bytes.
 
 mod names;
+mod slab;
 mod tables;
 
 mod book;
+mod class;
 mod demand;
 mod machines;
+mod pool;
 
 mod attribution;
 mod claim;
@@ -51,8 +54,8 @@ pub use book::{Counts, Work};
 pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
-    Action, Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, MachineId, Need, Price,
-    Probability, Restamp, Shape, Time,
+    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, Holds, MachineId, Need,
+    Price, Probability, Restamp, Shape, Time,
 };
 use book::Book;
 use cycle::Outcome;
@@ -211,6 +214,11 @@ impl Engine {
     /// The last decision, in the words of the model.
     pub fn decision(&self) -> Decision {
         self.book.decision(&self.outcome)
+    }
+
+    /// The digest of [`Self::decision`], without holding it.
+    pub fn digest(&self) -> Digest {
+        self.book.digest(&self.outcome)
     }
 
     /// What to do, in emission order: the first part of [`Self::decision`], without the cost of the

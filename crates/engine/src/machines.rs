@@ -4,7 +4,8 @@
 
 use crate::{
     NONE,
-    book::{Book, MachineIx, PoolKind, Record, SlotIx, Stock},
+    book::{Book, MachineIx, Record, SlotIx},
+    pool::{PoolKind, Stock},
     tables::ShapeIx,
 };
 use bigfleet_model::{
@@ -144,12 +145,8 @@ impl Book {
         }
         if record.slot != NONE {
             let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
-            let place = self.slots[record.slot as usize]
-                .machines
-                .partition_point(order);
-            self.slots[record.slot as usize]
-                .machines
-                .insert(place, machine);
+            let place = self.slots[record.slot].machines.partition_point(order);
+            self.slots[record.slot].machines.insert(place, machine);
             if state.may_hold_intent() {
                 self.intents.insert(machine);
             }
@@ -191,10 +188,8 @@ impl Book {
         }
         if record.slot != NONE {
             let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
-            let place = self.slots[record.slot as usize]
-                .machines
-                .partition_point(order);
-            let removed = self.slots[record.slot as usize].machines.remove(place);
+            let place = self.slots[record.slot].machines.partition_point(order);
+            let removed = self.slots[record.slot].machines.remove(place);
             assert_eq!(removed, machine, "{} is in its slot", self.ids.get(machine));
             self.intents.remove(&machine);
             self.slot_changed(record.slot);
@@ -206,7 +201,7 @@ impl Book {
     fn slot_changed(&mut self, slot: SlotIx) {
         self.mark_slot(slot);
         self.rehome(slot);
-        match self.slots[slot as usize].heir {
+        match self.slots[slot].heir {
             NONE => {}
             heir => self.rehome(heir),
         }
@@ -236,7 +231,7 @@ impl Book {
     pub(crate) fn pool_of(&self, machine: MachineIx) -> Option<PoolKind> {
         let record = self.record(machine);
         let kind = record.state.and_then(PoolKind::of)?;
-        let unpromised = record.slot == NONE || self.slots[record.slot as usize].ended;
+        let unpromised = record.slot == NONE || self.slots[record.slot].ended;
         let available = !record.unavailable || kind == PoolKind::Draining;
         (unpromised && available).then_some(kind)
     }
@@ -245,7 +240,7 @@ impl Book {
     fn mark_strays(&mut self, machine: MachineIx) {
         let cluster = self.record(machine).cluster;
         let attribution = self.attribution(machine);
-        let is_stray = attribution == NONE || !self.slots[attribution as usize].is_current();
+        let is_stray = attribution == NONE || !self.slots[attribution].is_current();
         if cluster != NONE && is_stray {
             self.mark_classes_of(cluster);
         }

@@ -102,7 +102,7 @@ impl Book {
         }
         self.settle(need, &draft.claims, &draft.left);
         let covered = draft.is_covered();
-        let entry = &mut self.needs[need as usize];
+        let entry = &mut self.needs[need];
         (entry.domain, entry.satisfiable) = (home, is_gang && covered);
     }
 

@@ -2,8 +2,9 @@
 
 use crate::{
     NONE,
-    book::{Book, MachineIx, NeedIx, PoolKind},
+    book::{Book, MachineIx, NeedIx},
     excess::Held,
+    pool::PoolKind,
     spread::Balance,
     tables::{ShapeIx, score},
 };
@@ -94,7 +95,7 @@ impl Book {
         for machine in &picked {
             self.records[*machine as usize].preempted = true;
         }
-        self.needs[need as usize].victims.clone_from(&picked);
+        self.needs[need].victims.clone_from(&picked);
         nothing.victims = picked;
         nothing.resolved = deficit.is_covered();
         nothing
@@ -104,7 +105,7 @@ impl Book {
     fn claim_promised(&mut self, need: NeedIx, machine: MachineIx) {
         let left = self.need(need).left.clone();
         self.claim(need, machine);
-        self.needs[need as usize].left = left;
+        self.needs[need].left = left;
     }
 
     /// Draining machines without intent that the Need can use, by (price, id).

@@ -6,8 +6,8 @@ use crate::{
     cycle::{Outcome, Step},
 };
 use bigfleet_model::{
-    Action, ActionKind, Claim, ClusterId, Decision, Fingerprint, Group, MachineId, Need, NeedKey,
-    Reason, Restamp, Row, Terms, Verdict,
+    Action, ActionKind, Claim, ClusterId, Decision, Digest, Fingerprint, Group, MachineId, Need,
+    NeedKey, Reason, Restamp, Row, Terms, Verdict,
 };
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Book {
     }
 
     fn slot_key(&self, slot: SlotIx) -> NeedKey {
-        let slot = &self.slots[slot as usize];
+        let slot = &self.slots[slot];
         NeedKey {
             cluster: self.cluster_id(slot.cluster),
             fingerprint: Fingerprint::new(self.fingerprints.get(slot.fingerprint)),
@@ -30,11 +30,8 @@ impl Book {
     }
 
     fn slot_terms(&self, slot: SlotIx) -> Terms {
-        let slot = &self.slots[slot as usize];
-        let folded = slot
-            .classes
-            .iter()
-            .map(|class| self.classes[*class as usize].folded);
+        let slot = &self.slots[slot];
+        let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
         let first = slot.rows.iter().copied().chain(folded).next();
         first.map_or_else(Terms::default, |need| self.terms_of(need))
     }
@@ -52,7 +49,7 @@ impl Book {
                 profile: Arc::clone(&self.tables.profiles[entry.profile as usize].profile),
                 aggregate: self.tables.amounts(entry.wanted.iter().copied()),
                 min_unit: self.tables.uses[entry.usage as usize].min_unit.clone(),
-                group: Group::new(self.groups.get(self.slots[entry.slot as usize].group)),
+                group: Group::new(self.groups.get(self.slots[entry.slot].group)),
             },
             arrival: entry.arrival,
             parked: entry.parked,
@@ -61,7 +58,7 @@ impl Book {
 
     /// This cycle's Needs in the total order.
     pub(crate) fn needs_in_order(&self) -> Vec<NeedIx> {
-        let all = 0..self.needs.len() as NeedIx;
+        let all = self.needs.numbers();
         let mut live: Vec<NeedIx> = all
             .filter(|need| self.need(*need).in_use && self.need(*need).live)
             .collect();
@@ -70,21 +67,40 @@ impl Book {
     }
 
     pub(crate) fn decision(&self, outcome: &Outcome) -> Decision {
-        let all = 0..self.records.len() as MachineIx;
-        let claimed = all.filter(|machine| self.record(*machine).claimant != NONE);
-        let claim = |machine: MachineIx| Claim {
-            machine: self.machine_id(machine),
-            need: self.slot_key(self.need(self.record(machine).claimant).slot),
-        };
-        let verdict = |need: NeedIx| self.verdict(need, outcome);
         Decision {
             actions: self.actions(outcome),
-            claims: self.by_id(claimed).into_iter().map(claim).collect(),
+            claims: self.claims().collect(),
             ended_intents: self.named(&outcome.ended),
             held: self.named(&outcome.held),
             restamps: self.restamps(outcome),
-            needs: self.needs_in_order().into_iter().map(verdict).collect(),
+            needs: self.verdicts(outcome).collect(),
         }
+    }
+
+    /// The digest of [`Self::decision`], without holding it.
+    pub(crate) fn digest(&self, outcome: &Outcome) -> Digest {
+        let mut digest = Digest::default();
+        digest.list(self.actions(outcome));
+        digest.list(self.claims());
+        digest.list(self.named(&outcome.ended));
+        digest.list(self.named(&outcome.held));
+        digest.list(self.restamps(outcome));
+        digest.list(self.verdicts(outcome));
+        digest
+    }
+
+    fn claims(&self) -> impl Iterator<Item = Claim> {
+        let all = 0..self.records.len() as MachineIx;
+        let claimed = all.filter(|machine| self.record(*machine).claimant != NONE);
+        self.by_id(claimed).into_iter().map(|machine| Claim {
+            machine: self.machine_id(machine),
+            need: self.slot_key(self.need(self.record(machine).claimant).slot),
+        })
+    }
+
+    fn verdicts(&self, outcome: &Outcome) -> impl Iterator<Item = Verdict> {
+        let needs = self.needs_in_order().into_iter();
+        needs.map(|need| self.verdict(need, outcome))
     }
 
     fn by_id(&self, machines: impl IntoIterator<Item = MachineIx>) -> Vec<MachineIx> {

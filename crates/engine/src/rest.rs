@@ -11,8 +11,9 @@
 
 use crate::{
     NONE,
-    book::{Book, MachineIx, NeedIx, PoolKind},
+    book::{Book, MachineIx, NeedIx},
     domain::{Case, Domains},
+    pool::PoolKind,
     spread::Balance,
     tables::{DomainIx, ShapeIx},
 };
@@ -80,7 +81,7 @@ impl Book {
             let domains = self.weigh(need);
             weighed(self, need, &domains);
             let (domain, case) = self.choose(need, &domains);
-            let entry = &mut self.needs[need as usize];
+            let entry = &mut self.needs[need];
             (entry.domain, entry.satisfiable) = (domain, case != Case::Partial);
             if domain == NONE {
                 // Nothing anywhere: what it holds of its own would be a domain.
@@ -110,12 +111,12 @@ impl Book {
         }
         let before = self.need(need).claims.len();
         self.take_free(need, place, PoolKind::Idle);
-        self.needs[need as usize].bootstraps = (self.need(need).claims.len() - before) as u32;
+        self.needs[need].bootstraps = (self.need(need).claims.len() - before) as u32;
         self.take_free(need, place, PoolKind::Creating);
         if case != Case::Partial {
             let before = self.need(need).claims.len();
             self.take_free(need, place, PoolKind::Speculative);
-            self.needs[need as usize].provisions = (self.need(need).claims.len() - before) as u32;
+            self.needs[need].provisions = (self.need(need).claims.len() - before) as u32;
         }
         if self.need(need).is_covered() {
             self.prune(need, before);
@@ -301,7 +302,7 @@ impl Book {
                 continue;
             }
             self.unclaim(need, machine);
-            let entry = &mut self.needs[need as usize];
+            let entry = &mut self.needs[need];
             match self.records[machine as usize].state {
                 Some(State::Idle) => entry.bootstraps -= 1,
                 Some(State::Speculative) => entry.provisions -= 1,

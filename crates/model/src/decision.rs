@@ -241,38 +241,91 @@ impl Decision {
     /// A number that is equal for equal decisions, on every machine.
     pub fn digest(&self) -> Digest {
         let mut digest = Digest::default();
-        let Self {
-            actions,
-            claims,
-            ended_intents,
-            held,
-            restamps,
-            needs,
-        } = self;
-        digest.list(actions, |digest, action| {
-            digest
-                .text(action.kind.word())
-                .text(action.machine.as_str());
-            digest.text(action.cluster.as_ref().map_or("", ClusterId::as_str));
-            digest.list(&action.purpose, |digest, (need, _)| digest.key(need));
-            digest
-                .number(action.grace_seconds.into())
-                .number(action.preemptor_priority.into());
-            digest.text(action.reason.text());
-        });
-        digest.list(claims, |digest, claim| {
-            digest.text(claim.machine.as_str()).key(&claim.need)
-        });
-        for ids in [ended_intents, held] {
-            digest.list(ids, |digest, id| {
-                digest.text(id.as_str());
-            });
-        }
-        digest.list(restamps, |digest, to| {
-            digest.text(to.machine.as_str()).key(&to.need)
-        });
-        digest.list(needs, Digest::verdict);
+        digest.list(&self.actions);
+        digest.list(&self.claims);
+        digest.list(&self.ended_intents);
+        digest.list(&self.held);
+        digest.list(&self.restamps);
+        digest.list(&self.needs);
         digest
+    }
+}
+
+/// Part of a decision, as a digest takes it in.
+pub trait Digestible {
+    /// Adds itself.
+    fn add_to(&self, digest: &mut Digest);
+}
+
+impl<T: Digestible> Digestible for &T {
+    fn add_to(&self, digest: &mut Digest) {
+        T::add_to(self, digest);
+    }
+}
+
+impl Digestible for MachineId {
+    fn add_to(&self, digest: &mut Digest) {
+        digest.text(self.as_str());
+    }
+}
+
+impl Digestible for Claim {
+    fn add_to(&self, digest: &mut Digest) {
+        digest.text(self.machine.as_str()).key(&self.need);
+    }
+}
+
+impl Digestible for Restamp {
+    fn add_to(&self, digest: &mut Digest) {
+        digest.text(self.machine.as_str()).key(&self.need);
+    }
+}
+
+impl Digestible for NeedKey {
+    fn add_to(&self, digest: &mut Digest) {
+        digest.key(self);
+    }
+}
+
+impl Digestible for Action {
+    fn add_to(&self, digest: &mut Digest) {
+        digest
+            .text(self.kind.word())
+            .text(self.machine.as_str())
+            .text(self.cluster.as_ref().map_or("", ClusterId::as_str))
+            .list(self.purpose.iter().map(|(need, _)| need));
+        digest
+            .number(self.grace_seconds.into())
+            .number(self.preemptor_priority.into())
+            .text(self.reason.text());
+    }
+}
+
+impl Digestible for Verdict {
+    fn add_to(&self, digest: &mut Digest) {
+        digest.key(&self.need.key());
+        digest.number(self.satisfied.into()).amounts(&self.residual);
+        for count in [self.claimed, self.bootstrap, self.provision] {
+            digest.number(count.into());
+        }
+        digest
+            .text(&self.same_domain)
+            .number(self.same_satisfiable.into());
+        digest
+            .number(self.parked.into())
+            .number(self.victims_found.into());
+        digest
+            .amounts(&self.capacity_freed)
+            .text(self.unmet_reason.text());
+        let MatchingSupply {
+            idle,
+            speculative,
+            configured,
+            capped,
+        } = self.matching_supply;
+        for count in [idle, speculative, configured, capped.into()] {
+            digest.number(count.into());
+        }
     }
 }
 
@@ -318,40 +371,14 @@ impl Digest {
         self
     }
 
-    fn list<'a, T: 'a, L>(&mut self, list: &'a L, mut each: impl FnMut(&mut Self, &'a T))
-    where
-        &'a L: IntoIterator<Item = &'a T>,
-    {
+    /// Adds a list, one item after another, so that nobody needs to hold it whole.
+    pub fn list<T: Digestible>(&mut self, items: impl IntoIterator<Item = T>) {
         let mut count = 0;
-        for item in list {
-            each(self, item);
+        for item in items {
+            item.add_to(self);
             count += 1;
         }
         self.number(count);
-    }
-
-    fn verdict(&mut self, verdict: &Verdict) {
-        self.key(&verdict.need.key());
-        self.number(verdict.satisfied.into())
-            .amounts(&verdict.residual);
-        for count in [verdict.claimed, verdict.bootstrap, verdict.provision] {
-            self.number(count.into());
-        }
-        self.text(&verdict.same_domain)
-            .number(verdict.same_satisfiable.into());
-        self.number(verdict.parked.into())
-            .number(verdict.victims_found.into());
-        self.amounts(&verdict.capacity_freed)
-            .text(verdict.unmet_reason.text());
-        let MatchingSupply {
-            idle,
-            speculative,
-            configured,
-            capped,
-        } = verdict.matching_supply;
-        for count in [idle, speculative, configured, capped.into()] {
-            self.number(count.into());
-        }
     }
 }
 

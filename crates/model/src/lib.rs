@@ -30,8 +30,8 @@ mod fleet;
 pub use amounts::Amounts;
 pub use assignment::{Assignment, Intent, Skipped, Terms};
 pub use decision::{
-    Action, ActionKind, Claim, Decision, Digest, DomainCoverage, MatchingSupply, Reason, Restamp,
-    UnmetReason, Verdict,
+    Action, ActionKind, Claim, Decision, Digest, Digestible, DomainCoverage, MatchingSupply,
+    Reason, Restamp, UnmetReason, Verdict,
 };
 pub use fleet::{Cluster, Fleet, FleetMachine, Holds};
 pub use inventory::{Inventory, WriteRefused};
