@@ -282,3 +282,6 @@ async fn perform<B: Backend>(backend: Arc<B>, work: Work, cancelled: Cancelled) 
         Task::Delete => backend.delete(job).await.map(nothing),
     }
 }
+
+#[cfg(test)]
+mod tests;
