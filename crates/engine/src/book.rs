@@ -11,6 +11,7 @@
 
 use crate::{
     NONE,
+    explain::Trace,
     names::Names,
     pool::Stock,
     slab::Slab,
@@ -255,6 +256,8 @@ pub(crate) struct Book {
     pub(crate) supply_moved: bool,
     pub(crate) changed: bool,
     pub(crate) work: Work,
+    /// What the next cycle writes down for whoever asks why.
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// What a cycle touched: the measure of its cost that does not depend on the machine it runs on.

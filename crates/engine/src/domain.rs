@@ -35,6 +35,27 @@ pub(crate) struct Domains {
     sums: Vec<Sums>,
 }
 
+/// What RF-6 compares of a domain: machines, and how much of the gang they cover.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weights {
+    pub(crate) own: u64,
+    pub(crate) credited: u64,
+    pub(crate) idle: u64,
+    pub(crate) speculative: u64,
+    pub(crate) own_coverage: f64,
+    pub(crate) credit_coverage: f64,
+    pub(crate) coverage_at_hand: f64,
+    pub(crate) fill: f64,
+    /// Free machines complete the gang.
+    pub(crate) is_enough: bool,
+}
+
+impl Weights {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.credited + self.idle + self.speculative == 0
+    }
+}
+
 #[derive(Clone, Default)]
 struct Sums {
     own: Amount,
@@ -173,6 +194,26 @@ impl Domains {
         best.unwrap_or(NONE)
     }
 
+    /// What the rules compare, domain by domain: for whoever asks why.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = (DomainIx, Weights)> {
+        let weigh = |(domain, sums): (usize, &Sums)| {
+            let total = sums.total();
+            let weights = Weights {
+                own: sums.own.count,
+                credited: sums.cred.count,
+                idle: sums.idle.count,
+                speculative: sums.spec.count,
+                own_coverage: self.coverage(&sums.own),
+                credit_coverage: self.coverage(&sums.cred),
+                coverage_at_hand: self.coverage(&sums.cred.plus(&sums.idle)),
+                fill: self.excess(&total),
+                is_enough: 0 < total.count && self.covers(&total),
+            };
+            (domain as DomainIx, weights)
+        };
+        self.sums.iter().enumerate().map(weigh)
+    }
+
     /// The domains worth naming in a verdict: best covered first (VD-1).
     pub(crate) fn candidates(&self, book: &Book) -> Vec<DomainCoverage> {
         let mut weighed: Vec<(u32, DomainIx, bool)> = Vec::new();
@@ -309,7 +350,7 @@ impl Book {
     }
 
     /// Per domain, how many victims complete the gang there, if any number does.
-    fn victims_needed(&mut self, need: NeedIx, domains: &Domains) -> Vec<Option<usize>> {
+    pub(crate) fn victims_needed(&mut self, need: NeedIx, domains: &Domains) -> Vec<Option<usize>> {
         let priority = self.priority(need);
         let mut victims: Vec<Vec<(f64, MachineIx)>> = vec![Vec::new(); domains.sums.len()];
         let mut looked_at = 0;

@@ -50,7 +50,13 @@ mod preempt;
 mod cycle;
 mod render;
 
+mod explain;
+
 pub use book::{Counts, Work};
+pub use explain::{
+    Ahead, Alike, Choice, Comparison, DomainWeight, Explainer, Explanation, Fate, How, Kind,
+    LeftOut, Outranks, Preemption, Rule, Victim, VictimFate, explain,
+};
 pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{

@@ -81,8 +81,14 @@ impl Book {
         let mut draining = self.free_drains(need);
         let drains = self.pick(need, &mut deficit, &mut draining, Self::by_price);
         let mut victims = self.victims(need, held);
+        if self.is_traced(need) {
+            let ranks = victims.iter();
+            let ranks = ranks.map(|victim| (victim.machine, victim.score, victim.has_head_start));
+            self.trace_victims(need, held, ranks);
+        }
         let order = |_: &Self, one: &Victim, other: &Victim| by_rank(one, other);
         let mut picked = self.pick_among(need, &mut deficit, &drains, &mut victims, order);
+        self.trace_picked(need, &picked, &deficit.left);
         if deficit.is_covered() && !self.is_spread(need) {
             self.prune_victims(&mut deficit, &mut picked);
         }

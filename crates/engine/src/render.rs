@@ -20,7 +20,7 @@ impl Book {
         known(ClusterId::new(self.cluster_names.get(cluster)))
     }
 
-    fn slot_key(&self, slot: SlotIx) -> NeedKey {
+    pub(crate) fn slot_key(&self, slot: SlotIx) -> NeedKey {
         let slot = &self.slots[slot];
         NeedKey {
             cluster: self.cluster_id(slot.cluster),
@@ -194,7 +194,7 @@ impl Book {
         }
     }
 
-    fn verdict(&self, need: NeedIx, outcome: &Outcome) -> Verdict {
+    pub(crate) fn verdict(&self, need: NeedIx, outcome: &Outcome) -> Verdict {
         let entry = self.need(need);
         let shortfall = outcome.short.get(&need);
         let is_gang = self.tables.profiles[entry.profile as usize].same_key != NONE;

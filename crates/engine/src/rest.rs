@@ -81,6 +81,7 @@ impl Book {
             let domains = self.weigh(need);
             weighed(self, need, &domains);
             let (domain, case) = self.choose(need, &domains);
+            self.trace_choice(need, &domains, case);
             let entry = &mut self.needs[need];
             (entry.domain, entry.satisfiable) = (domain, case != Case::Partial);
             if domain == NONE {
@@ -301,6 +302,7 @@ impl Book {
             if !self.is_redundant(need, machine) {
                 continue;
             }
+            self.trace_pruned(need, machine);
             self.unclaim(need, machine);
             let entry = &mut self.needs[need];
             match self.records[machine as usize].state {

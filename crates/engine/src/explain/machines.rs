@@ -1,0 +1,401 @@
+//! Machines: what became of each for one Need, those alike together.
+//!
+//! ```text
+//! claimed ── own · cluster's · idle · creating · bought · draining
+//! left    ── outside the domain · not reached · given back · spread · parked · unavailable · …
+//! taken   ── claimed by whom · promised to whom · preempted · serving elsewhere
+//! away    ── on its way elsewhere · draining · being deleted · failed · not ready
+//! unfit   ── which requirement · which dimension below the smallest unit
+//! ```
+//!
+//! Read from the books after the cycle, shape by shape; a fleet of millions is a few lines.
+
+use crate::{
+    NONE,
+    book::{Book, MachineIx, NeedIx},
+    explain::trace::Trace,
+    tables::ShapeIx,
+};
+use bigfleet_model::{
+    Amounts, ClusterId, Dimension, MachineId, NeedKey, Requirement, Shape, State,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a Need came by a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// It is the Need's own (RF-1).
+    Own,
+    /// It was bound to the cluster, and loose or outranked (RF-5, B1 and B5; RF-18).
+    Bound,
+    /// It was idle (B2).
+    Idle,
+    /// It was being created for nobody (B3).
+    Creating,
+    /// It is bought (B4).
+    Speculative,
+    /// It is draining for nobody (RF-10).
+    Draining,
+}
+
+/// What became of a machine for a Need.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It counts for the Need.
+    Claimed(How),
+    /// It is preempted for the Need.
+    Preempted,
+    /// Taken, and given back since the others suffice without it (RF-8).
+    Pruned,
+    /// The Need is covered by machines that come first.
+    NotReached,
+    /// Outside the domain of the gang.
+    OutsideDomain,
+    /// It has no value of this topology key.
+    NoDomain(String),
+    /// The spread does not allow it (RF-9).
+    Spread,
+    /// It has nothing of what is still missing (RF-3).
+    OffersNothingMissing,
+    /// It cannot be acquired now (RF-17).
+    Unavailable,
+    /// The cluster may not acquire (RF-16).
+    MayNotAcquire,
+    /// The gang is parked.
+    Parked,
+    /// It is not bought for a gang that cannot be completed (RF-6, case 3).
+    NotBoughtInPart,
+    /// It stays until a replacement serves (RF-11).
+    Held,
+    /// It became free only after the Need's turn.
+    FreedLater,
+    /// It counts for this other Need.
+    ClaimedBy(NeedKey),
+    /// It is on its way to this other Need.
+    PromisedTo(NeedKey),
+    /// It is preempted for this other Need.
+    PreemptedFor(NeedKey),
+    /// It serves this cluster; as a victim it is weighed on its own.
+    Serving(ClusterId),
+    /// It is on its way to this cluster.
+    OnItsWayTo(ClusterId),
+    /// Its node did not become ready (G4).
+    NotReady,
+    /// It is draining.
+    Draining,
+    /// It is being deleted.
+    Deleting,
+    /// It failed.
+    Failed,
+    /// This requirement does not hold; the machine has this value, or none.
+    Requirement(Requirement, Option<String>),
+    /// It has less of a dimension than the smallest unit.
+    BelowMinUnit {
+        /// Which.
+        dimension: Dimension,
+        /// What it has, in thousandths.
+        has: i128,
+        /// What the unit is, in thousandths.
+        unit: i128,
+    },
+    /// It has nothing of what is asked for.
+    OffersNothing,
+}
+
+/// What is worth reading first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Claimed,
+    Left,
+    Taken,
+    Away,
+    Unfit,
+}
+
+impl Fate {
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Claimed(_) | Self::Preempted => Rank::Claimed,
+            Self::Pruned
+            | Self::NotReached
+            | Self::OutsideDomain
+            | Self::NoDomain(_)
+            | Self::Spread
+            | Self::OffersNothingMissing
+            | Self::Unavailable
+            | Self::MayNotAcquire
+            | Self::Parked
+            | Self::NotBoughtInPart
+            | Self::Held
+            | Self::FreedLater => Rank::Left,
+            Self::ClaimedBy(_) | Self::PromisedTo(_) | Self::PreemptedFor(_) | Self::Serving(_) => {
+                Rank::Taken
+            }
+            Self::OnItsWayTo(_)
+            | Self::NotReady
+            | Self::Draining
+            | Self::Deleting
+            | Self::Failed => Rank::Away,
+            Self::Requirement(..) | Self::BelowMinUnit { .. } | Self::OffersNothing => Rank::Unfit,
+        }
+    }
+}
+
+/// What machines look like to people.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// The provider's name for the size; may be empty.
+    pub instance_type: String,
+    /// Where it stands; may be empty.
+    pub zone: String,
+    /// What it offers.
+    pub offers: Amounts,
+}
+
+/// Machines of one kind and state with one fate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// What became of them.
+    pub fate: Fate,
+    /// Their state.
+    pub state: State,
+    /// Their kind.
+    pub kind: Kind,
+    /// How many there are.
+    pub count: usize,
+    /// The first of them, by id.
+    pub machines: Vec<MachineId>,
+}
+
+impl Alike {
+    /// How many machines of a group are named.
+    pub const MOST_NAMED: usize = 5;
+    /// How many groups are listed.
+    pub const MOST: usize = 50;
+    /// How many of each of the five sorts (claimed, left, taken, away, unfit) at the least.
+    const FAIR_SHARE: usize = Self::MOST / 5;
+}
+
+/// What is not listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Groups.
+    pub groups: usize,
+    /// Machines in them.
+    pub machines: usize,
+}
+
+/// What the fates are read from, beside the books.
+pub(super) struct View<'a> {
+    pub(super) need: NeedIx,
+    pub(super) trace: &'a Trace,
+    pub(super) held: BTreeSet<MachineIx>,
+    /// Whom each preempted machine makes way for.
+    pub(super) preempted: BTreeMap<MachineIx, NeedIx>,
+    pub(super) buys_nothing: bool,
+}
+
+impl Book {
+    /// Groups all machines; what the Need has comes first, and within a sort the largest groups.
+    pub(super) fn explain_machines(&self, view: &View<'_>) -> (Vec<Alike>, LeftOut) {
+        let mut groups: BTreeMap<(Fate, State, Kind), Vec<MachineIx>> = BTreeMap::new();
+        for machine in 0..self.records.len() as MachineIx {
+            if let Some(state) = self.record(machine).state {
+                let shape = &self.tables.shapes[self.record(machine).shape as usize].shape;
+                let group = (self.fate(view, machine, state), state, kind(shape));
+                groups.entry(group).or_default().push(machine);
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|((fate, _, _), machines)| {
+            (fate.rank(), std::cmp::Reverse(machines.len()))
+        });
+        let same_sort = |one: &Grouped, other: &Grouped| one.0.0.rank() == other.0.0.rank();
+        let sorts: Vec<&[Grouped]> = groups.chunk_by(same_sort).collect();
+        // Each sort has its share; what one leaves of it goes to the first that wants more.
+        let share = |sort: &[Grouped]| sort.len().min(Alike::FAIR_SHARE);
+        let mut spare = Alike::MOST - sorts.iter().map(|sort| share(sort)).sum::<usize>();
+        let (mut listed, mut left_out) = (Vec::new(), LeftOut::default());
+        for sort in sorts {
+            let more = (sort.len() - share(sort)).min(spare);
+            spare -= more;
+            let (shown, rest) = sort.split_at(share(sort) + more);
+            listed.extend(shown.iter().map(|group| self.alike(group)));
+            left_out.groups += rest.len();
+            left_out.machines += rest
+                .iter()
+                .map(|(_, machines)| machines.len())
+                .sum::<usize>();
+        }
+        (listed, left_out)
+    }
+
+    fn alike(&self, ((fate, state, kind), machines): &Grouped) -> Alike {
+        let mut sorted = machines.clone();
+        sorted.sort_by(|one, other| self.ids.compare(*one, *other));
+        let named = sorted.iter().take(Alike::MOST_NAMED);
+        Alike {
+            fate: fate.clone(),
+            state: *state,
+            kind: kind.clone(),
+            count: machines.len(),
+            machines: named.map(|machine| self.machine_id(*machine)).collect(),
+        }
+    }
+
+    fn fate(&self, view: &View<'_>, machine: MachineIx, state: State) -> Fate {
+        let (need, record) = (view.need, self.record(machine));
+        if record.claimant == need {
+            return Fate::Claimed(self.how(need, machine, state));
+        }
+        if let Some(why) = self.unfit(need, record.shape) {
+            return why;
+        }
+        match view.preempted.get(&machine) {
+            Some(taker) if *taker == need => return Fate::Preempted,
+            Some(taker) => return Fate::PreemptedFor(self.key_of(*taker)),
+            None => {}
+        }
+        if record.claimant != NONE {
+            return Fate::ClaimedBy(self.key_of(record.claimant));
+        }
+        let is_own = self.is_own(need, machine);
+        let is_promised = state.may_hold_intent() && record.slot != NONE && !is_own;
+        if is_promised && !self.slots[record.slot].ended {
+            return Fate::PromisedTo(self.slot_key(self.attribution(machine)));
+        }
+        let is_ours = record.cluster == self.need(need).cluster;
+        match state {
+            State::Configured | State::Configuring if is_ours && record.is_unfit() => {
+                Fate::NotReady
+            }
+            State::Configured | State::Configuring if is_ours => {
+                self.why_left(view, machine, is_own)
+            }
+            State::Configured => Fate::Serving(self.cluster_id(record.cluster)),
+            State::Configuring => Fate::OnItsWayTo(self.cluster_id(record.cluster)),
+            State::Idle | State::Creating | State::Speculative => {
+                self.why_left(view, machine, is_own)
+            }
+            State::Draining if is_own => self.why_left(view, machine, true),
+            State::Draining => Fate::Draining,
+            State::Deleting => Fate::Deleting,
+            State::Failed => Fate::Failed,
+        }
+    }
+
+    fn how(&self, need: NeedIx, machine: MachineIx, state: State) -> How {
+        match state {
+            _ if self.is_own(need, machine) => How::Own,
+            State::Configured | State::Configuring => How::Bound,
+            State::Idle => How::Idle,
+            State::Creating => How::Creating,
+            State::Speculative => How::Speculative,
+            State::Draining | State::Deleting | State::Failed => How::Draining,
+        }
+    }
+
+    /// Which requirement or which dimension rules a shape out (RM-3, RF-3).
+    fn unfit(&self, need: NeedIx, shape: ShapeIx) -> Option<Fate> {
+        let entry = self.need(need);
+        if self.serves(need, shape) {
+            let has_use = self.is_of_use(need, shape) || entry.wanted.is_empty();
+            return (!has_use).then_some(Fate::OffersNothing);
+        }
+        let shape = &self.tables.shapes[shape as usize].shape;
+        let profile = &self.tables.profiles[entry.profile as usize].profile;
+        for requirement in profile.requirements() {
+            let value = shape.attribute(requirement.key());
+            if !requirement.accepts(value) {
+                return Some(Fate::Requirement(
+                    requirement.clone(),
+                    value.map(str::to_owned),
+                ));
+            }
+        }
+        let min_unit = &self.tables.uses[entry.usage as usize].min_unit;
+        let lacking = min_unit.iter().find_map(|(dimension, unit)| {
+            let has = shape.effective().get(dimension.as_str());
+            let dimension = dimension.clone();
+            (has < unit).then_some(Fate::BelowMinUnit {
+                dimension,
+                has,
+                unit,
+            })
+        });
+        Some(lacking.unwrap_or(Fate::OffersNothing))
+    }
+
+    /// Why a machine that nobody else has was left.
+    fn why_left(&self, view: &View<'_>, machine: MachineIx, is_own: bool) -> Fate {
+        let (need, record) = (view.need, self.record(machine));
+        let entry = self.need(need);
+        let profile = &self.tables.profiles[entry.profile as usize];
+        let is_bound = record.cluster != NONE;
+        let is_free = !is_bound && !is_own;
+        if view.held.contains(&machine) {
+            return Fate::Held;
+        }
+        if is_free && record.unavailable {
+            return Fate::Unavailable;
+        }
+        if profile.same_key != NONE {
+            match self.domain_of(need, record.shape) {
+                NONE => return Fate::NoDomain(profile.profile.same_key().unwrap_or("").to_owned()),
+                // A gang without a domain found nothing that it takes in any.
+                _ if entry.domain == NONE => {}
+                domain if domain != entry.domain => return Fate::OutsideDomain,
+                _ => {}
+            }
+        }
+        if view.trace.pruned.contains(&machine) {
+            return Fate::Pruned;
+        }
+        if entry.is_covered() {
+            return Fate::NotReached;
+        }
+        if is_free && self.is_parked(need) {
+            let may_acquire = self.clusters[entry.cluster as usize].acquire;
+            return if may_acquire {
+                Fate::Parked
+            } else {
+                Fate::MayNotAcquire
+            };
+        }
+        if view.buys_nothing && record.state == Some(State::Speculative) {
+            return Fate::NotBoughtInPart;
+        }
+        if !self.has_some(need, record.shape, &entry.left) {
+            return Fate::OffersNothingMissing;
+        }
+        match (self.is_spread(need) && profile.same_key == NONE, is_own) {
+            (true, false) => self.why_not_spread(need, record.shape),
+            _ => Fate::FreedLater,
+        }
+    }
+
+    fn why_not_spread(&self, need: NeedIx, shape: ShapeIx) -> Fate {
+        let profile = &self.tables.profiles[self.need(need).profile as usize].profile;
+        let shape = &self.tables.shapes[shape as usize].shape;
+        let has_none = |key: &&str| shape.attribute(key).is_none_or(str::is_empty);
+        let absent = profile
+            .hard_spreads()
+            .map(|spread| spread.topology_key())
+            .find(has_none);
+        absent.map_or(Fate::Spread, |key| Fate::NoDomain(key.to_owned()))
+    }
+
+    pub(super) fn key_of(&self, need: NeedIx) -> NeedKey {
+        self.slot_key(self.need(need).slot)
+    }
+}
+
+type Grouped = ((Fate, State, Kind), Vec<MachineIx>);
+
+fn kind(shape: &Shape) -> Kind {
+    Kind {
+        instance_type: shape.instance_type.clone(),
+        zone: shape.zone.clone(),
+        offers: shape.effective().clone(),
+    }
+}
