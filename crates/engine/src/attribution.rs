@@ -51,6 +51,14 @@ impl Book {
         if before == heir {
             return;
         }
+        // Whoever counts on its machines as own may have lost them to another.
+        for machine in self.slots[slot].machines.clone() {
+            let claimant = self.record(machine).claimant;
+            if claimant != NONE {
+                self.mark_need(claimant);
+                self.unclaim(claimant, machine);
+            }
+        }
         if before != NONE {
             self.slots[before].bequests.retain(|from| *from != slot);
             self.mark_slot(before);

@@ -41,3 +41,20 @@ fn profiles_whose_texts_collide_share_what_is_attributed_to_the_text() {
          need a name:two cpu=4 zone=Exists",
     );
 }
+
+/// A row that inherited machines gives them back when the row they were committed to returns.
+#[test]
+fn a_row_that_returns_has_its_machines_again() {
+    let machines = "m1 Configured a cpu=4 own-raw=p=-5|ipb=1|rpb=1|reqs=|spr=,
+                    m2 Configuring a cpu=4 own-raw=p=-5|ipb=1|rpb=1|reqs=|spr=,
+                    i1 Idle cpu=4";
+    let heir = "need a cpu=8";
+    let before = fleet(&format!("{machines}\n{heir}"));
+    let after = fleet(&format!("{machines}\n{heir}\nneed a cpu=12 prio=-5"));
+    let mut engine = Engine::new();
+    engine.load(&before);
+    engine.decide(before.now);
+    engine.follow(&before, &after);
+    engine.decide(after.now);
+    assert_eq!(engine.decision(), bigfleet_oracle::decide(&after));
+}
