@@ -11,6 +11,7 @@
 
 use crate::{
     NONE,
+    compact::Sizes,
     explain::Trace,
     names::Names,
     pool::Stock,
@@ -120,12 +121,19 @@ pub(crate) struct NeedEntry {
     /// A gang with machines attributed to it.
     pub(crate) homed: bool,
     pub(crate) dirty: bool,
+    /// Dirty by more than the amounts it wants: its own machines must be walked again.
+    pub(crate) own_dirty: bool,
     pub(crate) in_use: bool,
 
     // What became of it.
     pub(crate) claims: Vec<MachineIx>,
     /// Wanted less claimed, in the order of `wanted`; below zero where more is claimed.
     pub(crate) left: Vec<i128>,
+    /// Pass A claimed its own machines one after another, skipping none, and each has something in
+    /// every dimension wanted.
+    pub(crate) in_a_row: bool,
+    /// Pass A claimed all there were.
+    pub(crate) all_claimed: bool,
     /// Claims that are not Configured.
     pub(crate) arriving: u32,
     pub(crate) domain: DomainIx,
@@ -256,6 +264,10 @@ pub(crate) struct Book {
     pub(crate) supply_moved: bool,
     pub(crate) changed: bool,
     pub(crate) work: Work,
+
+    /// How often the book was written anew, and how large its tables were then.
+    pub(crate) generation: u32,
+    pub(crate) written: Sizes,
     /// What the next cycle writes down for whoever asks why.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -444,9 +456,33 @@ impl Book {
 
     pub(crate) fn mark_need(&mut self, need: NeedIx) {
         let entry = &mut self.needs[need];
+        entry.own_dirty = true;
         if !entry.dirty && entry.in_use {
             entry.dirty = true;
             self.dirty_needs.push(need);
+        }
+    }
+
+    /// Takes over what a row wants. Where only amounts differ, the same claims often still do.
+    pub(crate) fn set_wanted(&mut self, need: NeedIx, wanted: Wanted) {
+        let entry = &mut self.needs[need];
+        let dimensions = |wanted: &Wanted| wanted.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        let is_alike = dimensions(&entry.wanted) == dimensions(&wanted);
+        for (left, (now, before)) in entry.left.iter_mut().zip(wanted.iter().zip(&entry.wanted)) {
+            *left += now.1 - before.1;
+        }
+        entry.wanted = wanted;
+        if !entry.dirty && entry.in_use {
+            entry.dirty = true;
+            self.dirty_needs.push(need);
+        }
+        let slot = entry.slot;
+        if !is_alike {
+            self.mark_need(need);
+        }
+        // Rows whose texts collide share their own, so what one takes the other has not.
+        if 1 < self.slots[slot].rows.len() + self.slots[slot].classes.len() {
+            self.mark_slot(slot);
         }
     }
 

@@ -171,6 +171,10 @@ impl Book {
         let mut draft = Draft::default();
         let mut shared = Vec::new();
         for need in dirty {
+            if !std::mem::replace(&mut self.needs[*need].own_dirty, false) && self.is_settled(*need)
+            {
+                continue;
+            }
             let slot = &self.slots[self.need(*need).slot];
             if 1 < slot.rows.len() + slot.classes.len() {
                 self.release(*need);

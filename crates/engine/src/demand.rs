@@ -40,9 +40,10 @@ impl Book {
         }
     }
 
-    pub(crate) fn set_ready(&mut self, id: &ClusterId) {
+    /// Notes that a cluster has reported, and its flags; its demand stays.
+    pub(crate) fn report(&mut self, id: &ClusterId, ready: bool, acquire: bool) {
         let number = self.cluster(id.as_str());
-        self.set_flags(number, true, true, true);
+        self.set_flags(number, true, ready, acquire);
     }
 
     fn set_flags(&mut self, cluster: ClusterIx, known: bool, ready: bool, acquire: bool) {
@@ -125,14 +126,16 @@ impl Book {
             self.release(row);
             self.leave_class(row);
         }
+        self.set_wanted(row, wanted);
         let entry = &mut self.needs[row];
-        (entry.usage, entry.wanted) = (usage, wanted);
         (entry.arrival, entry.parked) = (need.arrival, need.parked);
+        if std::mem::replace(&mut entry.usage, usage) != usage {
+            self.mark_need(row);
+        }
         if place_moved {
             self.join_class(row, &need.row.aggregate);
         }
         self.changed = true;
-        self.mark_need(row);
     }
 
     /// Takes out the row equal in profile and group, if there is one.
@@ -169,6 +172,7 @@ impl Book {
         // The last holder of the number may still be on the list of dirty ones.
         let number = self.needs.insert_with(|before| NeedEntry {
             dirty: before.is_some_and(|before| before.dirty),
+            own_dirty: true,
             ..entry
         });
         self.mark_need(number);
@@ -303,6 +307,9 @@ impl NeedEntry {
             live: false,
             homed: false,
             dirty: false,
+            own_dirty: true,
+            in_a_row: false,
+            all_claimed: false,
             in_use: true,
             claims: Vec::new(),
             arriving: 0,

@@ -141,9 +141,9 @@ impl Book {
         let wanted: Wanted = one.into_iter().flatten().map(scaled).collect();
         self.set_live(row, 0 < members);
         let entry = &mut self.needs[row];
-        if entry.wanted != wanted || entry.arrival != arrival {
-            (entry.wanted, entry.arrival) = (wanted, arrival);
-            self.mark_need(row);
+        entry.arrival = arrival;
+        if entry.wanted != wanted {
+            self.set_wanted(row, wanted);
         }
     }
 

@@ -47,6 +47,7 @@ mod spread;
 mod excess;
 mod preempt;
 
+mod compact;
 mod cycle;
 mod render;
 
@@ -78,9 +79,9 @@ pub fn decide(fleet: &Fleet) -> Decision {
     engine.decision()
 }
 
-/// A row that was put into an engine, until it is taken out.
+/// A row that was put into an engine, until it is taken out or the engine's generation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownRow(u32);
+pub struct KnownRow(u32, u32);
 
 /// A fleet that is told what changes and decides on it.
 #[derive(Clone, Debug, Default)]
@@ -147,7 +148,10 @@ impl Engine {
         price: Price,
         interruption: Probability,
     ) -> KnownShape {
-        KnownShape(self.book.shape(shape, price, interruption))
+        KnownShape(
+            self.book.shape(shape, price, interruption),
+            self.book.generation,
+        )
     }
 
     /// As [`Self::put_machine`], for callers that have no record in memory.
@@ -167,13 +171,13 @@ impl Engine {
 
     /// Notes that a cluster has reported, is ready, and may acquire; its demand stays.
     pub fn ready(&mut self, id: &ClusterId) {
-        self.book.set_ready(id);
+        self.book.report(id, true, true);
     }
 
     /// Puts one row in the place of the one equal in profile and group: for callers that know which
     /// rows of a roll-up differ from the last. The rest of the cluster's demand stays.
     pub fn put_row(&mut self, need: &Need) -> KnownRow {
-        KnownRow(self.book.put_row(need))
+        KnownRow(self.book.put_row(need), self.book.generation)
     }
 
     /// As [`Self::put_row`] for a row put before, without looking for it.
@@ -182,6 +186,12 @@ impl Engine {
     ///
     /// If it is another row, or was taken out since.
     pub fn update_row(&mut self, row: KnownRow, need: &Need) {
+        assert_eq!(
+            row.1,
+            self.book.generation,
+            "{} is a row of this generation",
+            need.key()
+        );
         self.book.update_row(row.0, need);
     }
 
@@ -203,9 +213,18 @@ impl Engine {
         }
     }
 
+    /// Counts how often the tables were written anew, which [`Self::decide`] does when they have
+    /// outgrown the fleet. A [`KnownShape`] or [`KnownRow`] is good for one generation.
+    pub fn generation(&self) -> u32 {
+        self.book.generation
+    }
+
     /// Decides on what changed since the last decision.
     pub fn decide(&mut self, now: Time) {
         if self.book.changed || !self.outcome.stands_at(now) {
+            if let Some(book) = self.book.compacted() {
+                (self.book, self.outcome) = (book, Outcome::default());
+            }
             let before = std::mem::take(&mut self.outcome);
             self.outcome = self.book.cycle(before, now, false);
         }
@@ -248,7 +267,7 @@ impl Engine {
         self.book
             .ids
             .find(id)
-            .map(|machine| KnownShape(self.book.record(machine).shape))
+            .map(|machine| KnownShape(self.book.record(machine).shape, self.book.generation))
     }
 
     /// How much the engine holds of everything.

@@ -13,9 +13,9 @@ use bigfleet_model::{
 };
 use std::sync::Arc;
 
-/// A shape the engine knows, at a price.
+/// A shape the engine knows, at a price, until its generation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownShape(pub(crate) ShapeIx);
+pub struct KnownShape(pub(crate) ShapeIx, pub(crate) u32);
 
 /// A machine whose shape the engine knows: what millions of records come in as, without a
 /// [`bigfleet_model::Machine`] each. The caller vouches for what that type would have checked.
@@ -69,7 +69,7 @@ impl Book {
         self.put_fact(&MachineFact {
             id: machine.id().as_str(),
             state: machine.state(),
-            shape: KnownShape(shape),
+            shape: KnownShape(shape, self.generation),
             cluster: machine.cluster(),
             attribution: attribution.as_ref(),
             terms: machine.terms(),
@@ -81,6 +81,12 @@ impl Book {
     }
 
     pub(crate) fn put_fact(&mut self, facts: &MachineFact<'_>) {
+        let KnownShape(shape, generation) = facts.shape;
+        assert_eq!(
+            generation, self.generation,
+            "{} has a shape of this generation",
+            facts.id
+        );
         let slot = facts.attribution.map_or(NONE, |need| self.find_slot(need));
         let cluster = match facts.cluster {
             Some(cluster) if facts.state.is_bound() => self.cluster(cluster.as_str()),
@@ -92,7 +98,7 @@ impl Book {
         };
         let record = Record {
             number,
-            shape: facts.shape.0,
+            shape,
             slot,
             cluster,
             terms: self.tables.term(facts.terms),

@@ -18,6 +18,8 @@ pub(crate) struct Draft {
     /// The shape looked at last, and what it has of the Need's dimensions.
     shape: Option<ShapeIx>,
     amounts: Vec<i64>,
+    /// Every machine looked at had something in every dimension, so none was skipped.
+    in_a_row: bool,
 }
 
 impl Draft {
@@ -27,6 +29,7 @@ impl Draft {
         self.left
             .extend(book.need(need).wanted.iter().map(|(_, milli)| *milli));
         self.shape = None;
+        self.in_a_row = true;
     }
 
     pub(crate) fn is_covered(&self) -> bool {
@@ -70,15 +73,33 @@ impl Draft {
             if self.gains_from(book, need, book.record(*machine).shape) {
                 self.add(*machine);
             }
+            self.in_a_row &= self.amounts.iter().all(|amount| 0 < *amount);
         }
     }
 }
 
 impl Book {
+    /// Whether a walk over its own machines would end where the last one did. True for a plain Need
+    /// whose amounts alone changed, as long as its last claim is still needed and enough.
+    pub(crate) fn is_settled(&self, need: NeedIx) -> bool {
+        let entry = self.need(need);
+        let profile = &self.tables.profiles[entry.profile as usize];
+        if !entry.in_a_row || profile.same_key != NONE || !profile.spreads.is_empty() {
+            return false;
+        }
+        match entry.claims.last() {
+            Some(last) => {
+                !self.is_redundant(need, *last) && (entry.is_covered() || entry.all_claimed)
+            }
+            None => false,
+        }
+    }
+
     /// Claims what is a Need's own. Worked out anew each time; written down only where it differs.
     pub(crate) fn keep_own(&mut self, need: NeedIx, draft: &mut Draft) {
         self.work.needs += 1;
         let own = self.own(need);
+        let own_count = own.len();
         draft.begin(self, need);
         let profile = &self.tables.profiles[self.need(need).profile as usize];
         let is_gang = profile.same_key != NONE;
@@ -104,6 +125,8 @@ impl Book {
         let covered = draft.is_covered();
         let entry = &mut self.needs[need];
         (entry.domain, entry.satisfiable) = (home, is_gang && covered);
+        entry.in_a_row = draft.in_a_row;
+        entry.all_claimed = draft.claims.len() == own_count;
     }
 
     /// Claims along the list until the Need is covered.
