@@ -421,7 +421,8 @@ async fn throughput(subject: &Subject) -> Check {
         task.await.map_err(|why| Unmet(why.to_string()))??;
     }
     let rate = machines.len() as f64 / started.elapsed().as_secs_f64();
-    ensure!(THROUGHPUT <= rate, "{rate:.0} durable mutations per second");
+    let enough = THROUGHPUT <= rate;
+    ensure!(enough, "{rate:.0} durable mutations per second");
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Around the six calls: health, reflection, metrics, a stop in good order.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -13,6 +13,7 @@
 mod backend;
 pub(crate) mod convert;
 mod driver;
+mod listing;
 mod metrics;
 mod probes;
 mod process;

@@ -100,7 +100,7 @@ enum Undo {
     Operation(MachineId, Kind, Option<Arc<str>>, u64),
 }
 
-/// All that is known. Reading is public; writing goes through [`Tables::write`].
+/// All that is known. Reading is public; writing goes through the kit.
 #[derive(Debug)]
 pub struct Tables {
     incarnation: u64,

@@ -102,15 +102,23 @@ pub(crate) fn ack(ack: &Ack) -> wire::TransitionAck {
     }
 }
 
-pub(crate) fn page(page: &Page) -> wire::MachineList {
+/// Everything about an answer but its machines, which become bytes one at a time.
+pub(crate) fn page_without_machines(page: &Page) -> wire::MachineList {
     wire::MachineList {
-        machines: page.machines.iter().map(|listed| machine(listed)).collect(),
+        machines: Vec::new(),
         revision: page.revision.clone(),
         removed_ids: page.removed.iter().map(MachineId::to_string).collect(),
         is_full: page.is_full,
         total_machines: i32::try_from(page.total).unwrap_or(i32::MAX),
         features: FEATURES.map(str::to_owned).to_vec(),
         next_page_token: page.next_page.clone(),
+    }
+}
+
+pub(crate) fn page(page: &Page) -> wire::MachineList {
+    wire::MachineList {
+        machines: page.machines.iter().map(|listed| machine(listed)).collect(),
+        ..page_without_machines(page)
     }
 }
 

@@ -15,6 +15,7 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::backend::{Backend, Readiness};
 use super::driver::{Driver, INBOX, Request, Shared};
+use super::listing::Listing;
 use super::probes;
 use super::service::{Reads, Service};
 use crate::kit::{Event, Kit, Options};
@@ -352,8 +353,13 @@ async fn server(
             .tls_config(tls(files)?)
             .map_err(|why| StartRefused::Tls(why.to_string()))?;
     }
-    let service =
-        CapacityProviderServer::new(service).max_decoding_message_size(MOST_REQUEST_BYTES);
+    let generated =
+        CapacityProviderServer::new(service.clone()).max_decoding_message_size(MOST_REQUEST_BYTES);
+    let service = Listing {
+        generated,
+        service,
+        most_request_bytes: MOST_REQUEST_BYTES,
+    };
     let router = builder
         .add_service(health_service)
         .add_optional_service(reflection.transpose()?)

@@ -61,6 +61,19 @@ impl Service {
         Ok(convert::ack(&ack))
     }
 
+    /// An answer to List, before it is put into messages or bytes.
+    pub(super) async fn page(&self, filter: wire::ListFilter) -> Result<Response<Page>, Status> {
+        let call = async {
+            let rotation = self.rotation.fetch_add(1, Ordering::Relaxed);
+            let query =
+                convert::query(filter, rotation).map_err(|refusal| convert::status(&refusal))?;
+            let asked = query.clone();
+            let page = self.ask(|reply| Request::List { query, reply }).await?;
+            Ok(self.reads.list(&asked, page))
+        };
+        self.observe("List", call).await
+    }
+
     async fn observe<T>(
         &self,
         method: &'static str,
@@ -125,14 +138,7 @@ impl CapacityProvider for Service {
         &self,
         request: Rpc<wire::ListFilter>,
     ) -> Result<Response<wire::MachineList>, Status> {
-        let call = async {
-            let rotation = self.rotation.fetch_add(1, Ordering::Relaxed);
-            let query = convert::query(request.into_inner(), rotation)
-                .map_err(|refusal| convert::status(&refusal))?;
-            let asked = query.clone();
-            let page = self.ask(|reply| Request::List { query, reply }).await?;
-            Ok(convert::page(&self.reads.list(&asked, page)))
-        };
-        self.observe("List", call).await
+        let page = self.page(request.into_inner()).await?;
+        Ok(page.map(|page| convert::page(&page)))
     }
 }

@@ -28,6 +28,10 @@ struct Stored {
     step: Option<Step>,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a record is built, encoded and dropped"
+)]
 #[derive(Clone, PartialEq, prost::Oneof)]
 enum Step {
     #[prost(message, tag = "1")]
