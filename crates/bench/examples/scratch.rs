@@ -15,7 +15,7 @@ fn main() {
             cycles,
             churning_clusters: cc,
         },
-        &mut |_, _| {},
+        &mut |_, _, _| {},
     );
     println!("{r:#?}");
 }

@@ -1,14 +1,7 @@
 //! What a decision costs.
 
-use crate::{
-    Percentiles,
-    closed_loop::{ClosedLoop, Moved},
-    memory::peak_mb,
-    percentiles::rounded,
-};
-use bigfleet_engine::{Engine, KnownRow};
-use bigfleet_model::{ClusterId, Need, Row, Time};
-use bigfleet_workloads::{CYCLE, ChangedRow, Churn, Preset, Rates, Workload};
+use crate::{Percentiles, memory::peak_mb, percentiles::rounded, rig::Rig};
+use bigfleet_workloads::{Churn, Preset, Rates, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -64,8 +57,8 @@ pub struct DecideReport {
     pub oracle_ms: Option<f64>,
 }
 
-/// What is being measured, for whoever shows progress.
-pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize);
+/// What is being measured, and how many cycles of how many are done, for whoever shows progress.
+pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
 
 /// Measures the engine on one workload.
 pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
@@ -75,32 +68,26 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         cycles,
         churning_clusters,
     } = settings;
-    progress("drawing the workload", 0);
+    progress("drawing the workload", 0, 1);
     let workload = preset.build(seed);
-    let start = at(3600.0);
 
-    progress("loading", 0);
-    let mut engine = Engine::new();
-    let mut closed_loop = ClosedLoop::default();
+    progress("loading", 0, 1);
     let clock = Instant::now();
-    let mut known = load(&workload, &mut engine, &mut closed_loop);
-    engine.decide_full(start);
+    let mut rig = Rig::load(&workload);
+    rig.decide_full();
     let load_ms = millis(clock.elapsed());
-    let peak_rss_mb = peak_mb();
-    let digest = engine.decision().digest().to_string();
-    let counts = engine.counts();
+    let digest = rig.engine().digest().to_string();
+    let counts = rig.engine().counts();
 
-    let full = measure(cycles.min(30), |cycle| {
-        progress("full cycles", cycle);
+    let full = measure(cycles.min(30), "full cycles", progress, || {
         let clock = Instant::now();
-        engine.decide_full(start);
+        rig.decide_full();
         clock.elapsed()
     });
-    let quiet = measure(cycles.max(100), |cycle| {
-        progress("quiet cycles", cycle);
-        let now = after(start, cycle);
+    let quiet = measure(cycles.max(100), "quiet cycles", progress, || {
+        rig.wait();
         let clock = Instant::now();
-        engine.decide(now);
+        rig.decide();
         clock.elapsed()
     });
     let rates = Rates {
@@ -109,20 +96,14 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
     };
     let mut churn = Churn::with(&workload, seed, rates);
     let (mut changed_rows, mut changed_machines) = (0, 0);
-    let steady = measure(cycles, |cycle| {
-        progress("steady cycles", cycle);
-        let now = after(start, cycles.max(100) + cycle);
-        let (rows, machines) = next_facts(&workload, &mut churn, &mut closed_loop, &engine, now);
-        changed_rows += rows.len();
-        changed_machines += machines.len();
+    let steady = measure(cycles, "steady cycles", progress, || {
+        rig.wait();
+        let facts = rig.next_facts(&mut churn);
+        changed_rows += facts.rows();
+        changed_machines += facts.machines();
         let clock = Instant::now();
-        for changed in &rows {
-            changed.put(&mut engine, &mut known);
-        }
-        for moved in &machines {
-            moved.put(&mut engine);
-        }
-        engine.decide(now);
+        rig.take_in(&facts);
+        rig.decide();
         clock.elapsed()
     });
     let per_cycle = |count: usize| rounded(count as f64 / cycles.max(1) as f64);
@@ -141,7 +122,7 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         changed_rows_per_cycle: per_cycle(changed_rows),
         changed_machines_per_cycle: per_cycle(changed_machines),
         hot_bytes_per_machine: counts.record_bytes as f64,
-        peak_rss_mb,
+        peak_rss_mb: peak_mb(),
         oracle_ms: oracle_ms(preset, &workload, &digest, progress),
         digest,
     }
@@ -158,7 +139,7 @@ fn oracle_ms(
         Preset::CoLocated | Preset::Dev50 | Preset::FiveK => {}
         Preset::FiftyK | Preset::FiveHundredK | Preset::CostRouting5k => return None,
     }
-    progress("the oracle", 0);
+    progress("the oracle", 0, 1);
     let fleet = workload.fleet();
     let clock = Instant::now();
     let decision = bigfleet_oracle::decide(&fleet);
@@ -171,91 +152,18 @@ fn oracle_ms(
     Some(millis(elapsed))
 }
 
-/// The engine's handle of every row, by cluster and number.
-type KnownRows = Vec<Vec<Option<KnownRow>>>;
-
-fn load(workload: &Workload, engine: &mut Engine, closed_loop: &mut ClosedLoop) -> KnownRows {
-    let mut known = Vec::new();
-    for cluster in workload.clusters() {
-        engine.ready(cluster.id());
-        let put = |row| Some(engine.put_row(&need(cluster.id(), row)));
-        known.push(cluster.rows().map(put).collect());
+fn measure(
+    cycles: usize,
+    phase: &'static str,
+    progress: Progress<'_>,
+    mut cycle: impl FnMut() -> Duration,
+) -> Vec<Duration> {
+    let mut measured = Vec::with_capacity(cycles);
+    for done in 0..cycles {
+        progress(phase, done, cycles);
+        measured.push(cycle());
     }
-    closed_loop.load(workload, engine);
-    known
-}
-
-fn need(cluster: &ClusterId, row: Row) -> Need {
-    Need {
-        cluster: cluster.clone(),
-        row,
-        arrival: at(1.0),
-        parked: false,
-    }
-}
-
-/// A row that differs from the cycle before.
-struct Changed {
-    at: ChangedRow,
-    need: Need,
-    is_gone: bool,
-}
-
-impl Changed {
-    fn put(&self, engine: &mut Engine, known: &mut KnownRows) {
-        let held = &mut known[self.at.cluster as usize][self.at.row as usize];
-        match (self.is_gone, *held) {
-            (true, _) => {
-                engine.remove_row(&self.need);
-                *held = None;
-            }
-            (false, Some(row)) => engine.update_row(row, &self.need),
-            (false, None) => *held = Some(engine.put_row(&self.need)),
-        }
-    }
-}
-
-/// What the world sends before the next cycle.
-fn next_facts(
-    workload: &Workload,
-    churn: &mut Churn<'_>,
-    closed_loop: &mut ClosedLoop,
-    engine: &Engine,
-    now: Time,
-) -> (Vec<Changed>, Vec<Moved>) {
-    let changes = churn.next_cycle().clone();
-    let mut rows = Vec::new();
-    for at in changes.rows {
-        let cluster = workload.cluster(at.cluster as usize);
-        let present = churn.row(at);
-        let is_gone = present.is_none();
-        let row = present.or_else(|| cluster.rows().nth(at.row as usize));
-        rows.extend(row.map(|row| Changed {
-            at,
-            need: need(cluster.id(), row),
-            is_gone,
-        }));
-    }
-    let mut machines = closed_loop.happen(engine, now);
-    machines.extend(
-        changes
-            .lost
-            .iter()
-            .filter_map(|lost| closed_loop.lost(engine, lost)),
-    );
-    (rows, machines)
-}
-
-fn measure(cycles: usize, mut cycle: impl FnMut(usize) -> Duration) -> Vec<Duration> {
-    (0..cycles).map(&mut cycle).collect()
-}
-
-fn at(seconds: f64) -> Time {
-    Time::from_seconds(seconds).unwrap_or_default()
-}
-
-fn after(start: Time, cycles: usize) -> Time {
-    at(start.seconds() + CYCLE.as_secs_f64() * (cycles + 1) as f64)
+    measured
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -8,6 +8,13 @@ mod closed_loop;
 mod decide;
 mod memory;
 mod percentiles;
+mod rig;
 
 pub use decide::{DecideReport, Progress, Settings, decide};
 pub use percentiles::Percentiles;
+pub use rig::{Facts, Rig};
+
+/// The digest of the first decision about the co-located fleet.
+pub const CO_LOCATED_DIGEST: &str = "eee1cf54f17dd1cab9099191cf9019a9";
+/// The digest of the first decision about the 5k fleet of seed 1.
+pub const FIVE_K_DIGEST: &str = "e6fc474e321754be4d8546ab30e8c4d3";

@@ -98,15 +98,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         cycles: args.cycles as usize,
         churning_clusters: args.churning_clusters,
     };
-    let bar = bar(settings.cycles);
-    let report = decide(settings, &mut |phase, cycle| {
-        if bar.message() != phase {
-            bar.set_message(phase);
-        }
-        if 0 < cycle {
-            bar.inc(1);
-        }
-        bar.tick();
+    let bar = bar();
+    let report = decide(settings, &mut |phase, done, of| {
+        bar.set_message(phase);
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
     });
     bar.finish_and_clear();
     let usual = match std::io::stdout().is_terminal() {
@@ -121,13 +117,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// On stderr, and only if that is a terminal. Drawn between measurements, never by a thread that
 /// would compete with them.
-fn bar(cycles: usize) -> ProgressBar {
+fn bar() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    // The first cycle of each kind counts as none done.
-    let total = 2 * (cycles - 1) + cycles.max(100) - 1;
-    let bar = ProgressBar::new(total as u64);
+    let bar = ProgressBar::new(1);
     if let Ok(style) = ProgressStyle::with_template("{msg:22} {wide_bar} {elapsed}") {
         bar.set_style(style);
     }

@@ -1,6 +1,6 @@
 //! Explanations as text.
 
-use super::Explanation;
+use super::record::{Choice, Explanation, Victims};
 use crate::{decide::Output, table::columns};
 use bigfleet_model::shown;
 
@@ -45,32 +45,17 @@ fn page(explained: &Explanation) -> String {
         text += &format!("  {action}\n");
     }
     if !explained.outranked_by.is_empty() {
-        let rows = explained.outranked_by.iter();
-        text += "\n";
-        text += &columns(
-            &["EARLIER", "BY"],
-            rows.map(|other| vec![other.need.clone(), other.by.clone()]),
-        );
-        let named = explained.outranked_by.len();
-        if named + 1 < *position {
-            text += &format!(" and {} more\n", position - 1 - named);
-        }
+        text += &ahead(explained);
     }
-    if !explained.domains.is_empty() {
-        let rows = explained.domains.iter();
-        text += "\n";
-        text += &columns(
-            &["DOMAIN", "COVERS", "HOLDS THE GANG"],
-            rows.map(|weighed| {
-                let covers = f64::from(weighed.coverage_per_mille) / 10.0;
-                let holds = if weighed.satisfiable { "yes" } else { "no" };
-                vec![
-                    shown(&weighed.domain),
-                    format!("{covers} %"),
-                    holds.to_owned(),
-                ]
-            }),
-        );
+    if let Some(choice) = &explained.choice {
+        text += &domains(choice);
+    }
+    if let Some(victims) = explained
+        .victims
+        .as_ref()
+        .filter(|of| !of.weighed.is_empty())
+    {
+        text += &weighed(victims);
     }
     text + "\n" + &machines(explained)
 }
@@ -91,6 +76,91 @@ fn verdict(explained: &Explanation) -> String {
     }
 }
 
+fn ahead(explained: &Explanation) -> String {
+    let rows = explained.outranked_by.iter().map(|other| {
+        vec![
+            other.need.clone(),
+            other.by.clone(),
+            other.holds.to_string(),
+        ]
+    });
+    let mut text = "\n".to_owned() + &columns(&["EARLIER", "BY", "HAS OF USE"], rows);
+    let named = explained.outranked_by.len();
+    text += &more(explained.position - 1 - named, "");
+    text
+}
+
+/// ` and 3 more`, where there are.
+fn more(count: usize, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(" and {count} more{what}\n"),
+    }
+}
+
+fn domains(choice: &Choice) -> String {
+    let key = shown(&choice.key);
+    let mut text = match &choice.chosen {
+        None => format!("\nno {key}: {}\n", choice.rule),
+        Some(chosen) => format!("\n{key} {}: {}\n", shown(chosen), choice.rule),
+    };
+    if let (Some(next), Some(by)) = (&choice.runner_up, choice.decided_by) {
+        text += &format!("before {}: {by}\n", shown(next));
+    }
+    if choice.domains.is_empty() {
+        return text;
+    }
+    let header = [
+        "DOMAIN",
+        "QUALIFIES",
+        "OWN",
+        "CREDITED",
+        "IDLE",
+        "SPECULATIVE",
+        "VICTIMS",
+        "COVERED BY OWN",
+        "CREDITED",
+        "AT HAND",
+        "FILL",
+    ];
+    let rows = choice.domains.iter().map(|domain| {
+        let ratio = |value: f64| format!("{value:.3}");
+        vec![
+            shown(&domain.domain),
+            if domain.qualifies { "yes" } else { "no" }.to_owned(),
+            domain.own.to_string(),
+            domain.credited.to_string(),
+            domain.idle.to_string(),
+            domain.speculative.to_string(),
+            domain
+                .victims
+                .map(|count| count.to_string())
+                .unwrap_or_default(),
+            ratio(domain.own_coverage),
+            ratio(domain.credit_coverage),
+            ratio(domain.coverage_at_hand),
+            ratio(domain.fill),
+        ]
+    });
+    text += &columns(&header, rows);
+    text + &more(choice.domains_left_out, "")
+}
+
+fn weighed(victims: &Victims) -> String {
+    let rows = victims.weighed.iter().map(|victim| {
+        let score = victim.score.map(|score| format!("{score:.6}"));
+        vec![
+            victim.machine.clone(),
+            victim.standing_priority.to_string(),
+            score.unwrap_or_default(),
+            if victim.head_start { "goes anyway" } else { "" }.to_owned(),
+            victim.fate.to_owned(),
+        ]
+    });
+    let header = ["VICTIM", "PRIORITY", "SCORE", "HEAD START", "FATE"];
+    "\n".to_owned() + &columns(&header, rows) + &more(victims.left_out, "")
+}
+
 fn machines(explained: &Explanation) -> String {
     let rows = explained.candidates.iter().map(|alike| {
         let mut names = alike.machines.join(" ");
@@ -105,5 +175,10 @@ fn machines(explained: &Explanation) -> String {
             names,
         ]
     });
-    columns(&["FATE", "STATE", "KIND", "COUNT", "MACHINES"], rows)
+    let text = columns(&["FATE", "STATE", "KIND", "COUNT", "MACHINES"], rows);
+    let left_out = &explained.candidates_left_out;
+    text + &more(
+        left_out.groups,
+        &format!(" with {} machines", left_out.machines),
+    )
 }

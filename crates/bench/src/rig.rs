@@ -1,0 +1,149 @@
+//! Rig: an engine on a workload that goes on living.
+//!
+//! ```text
+//! workload ── load ──▶ engine ── decide ──▶ actions ── closed loop ──┐
+//!                        ▲                                           │
+//!                        └── changed rows, machines that moved ◀─────┴── churn
+//! ```
+//!
+//! What the world sends is made before it is taken in, so that a clock around the latter measures the
+//! engine and nothing else.
+
+use crate::closed_loop::{ClosedLoop, Moved};
+use bigfleet_engine::{Engine, KnownRow};
+use bigfleet_model::{ClusterId, Need, Row, Time};
+use bigfleet_workloads::{CYCLE, ChangedRow, Churn, Workload};
+
+/// The moment of the first decision, in seconds.
+const START_SECONDS: f64 = 3600.0;
+
+/// An engine on a workload.
+pub struct Rig<'a> {
+    workload: &'a Workload,
+    engine: Engine,
+    closed_loop: ClosedLoop,
+    /// The engine's handle of every row, by cluster and number.
+    known: Vec<Vec<Option<KnownRow>>>,
+    now: Time,
+}
+
+/// What the world sends before a cycle.
+pub struct Facts {
+    rows: Vec<Changed>,
+    machines: Vec<Moved>,
+}
+
+/// A row that differs from the cycle before.
+struct Changed {
+    at: ChangedRow,
+    need: Need,
+    is_gone: bool,
+}
+
+impl Facts {
+    /// How many rows differ.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many machines differ.
+    pub fn machines(&self) -> usize {
+        self.machines.len()
+    }
+}
+
+impl<'a> Rig<'a> {
+    /// Everything there is, record by record; nothing is decided yet.
+    pub fn load(workload: &'a Workload) -> Self {
+        let mut engine = Engine::new();
+        let mut known = Vec::new();
+        for cluster in workload.clusters() {
+            engine.ready(cluster.id());
+            let put = |row| Some(engine.put_row(&need(cluster.id(), row)));
+            known.push(cluster.rows().map(put).collect());
+        }
+        let mut closed_loop = ClosedLoop::default();
+        closed_loop.load(workload, &mut engine);
+        Self {
+            workload,
+            engine,
+            closed_loop,
+            known,
+            now: at(START_SECONDS),
+        }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Decides on everything.
+    pub fn decide_full(&mut self) {
+        self.engine.decide_full(self.now);
+    }
+
+    /// Decides on what changed.
+    pub fn decide(&mut self) {
+        self.engine.decide(self.now);
+    }
+
+    /// Lets a cycle's time pass.
+    pub fn wait(&mut self) {
+        self.now = at(self.now.seconds() + CYCLE.as_secs_f64());
+    }
+
+    /// What the world sends next: changed demand, machines on their way as decided, and lost ones.
+    pub fn next_facts(&mut self, churn: &mut Churn<'_>) -> Facts {
+        let changes = churn.next_cycle().clone();
+        let mut rows = Vec::new();
+        for at in changes.rows {
+            let cluster = self.workload.cluster(at.cluster as usize);
+            let present = churn.row(at);
+            let is_gone = present.is_none();
+            let row = present.or_else(|| cluster.rows().nth(at.row as usize));
+            rows.extend(row.map(|row| Changed {
+                at,
+                need: need(cluster.id(), row),
+                is_gone,
+            }));
+        }
+        let mut machines = self.closed_loop.happen(&self.engine, self.now);
+        for lost in &changes.lost {
+            machines.extend(self.closed_loop.lost(&self.engine, lost));
+        }
+        Facts { rows, machines }
+    }
+
+    /// Tells the engine.
+    pub fn take_in(&mut self, facts: &Facts) {
+        for changed in &facts.rows {
+            let ChangedRow { cluster, row } = changed.at;
+            let held = &mut self.known[cluster as usize][row as usize];
+            match (changed.is_gone, *held) {
+                (true, _) => {
+                    self.engine.remove_row(&changed.need);
+                    *held = None;
+                }
+                (false, Some(row)) => self.engine.update_row(row, &changed.need),
+                (false, None) => *held = Some(self.engine.put_row(&changed.need)),
+            }
+        }
+        for moved in &facts.machines {
+            moved.put(&mut self.engine);
+        }
+    }
+}
+
+fn need(cluster: &ClusterId, row: Row) -> Need {
+    Need {
+        cluster: cluster.clone(),
+        row,
+        arrival: at(1.0),
+        parked: false,
+    }
+}
+
+fn at(seconds: f64) -> Time {
+    Time::from_seconds(seconds).unwrap_or_default()
+}
