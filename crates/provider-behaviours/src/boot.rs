@@ -88,8 +88,10 @@ impl Binary {
         let mut child = command.spawn().map_err(failed)?;
         let endpoint = Endpoint::from_shared(format!("http://{addr}"));
         let endpoint = endpoint.map_err(|why| BootFailed::Silent(why.to_string()))?;
-        .initial_stream_window_size(8 << 20)
-            .initial_connection_window_size(16 << 20).connect_lazy();
+        let channel = endpoint
+            .initial_stream_window_size(8 << 20)
+            .initial_connection_window_size(16 << 20)
+            .connect_lazy();
         let started = Instant::now();
         loop {
             let mut client = client(&channel);
