@@ -9,12 +9,14 @@
 //! alike are one line, and every list says how much it leaves out.
 
 mod choice;
+mod fate;
 mod machines;
 mod trace;
 mod victims;
 
 pub use choice::{Choice, Comparison, DomainWeight, Rule};
-pub use machines::{Alike, Fate, How, Kind, LeftOut};
+pub use fate::{Fate, How};
+pub use machines::{Alike, Kind, LeftOut};
 pub(crate) use trace::Trace;
 pub use victims::{Preemption, Victim, VictimFate};
 

@@ -1,5 +1,10 @@
 //! An explanation says what the decision says, and asking changes nothing.
 
+#![allow(
+    clippy::expect_used,
+    reason = "test code: an explanation without what the test is about fails it"
+)]
+
 use bigfleet_engine::{
     Choice, Comparison, Explainer, Explanation, Fate, How, Outranks, Rule, VictimFate, decide,
     explain,

@@ -136,6 +136,36 @@ fn needs_are_explained_by_cluster_fingerprint_and_group() {
     assert!(refused.starts_with("--explain b: no Need is called so\n  there is a/p=5"));
 }
 
+/// EX-S1 and EX-RF10: the page names the rule, the runner-up and what decided; victims have scores.
+#[test]
+fn a_gang_is_explained_with_its_domains_and_victims() {
+    let page = |text: &str| {
+        let text = write(&fleet(text));
+        stdout(&decide(&["--explain", "a", "-o", "table"], &text))
+    };
+    let complete = page(
+        "need a group=g1 rack=Same gpu=24 min:gpu=8
+         a0..a1 Idle gpu=8 rack=r1
+         b0..b4 Idle gpu=8 rack=r2
+         c0..c2 Idle gpu=8 rack=r3",
+    );
+    let chosen = "rack r3: free machines complete it there (RF-6, case 1)\n\
+                  before r2: less to spare\n";
+    assert!(complete.contains(chosen), "{complete}");
+    assert!(complete.contains("outside of the domain"), "{complete}");
+    let with_victims = page(
+        "need a group=g1 rack=Same gpu=16 min:gpu=8 prio=1000000
+         cluster b not-ready
+         b1..b2 Configured b gpu=8 rack=r1 stamp=100
+         b3 Configured b gpu=8 rack=r2 stamp=100",
+    );
+    let chosen = "rack r1: free machines and victims complete it there (RF-6, case 2)\n";
+    assert!(with_victims.contains(chosen), "{with_victims}");
+    assert!(with_victims.contains("999920.003333"), "{with_victims}");
+    let elsewhere = "not eligible: outside of the domain";
+    assert!(with_victims.contains(elsewhere), "{with_victims}");
+}
+
 /// A gang that folded is found under the name its cluster gave it.
 #[test]
 fn a_folded_gang_is_explained_by_its_own_name() {

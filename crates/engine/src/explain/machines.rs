@@ -1,145 +1,19 @@
 //! Machines: what became of each for one Need, those alike together.
 //!
-//! ```text
-//! claimed ── own · cluster's · idle · creating · bought · draining
-//! left    ── outside the domain · not reached · given back · spread · parked · unavailable · …
-//! taken   ── claimed by whom · promised to whom · preempted · serving elsewhere
-//! away    ── on its way elsewhere · draining · being deleted · failed · not ready
-//! unfit   ── which requirement · which dimension below the smallest unit
-//! ```
-//!
-//! Read from the books after the cycle, shape by shape; a fleet of millions is a few lines.
+//! Read from the books after the cycle. Whether a machine is of use is judged once per shape, so a
+//! fleet of millions takes seconds to explain and a page to read.
 
 use crate::{
     NONE,
     book::{Book, MachineIx, NeedIx},
-    explain::trace::Trace,
+    explain::{
+        fate::{Fate, How},
+        trace::Trace,
+    },
     tables::ShapeIx,
 };
-use bigfleet_model::{
-    Amounts, ClusterId, Dimension, MachineId, NeedKey, Requirement, Shape, State,
-};
+use bigfleet_model::{Amounts, MachineId, NeedKey, Shape, State};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How a Need came by a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    /// It is the Need's own (RF-1).
-    Own,
-    /// It was bound to the cluster, and loose or outranked (RF-5, B1 and B5; RF-18).
-    Bound,
-    /// It was idle (B2).
-    Idle,
-    /// It was being created for nobody (B3).
-    Creating,
-    /// It is bought (B4).
-    Speculative,
-    /// It is draining for nobody (RF-10).
-    Draining,
-}
-
-/// What became of a machine for a Need.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
-    /// It counts for the Need.
-    Claimed(How),
-    /// It is preempted for the Need.
-    Preempted,
-    /// Taken, and given back since the others suffice without it (RF-8).
-    Pruned,
-    /// The Need is covered by machines that come first.
-    NotReached,
-    /// Outside the domain of the gang.
-    OutsideDomain,
-    /// It has no value of this topology key.
-    NoDomain(String),
-    /// The spread does not allow it (RF-9).
-    Spread,
-    /// It has nothing of what is still missing (RF-3).
-    OffersNothingMissing,
-    /// It cannot be acquired now (RF-17).
-    Unavailable,
-    /// The cluster may not acquire (RF-16).
-    MayNotAcquire,
-    /// The gang is parked.
-    Parked,
-    /// It is not bought for a gang that cannot be completed (RF-6, case 3).
-    NotBoughtInPart,
-    /// It stays until a replacement serves (RF-11).
-    Held,
-    /// It became free only after the Need's turn.
-    FreedLater,
-    /// It counts for this other Need.
-    ClaimedBy(NeedKey),
-    /// It is on its way to this other Need.
-    PromisedTo(NeedKey),
-    /// It is preempted for this other Need.
-    PreemptedFor(NeedKey),
-    /// It serves this cluster; as a victim it is weighed on its own.
-    Serving(ClusterId),
-    /// It is on its way to this cluster.
-    OnItsWayTo(ClusterId),
-    /// Its node did not become ready (G4).
-    NotReady,
-    /// It is draining.
-    Draining,
-    /// It is being deleted.
-    Deleting,
-    /// It failed.
-    Failed,
-    /// This requirement does not hold; the machine has this value, or none.
-    Requirement(Requirement, Option<String>),
-    /// It has less of a dimension than the smallest unit.
-    BelowMinUnit {
-        /// Which.
-        dimension: Dimension,
-        /// What it has, in thousandths.
-        has: i128,
-        /// What the unit is, in thousandths.
-        unit: i128,
-    },
-    /// It has nothing of what is asked for.
-    OffersNothing,
-}
-
-/// What is worth reading first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Claimed,
-    Left,
-    Taken,
-    Away,
-    Unfit,
-}
-
-impl Fate {
-    fn rank(&self) -> Rank {
-        match self {
-            Self::Claimed(_) | Self::Preempted => Rank::Claimed,
-            Self::Pruned
-            | Self::NotReached
-            | Self::OutsideDomain
-            | Self::NoDomain(_)
-            | Self::Spread
-            | Self::OffersNothingMissing
-            | Self::Unavailable
-            | Self::MayNotAcquire
-            | Self::Parked
-            | Self::NotBoughtInPart
-            | Self::Held
-            | Self::FreedLater => Rank::Left,
-            Self::ClaimedBy(_) | Self::PromisedTo(_) | Self::PreemptedFor(_) | Self::Serving(_) => {
-                Rank::Taken
-            }
-            Self::OnItsWayTo(_)
-            | Self::NotReady
-            | Self::Draining
-            | Self::Deleting
-            | Self::Failed => Rank::Away,
-            Self::Requirement(..) | Self::BelowMinUnit { .. } | Self::OffersNothing => Rank::Unfit,
-        }
-    }
-}
 
 /// What machines look like to people.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,13 +72,37 @@ pub(super) struct View<'a> {
 impl Book {
     /// Groups all machines; what the Need has comes first, and within a sort the largest groups.
     pub(super) fn explain_machines(&self, view: &View<'_>) -> (Vec<Alike>, LeftOut) {
-        let mut groups: BTreeMap<(Fate, State, Kind), Vec<MachineIx>> = BTreeMap::new();
+        let shapes = 0..self.tables.shapes.len() as ShapeIx;
+        let unfit: Vec<Option<Fate>> = shapes.map(|shape| self.unfit(view.need, shape)).collect();
+        let mut unusable: BTreeMap<(ShapeIx, State), Vec<MachineIx>> = BTreeMap::new();
+        let mut usable: BTreeMap<(Fate, ShapeIx, State), Vec<MachineIx>> = BTreeMap::new();
         for machine in 0..self.records.len() as MachineIx {
-            if let Some(state) = self.record(machine).state {
-                let shape = &self.tables.shapes[self.record(machine).shape as usize].shape;
-                let group = (self.fate(view, machine, state), state, kind(shape));
-                groups.entry(group).or_default().push(machine);
-            }
+            let record = self.record(machine);
+            let Some(state) = record.state else { continue };
+            let is_unfit = unfit[record.shape as usize].is_some() && record.claimant != view.need;
+            let group = match is_unfit {
+                true => unusable.entry((record.shape, state)).or_default(),
+                false => {
+                    let fate = self.fate(view, machine, state);
+                    usable.entry((fate, record.shape, state)).or_default()
+                }
+            };
+            group.push(machine);
+        }
+        let unusable = unusable
+            .into_iter()
+            .filter_map(|((shape, state), machines)| {
+                let why = unfit[shape as usize].clone()?;
+                Some(((why, shape, state), machines))
+            });
+        // Shapes that differ in price or labels alone look the same to people.
+        let mut groups: BTreeMap<(Fate, State, Kind), Vec<MachineIx>> = BTreeMap::new();
+        for ((fate, shape, state), machines) in usable.into_iter().chain(unusable) {
+            let kind = kind(&self.tables.shapes[shape as usize].shape);
+            groups
+                .entry((fate, state, kind))
+                .or_default()
+                .extend(machines);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|((fate, _, _), machines)| {
@@ -243,13 +141,11 @@ impl Book {
         }
     }
 
+    /// What became of a machine of a shape that is of use, or claimed.
     fn fate(&self, view: &View<'_>, machine: MachineIx, state: State) -> Fate {
         let (need, record) = (view.need, self.record(machine));
         if record.claimant == need {
             return Fate::Claimed(self.how(need, machine, state));
-        }
-        if let Some(why) = self.unfit(need, record.shape) {
-            return why;
         }
         match view.preempted.get(&machine) {
             Some(taker) if *taker == need => return Fate::Preempted,
