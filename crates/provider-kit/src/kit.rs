@@ -468,6 +468,11 @@ impl Kit {
         let mut described = BTreeMap::new();
         for instance in instances {
             match seed::check(instance, self.options.require_zone) {
+                Ok(machine) if described.contains_key(&machine.id) => {
+                    let problem = "the id occurs twice".to_owned();
+                    let id = instance.id.clone();
+                    effects.push(Effect::Skipped(SeedRefused { id, problem }));
+                }
                 Ok(machine) => drop(described.insert(machine.id.clone(), machine)),
                 Err(refused) => effects.push(Effect::Skipped(refused)),
             }

@@ -199,8 +199,11 @@ pub async fn start<B: Backend>(
         ..settings.options.clone()
     };
     let mut kit = Kit::new(tables, options);
+    let first_boot = kit.tables().is_blank();
     boot(&*backend, &mut kit).await?;
-    store.commit(kit.tables().pending())?;
+    if !kit.tables().pending().is_empty() {
+        store.commit(kit.tables().pending())?;
+    }
     kit.commit();
     if backend.readiness() == Readiness::NotEnforced {
         tracing::warn!("readiness is not enforced: Configured does not mean that a node is Ready");
@@ -238,6 +241,7 @@ pub async fn start<B: Backend>(
         outbox.clone(),
         Arc::clone(&shared),
         settings.reconcile_interval,
+        first_boot,
     ))];
     let metrics = metrics(&settings, outbox.clone(), Arc::clone(&shared)).await?;
     let metrics_addr = metrics.as_ref().map(|(addr, _)| *addr);
@@ -389,9 +393,13 @@ async fn reconcile<B: Backend>(
     driver: mpsc::Sender<Request>,
     shared: Arc<Shared>,
     interval: Duration,
+    first_boot: bool,
 ) {
+    // What changed while the provider was down should not wait for the first interval.
+    let mut wait = if first_boot { interval } else { Duration::ZERO };
     loop {
-        tokio::time::sleep(interval).await;
+        tokio::time::sleep(wait).await;
+        wait = interval;
         let (reply, head) = oneshot::channel();
         if driver.send(Request::Head { reply }).await.is_err() {
             return;
