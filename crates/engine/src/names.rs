@@ -90,7 +90,7 @@ impl Names {
 
     /// Takes a text out; its number may be given to another.
     pub(crate) fn remove(&mut self, number: u32) {
-        let mut hole = self.place(&self.get(number).to_owned());
+        let mut hole = self.place(self.get(number));
         let mask = self.table.len() - 1;
         // Close the gap, so that every other text is still found on its walk.
         let mut at = hole;

@@ -298,7 +298,8 @@ impl Book {
         if self.is_spread(need) {
             return;
         }
-        for machine in self.need(need).claims[from..].to_vec() {
+        let taken: Vec<MachineIx> = self.need(need).claims[from..].to_vec();
+        for machine in taken {
             if !self.is_redundant(need, machine) {
                 continue;
             }
