@@ -1,0 +1,84 @@
+//! Audit: one record per action that was executed, suppressed or shown, and per thing that happened
+//! to a machine without one (§9, G19).
+
+use crate::effect::OperationId;
+use bigfleet_model::{ActionKind, ClusterId, MachineId, NeedKey, Reason, Time};
+
+/// How an action ended; the labels are those of §8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Done.
+    Success,
+    /// The operator did not answer in time; rolled back.
+    Timeout,
+    /// The provider has seen a newer token.
+    Fenced,
+    /// No operator; rolled back.
+    NoSession,
+    /// The operator could not make a blob; rolled back.
+    BlobError,
+    /// The provider said no, or the machine failed.
+    ProviderError,
+    /// Certainly never sent; rolled back.
+    NeverSent,
+    /// The machine is gone.
+    InventoryMiss,
+    /// The machine went elsewhere by itself.
+    Adopted,
+    /// It is bound to somebody else than asked.
+    Conflict,
+    /// A reclaim given up at its deadline.
+    DrainBlocked,
+    /// Decided while paused.
+    Suppressed,
+    /// Decided in dry-run.
+    DryRun,
+}
+
+impl Outcome {
+    /// The label in metrics and in the audit log.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Timeout => "ctx_canceled",
+            Self::Fenced => "fenced",
+            Self::NoSession => "no_session",
+            Self::BlobError => "blob_error",
+            Self::ProviderError => "provider_error",
+            Self::NeverSent => "never_sent",
+            Self::InventoryMiss => "inventory_miss",
+            Self::Adopted => "adopted",
+            Self::Conflict => "conflict",
+            Self::DrainBlocked => "drain_blocked",
+            Self::Suppressed => "suppressed",
+            Self::DryRun => "dryrun",
+        }
+    }
+}
+
+/// One line of the audit log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditRecord {
+    /// When.
+    pub time: Time,
+    /// The cycle counter then.
+    pub cycle: u64,
+    /// The cycle that decided it.
+    pub decided_cycle: u64,
+    /// What; `None` for something that happened without an action.
+    pub kind: Option<ActionKind>,
+    /// Which operation; `None` where none was committed.
+    pub operation: Option<OperationId>,
+    /// To which machine.
+    pub machine: MachineId,
+    /// For or from which cluster.
+    pub cluster: Option<ClusterId>,
+    /// For which Need.
+    pub need: Option<NeedKey>,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// The grace it carried.
+    pub grace_seconds: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}

@@ -1,0 +1,318 @@
+//! Cycle: decide, limit, commit; then let the disk catch up before anything leaves (SH-5).
+//!
+//! ```text
+//! engine.decide ─▶ shortfalls, parking ─▶ pause, rails, admission ─▶ commit ─▶ Persist
+//!                                              the rest derives again    └─ barrier ─▶ gate
+//! ```
+//!
+//! Transitions, intents, restamps and ended intents are applied together, so the next cycle decides
+//! on committed facts only, whatever latency and order the calls have.
+
+use crate::{
+    ShardCore,
+    admission::admit,
+    audit::{AuditRecord, Outcome},
+    effect::{Effect, OperationId},
+    operation::{Operation, walk},
+    settings::{CYCLE_SPACING, MOST_IN_FLIGHT},
+    shortfall::Shortfall,
+    timers::after,
+};
+use bigfleet_model::{
+    Action, ActionKind, Assignment, ClusterId, Intent, MachineFacts, MachineId, NeedKey, Price,
+    Restamp, State, Time, Verdict, Via,
+};
+use std::collections::BTreeMap;
+
+impl ShardCore {
+    pub(crate) fn run_cycle(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        self.begin_cycle(now);
+        // CY-5, SH-10: what the provider has is not known well enough to decide on.
+        if !self.truth.trusted {
+            return;
+        }
+        self.ledger.engine.decide(now);
+        self.review_short();
+        let ended = self.ledger.engine.ended_intents();
+        let restamps = self.ledger.engine.restamps();
+        let actions = self.ledger.engine.actions();
+        let actions = self.permitted(now, actions, effects);
+        for machine in &ended {
+            self.end_intent(now, machine, effects);
+        }
+        for restamp in restamps {
+            self.restamp(now, restamp, effects);
+        }
+        let decided = !actions.is_empty();
+        for action in actions {
+            self.commit(now, action, effects);
+        }
+        self.send_hints(now, effects);
+        if decided {
+            self.persist(effects);
+        }
+    }
+
+    /// Takes in what the engine left short: shortfalls, ages, parking. Only a new decision is looked
+    /// at; a cycle in which nothing changed ages what it had.
+    fn review_short(&mut self) {
+        if std::mem::take(&mut self.ledger.touched) {
+            let needs = self.ledger.engine.decision().needs;
+            self.short = needs.into_iter().filter(|need| !need.satisfied).collect();
+        }
+        let gangs = self.short.iter().filter(|verdict| is_gang(verdict));
+        let stalled = gangs.map(|verdict| {
+            let acquired = 0 < verdict.bootstrap + verdict.provision;
+            (verdict.need.key(), acquired || verdict.same_satisfiable)
+        });
+        let changed: Vec<(NeedKey, bool)> = self.parking.review(stalled);
+        let withheld = |cluster: &ClusterId| {
+            let known = self.demand.clusters.get(cluster);
+            known.and_then(|known| known.withheld)
+        };
+        let short = self.short.iter().map(|verdict| Shortfall {
+            need: (*verdict.need).clone(),
+            deficit: verdict.residual.sub(&verdict.capacity_freed),
+            age: 0,
+            reason: verdict.unmet_reason,
+            withheld: withheld(&verdict.need.cluster),
+        });
+        self.shortfalls
+            .review(short.filter(|entry| !entry.deficit.is_zero()));
+        for (key, parked) in changed {
+            self.demand.park(&key, parked, &mut self.ledger);
+        }
+    }
+
+    /// The actions that may be committed: pause and dry-run, then what the shard knows better, then
+    /// rail 1, then admission.
+    fn permitted(
+        &mut self,
+        now: Time,
+        actions: Vec<Action>,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<Action> {
+        let mut wanted = Vec::with_capacity(actions.len());
+        for action in actions {
+            match self.suppression(&action) {
+                Some(outcome) => self.suppress(now, action, outcome, effects),
+                None if self.is_committable(now, &action) => wanted.push(action),
+                None => {}
+            }
+        }
+        let capped = self.cap_reclaims(now, wanted);
+        let mut room = MOST_IN_FLIGHT.saturating_sub(self.operations.len());
+        let limit = self.config.max_actions_per_cycle;
+        if 0 < limit && limit < room {
+            room = limit;
+        }
+        let (admitted, cut) = admit(capped, room);
+        self.counters.deferred += cut as u64;
+        if 0 < cut && room == limit {
+            self.cycle_by(after(now, CYCLE_SPACING));
+        }
+        let mut reclaims: BTreeMap<ClusterId, u32> = BTreeMap::new();
+        for action in admitted
+            .iter()
+            .filter(|one| one.kind == ActionKind::Reclaim)
+        {
+            if let Some(cluster) = &action.cluster {
+                *reclaims.entry(cluster.clone()).or_default() += 1;
+            }
+        }
+        for (cluster, count) in reclaims {
+            self.reclaim_cap.spend(&cluster, count);
+        }
+        admitted
+    }
+
+    fn suppression(&self, action: &Action) -> Option<Outcome> {
+        let cluster_paused = || {
+            let meant = action.purpose.as_ref().map(|(need, _)| &need.cluster);
+            let mut clusters = action.cluster.iter().chain(meant);
+            clusters.any(|cluster| self.pauses.cluster(cluster))
+        };
+        if self.fenced || self.pauses.all(&self.config.provider) || cluster_paused() {
+            return Some(Outcome::Suppressed);
+        }
+        self.config.dry_run.then_some(Outcome::DryRun)
+    }
+
+    fn suppress(&mut self, now: Time, action: Action, outcome: Outcome, effects: &mut Vec<Effect>) {
+        let counter = match outcome {
+            Outcome::DryRun => &mut self.counters.dry_run,
+            _ => &mut self.counters.suppressed,
+        };
+        *counter.entry(action.kind).or_default() += 1;
+        effects.push(Effect::Audit(AuditRecord {
+            time: now,
+            cycle: self.cycle,
+            decided_cycle: self.cycle,
+            kind: Some(action.kind),
+            operation: None,
+            machine: action.machine,
+            cluster: action.cluster,
+            need: action.purpose.map(|(need, _)| need),
+            reason: Some(action.reason),
+            grace_seconds: action.grace_seconds,
+            outcome,
+        }));
+    }
+
+    /// What the engine cannot know: sessions, reclaims given up, providers that cannot delete.
+    fn is_committable(&mut self, now: Time, action: &Action) -> bool {
+        let known = self.ledger.get(&action.machine);
+        let in_place = known.is_some_and(|known| known.state() == walk(action.kind).source)
+            && !self.operations.contains_key(&action.machine);
+        debug_assert!(
+            in_place,
+            "{} is not where it was decided on",
+            action.machine
+        );
+        let beside = self.ledger.beside(&action.machine);
+        match action.kind {
+            ActionKind::Reclaim => {
+                let cluster = action.cluster.as_ref();
+                let connected = cluster.is_some_and(|one| self.sessions.of(one).is_some());
+                in_place && connected && !self.cancelled.waits(&action.machine, now)
+            }
+            ActionKind::Delete => {
+                self.counters.deletes_unsupported += u64::from(beside.undeletable);
+                in_place && !beside.undeletable
+            }
+            ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => in_place,
+        }
+    }
+
+    /// Rail 1: the head of each cluster's reclaims.
+    fn cap_reclaims(&mut self, now: Time, mut actions: Vec<Action>) -> Vec<Action> {
+        let per_mille = self.config.rails.reclaim_cap_per_mille;
+        if per_mille == 0 {
+            return actions;
+        }
+        let interval = self.config.cycle_interval.as_secs_f64();
+        let mut left: BTreeMap<ClusterId, u32> = BTreeMap::new();
+        actions.retain(|action| {
+            let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) else {
+                return true;
+            };
+            let (cap, ledger) = (&mut self.reclaim_cap, &self.ledger);
+            let left = left.entry(cluster.clone()).or_insert_with(|| {
+                cap.grant(
+                    cluster,
+                    ledger.configured(cluster),
+                    per_mille,
+                    now,
+                    interval,
+                )
+            });
+            let allowed = 0 < *left;
+            *left = left.saturating_sub(1);
+            self.counters.reclaims_capped += u64::from(!allowed);
+            allowed
+        });
+        actions
+    }
+
+    /// DC-5: the machine is ordinary supply again, and its hold starts now.
+    pub(crate) fn end_intent(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let Some(state) = self.ledger.get(machine).map(|known| known.state()) else {
+            return;
+        };
+        let free = self.ledger.revise(machine, |facts| facts.intent = None);
+        if let Some(free) = free {
+            self.counters.intents_ended += 1;
+            self.change(now, free, Via::Step, effects);
+            if state == State::Idle {
+                self.ledger.restart_idle_clock(machine, now);
+            }
+        }
+    }
+
+    /// RF-7: all five assignment fields, or the intent; the keep price stays.
+    fn restamp(&mut self, now: Time, to: Restamp, effects: &mut Vec<Effect>) {
+        let live = self.ledger.get(&to.machine).map(|known| known.price());
+        let bound = self
+            .ledger
+            .get(&to.machine)
+            .is_some_and(|known| known.state().is_bound());
+        let stamped = self.ledger.revise(&to.machine, |facts| {
+            if bound {
+                facts.assignment = Assignment {
+                    terms: to.terms,
+                    fingerprint: to.need.fingerprint.clone(),
+                    group: to.need.group.clone(),
+                    keep_price: facts.assignment.keep_price,
+                };
+            } else {
+                let keep_price = facts.intent.take().map_or(live, |intent| intent.keep_price);
+                facts.intent = Some(Intent {
+                    need: to.need.clone(),
+                    terms: to.terms,
+                    keep_price,
+                });
+            }
+        });
+        if let Some(stamped) = stamped {
+            self.counters.restamps += 1;
+            self.change(now, stamped, Via::Step, effects);
+        }
+    }
+
+    /// DC-1: the transition and the attribution at once, before anything is queued.
+    fn commit(&mut self, now: Time, action: Action, effects: &mut Vec<Effect>) {
+        let committed = self
+            .ledger
+            .revise(&action.machine, |facts| start(facts, &action));
+        let Some(committed) = committed else {
+            debug_assert!(false, "{} cannot be committed", action.machine);
+            return;
+        };
+        self.numbers += 1;
+        let id = OperationId {
+            epoch: self.epoch,
+            number: self.numbers,
+        };
+        let barrier = self.next_barrier();
+        let machine = action.machine.clone();
+        self.counters.acted(action.kind);
+        let operation = Operation::new(id, action, self.cycle, now, barrier);
+        self.operations.insert(machine.clone(), operation);
+        self.by_operation.insert(id, machine.clone());
+        self.awaiting_disk.push((barrier, machine));
+        self.change(now, committed, Via::Step, effects);
+    }
+}
+
+/// What an action makes of a machine at commit.
+fn start(facts: &mut MachineFacts, action: &Action) {
+    let live = Price::new(facts.price_per_hour);
+    let promised = facts.intent.take();
+    facts.state = walk(action.kind).transitional.into();
+    let Some((need, terms)) = action.purpose.clone() else {
+        return;
+    };
+    match action.kind {
+        ActionKind::Bootstrap => {
+            facts.cluster = need.cluster.to_string();
+            facts.assignment = Assignment {
+                terms,
+                fingerprint: need.fingerprint,
+                group: need.group,
+                keep_price: promised.map_or(live, |intent| intent.keep_price.or(live)),
+            };
+        }
+        ActionKind::Provision | ActionKind::Preempt => {
+            facts.intent = Some(Intent {
+                need,
+                terms,
+                keep_price: live,
+            });
+        }
+        ActionKind::Reclaim | ActionKind::Delete => {}
+    }
+}
+
+fn is_gang(verdict: &Verdict) -> bool {
+    verdict.need.row.profile.same_key().is_some()
+}

@@ -1,0 +1,337 @@
+//! Effects: everything a shard wants done, as plain data.
+//!
+//! ```text
+//! cycle ─▶ Persist(barrier) ─▶ hands write ─▶ Persisted(barrier) ─▶ Call, Reclaim, BootstrapRequest
+//! ```
+//!
+//! There is no channel, callback or future: the answer to an effect arrives as an event with its id.
+
+use crate::{audit::AuditRecord, event::SessionId, record::Record};
+use bigfleet_model::{Amounts, ClusterId, Host, MachineId, Requirement, State, Time};
+use std::{collections::BTreeMap, fmt};
+
+/// A point in the sequence of writes: everything written up to here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Barrier(pub u64);
+
+/// One List, from its first page to its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListId(pub u64);
+
+/// One Get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GetId(pub u64);
+
+/// A committed operation: the epoch that committed it and a counter. Also the id of its reclaim
+/// instruction and the value of `assigned-intent`, so that all of them survive a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OperationId {
+    /// The epoch it was committed in.
+    pub epoch: u64,
+    /// Its number within the epoch.
+    pub number: u64,
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "op-{}-{}", self.epoch, self.number)
+    }
+}
+
+impl OperationId {
+    /// Reads what [`fmt::Display`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (epoch, number) = text.strip_prefix("op-")?.split_once('-')?;
+        let (epoch, number) = (epoch.parse().ok()?, number.parse().ok()?);
+        Some(Self { epoch, number })
+    }
+}
+
+/// A request for a bootstrap blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId {
+    /// The epoch it was made in.
+    pub epoch: u64,
+    /// Its number within the epoch.
+    pub number: u64,
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "blob-{}-{}", self.epoch, self.number)
+    }
+}
+
+/// What fences a mutating call (FE-2). The sequence is fresh for every attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The shard.
+    pub shard: String,
+    /// Its epoch.
+    pub epoch: u64,
+    /// The attempt.
+    pub sequence: u64,
+}
+
+/// A call to the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderCall {
+    /// Speculative to Idle.
+    Create,
+    /// Idle to Configured.
+    Configure {
+        /// For whom.
+        cluster: ClusterId,
+        /// What the operator gave.
+        blob: Vec<u8>,
+        /// What the provider is to echo.
+        metadata: BTreeMap<String, String>,
+    },
+    /// Configured to Idle.
+    Drain {
+        /// How long it may take.
+        grace_seconds: u32,
+    },
+    /// Idle to Speculative.
+    Delete,
+}
+
+/// A text frame's worth of acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// `hello`.
+    Hello,
+    /// `rollup`: accepted.
+    RollUpAccepted,
+    /// `rollup`: held by rail 2.
+    RollUpHeld,
+    /// `rollup-rejected`; never `rollup`.
+    RollUpRejected,
+    /// `node-state-resync-begin`.
+    ResyncBegin,
+    /// `node-state-resync`, with how many machines were named.
+    ResyncEnd(u32),
+}
+
+/// What an operator is told of a machine (NS-2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeState {
+    /// The machine.
+    pub machine: MachineId,
+    /// Its state.
+    pub state: State,
+    /// Its host.
+    pub host: Option<Host>,
+    /// Why it failed.
+    pub last_error: String,
+    /// Labels, instance type and zone included (NS-3).
+    pub labels: BTreeMap<String, String>,
+    /// What it offers.
+    pub resources: Amounts,
+    /// The provider no longer has it.
+    pub removed: bool,
+}
+
+/// How sure a hint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// There is none.
+    None,
+    /// It would have to be bought.
+    Medium,
+    /// It is idle.
+    High,
+}
+
+/// A frame to an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// An acknowledgement.
+    Ack {
+        /// Of what.
+        echo: Echo,
+        /// Which roll-up; empty for none.
+        rollup_id: String,
+        /// Why, where that is a question.
+        reason: String,
+        /// The highest coordinator term heard.
+        term: u64,
+        /// This shard's epoch.
+        epoch: u64,
+    },
+    /// What became of a machine; supersedes what was said of it before.
+    Node(Box<NodeState>),
+    /// A request for a bootstrap blob.
+    BootstrapRequest {
+        /// Its id.
+        request: RequestId,
+        /// For which machine.
+        machine: MachineId,
+        /// Where that is.
+        host: Option<Host>,
+        /// What the Need asks of a machine.
+        requirements: Vec<Requirement>,
+    },
+    /// Cordon, evict, report.
+    Reclaim {
+        /// Its id, the same when it is sent again.
+        instruction: OperationId,
+        /// The machine.
+        machine: MachineId,
+        /// Its node, if the operator told us.
+        node_name: String,
+        /// Where it is.
+        host: Option<Host>,
+        /// How long from now.
+        grace_seconds: u32,
+        /// When that ends.
+        deadline: Time,
+        /// Who takes over; zero for nobody.
+        preemptor_priority: i32,
+    },
+    /// Never mind: uncordon.
+    ReclaimCancel {
+        /// Which instruction.
+        instruction: OperationId,
+    },
+    /// How much of what the cluster asks for is free (AV-1).
+    Available {
+        /// The fingerprint asked for.
+        fingerprint: bigfleet_model::Fingerprint,
+        /// What it requires.
+        requirements: Vec<Requirement>,
+        /// How many machines.
+        count: u32,
+        /// How sure.
+        confidence: Confidence,
+        /// The cheapest, in dollars per hour.
+        cost_per_hour: f64,
+    },
+}
+
+/// Why the hands are to end a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// A newer session of the cluster took its place: ABORTED.
+    Replaced,
+    /// The certificate names another cluster: PERMISSION_DENIED.
+    Identity,
+}
+
+/// Something a human must hear about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alert {
+    /// The provider has seen a newer token: another process runs this shard. All mutations stop.
+    Fenced {
+        /// On which machine.
+        machine: MachineId,
+    },
+    /// The provider calls our call malformed.
+    CallRefused {
+        /// About which machine.
+        machine: MachineId,
+    },
+    /// A machine is bound to somebody else than asked.
+    Conflict {
+        /// Which.
+        machine: MachineId,
+    },
+    /// A machine carries another shard's mark: no new unbound machine is adopted from here on.
+    ForeignShard {
+        /// The first one seen.
+        machine: MachineId,
+    },
+    /// So many nodes of a cluster stopped being ready at once that none is believed.
+    NodesFrozen {
+        /// Which cluster.
+        cluster: ClusterId,
+    },
+    /// So many machines are missing from a List that it is not believed yet.
+    RemovalHeld {
+        /// How many.
+        missing: usize,
+    },
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Write these, all or a prefix of them, and answer [`crate::Event::Persisted`].
+    Persist {
+        /// What to answer.
+        barrier: Barrier,
+        /// In this order.
+        records: Vec<Record>,
+    },
+    /// Call the provider.
+    Call {
+        /// For which operation.
+        operation: OperationId,
+        /// On which machine.
+        machine: MachineId,
+        /// What fences it.
+        token: Token,
+        /// What.
+        call: ProviderCall,
+    },
+    /// Read one machine.
+    Get {
+        /// What to answer.
+        get: GetId,
+        /// Which.
+        machine: MachineId,
+    },
+    /// Read all machines, or what changed since the cursor.
+    List {
+        /// What to answer.
+        list: ListId,
+        /// Since when; empty for everything.
+        cursor: Vec<u8>,
+    },
+    /// Send an operator a frame.
+    Send {
+        /// On which session.
+        session: SessionId,
+        /// What.
+        frame: Frame,
+    },
+    /// End a session.
+    Close {
+        /// Which.
+        session: SessionId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Append to the audit log.
+    Audit(AuditRecord),
+    /// Tell a human.
+    Alert(Alert),
+    /// Send [`crate::Event::Woken`] at this moment; replaces what was asked before.
+    WakeAt(Time),
+}
+
+impl Effect {
+    /// The machine a mutation, an instruction or a blob request is about: the effects a pause holds
+    /// back (SH-16). `None` for every other effect.
+    pub fn acts_on(&self) -> Option<&MachineId> {
+        match self {
+            Self::Call { machine, .. } => Some(machine),
+            Self::Send { frame, .. } => match frame {
+                Frame::BootstrapRequest { machine, .. } | Frame::Reclaim { machine, .. } => {
+                    Some(machine)
+                }
+                Frame::Ack { .. }
+                | Frame::Node(_)
+                | Frame::ReclaimCancel { .. }
+                | Frame::Available { .. } => None,
+            },
+            Self::Persist { .. }
+            | Self::Get { .. }
+            | Self::List { .. }
+            | Self::Close { .. }
+            | Self::Audit(_)
+            | Self::Alert(_)
+            | Self::WakeAt(_) => None,
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Events: everything a shard is told, as plain data.
+//!
+//! An event names the question it answers by the id that was in the effect. Answers may come late,
+//! twice or never; an id nobody waits for is ignored.
+
+use crate::{
+    effect::{Barrier, GetId, ListId, OperationId, RequestId},
+    pause::Scope,
+};
+use bigfleet_model::{ClusterId, Machine, MachineId, MachineRefused, Row, RowRefused, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A session as the hands number it; a number is never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionId(pub u64);
+
+/// A machine as the provider shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sighting {
+    /// The record, without commitment.
+    pub machine: Machine,
+    /// The metadata the provider echoes.
+    pub echoed: BTreeMap<String, String>,
+}
+
+impl From<Machine> for Sighting {
+    fn from(machine: Machine) -> Self {
+        Self {
+            machine,
+            echoed: BTreeMap::new(),
+        }
+    }
+}
+
+/// How a List ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// Every page arrived.
+    Complete {
+        /// Whether it names every machine there is, so that one it lacks may be gone.
+        full: bool,
+        /// Machines the provider says are gone.
+        removed: Vec<MachineId>,
+        /// What to ask for changes since; empty for everything.
+        cursor: Vec<u8>,
+    },
+    /// It did not come to its end; what was seen still counts.
+    Failed,
+}
+
+/// What a Get found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Got {
+    /// The machine.
+    Found(Box<Sighting>),
+    /// No such machine.
+    NotFound,
+    /// No usable answer.
+    Failed,
+}
+
+/// A provider's refusal, by its status code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// The connection broke, or another code that says nothing about what was done.
+    Transport,
+    /// UNAVAILABLE.
+    Unavailable,
+    /// DEADLINE_EXCEEDED.
+    DeadlineExceeded,
+    /// CANCELLED.
+    Cancelled,
+    /// UNKNOWN.
+    Unknown,
+    /// RESOURCE_EXHAUSTED.
+    ResourceExhausted,
+    /// NOT_FOUND.
+    NotFound,
+    /// INTERNAL.
+    Internal,
+    /// ALREADY_EXISTS.
+    AlreadyExists,
+    /// INVALID_ARGUMENT.
+    InvalidArgument,
+    /// UNIMPLEMENTED.
+    Unimplemented,
+    /// FAILED_PRECONDITION: fenced.
+    FailedPrecondition,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallOutcome {
+    /// The provider took it on, and shows the machine.
+    Acked(Box<Sighting>),
+    /// It certainly never left this process.
+    NeverSent,
+    /// The provider, or the way to it, said no.
+    Refused(Code),
+}
+
+/// An operator's answer to a request for a bootstrap blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlobAnswer {
+    /// The blob, and for how many seconds it may be handed over; zero for ever.
+    Blob {
+        /// Opaque.
+        user_data: Vec<u8>,
+        /// Seconds.
+        ttl_seconds: u32,
+    },
+    /// The operator could not make one.
+    Error(String),
+}
+
+/// How far an operator is with draining a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainPhase {
+    /// Cordoned, evicting.
+    Started,
+    /// A disruption budget stands in the way.
+    Blocked,
+    /// Nothing that must move is left.
+    Drained,
+    /// The operator knows no such node.
+    Unresolved,
+}
+
+/// A node as its operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFact {
+    /// The machine it runs on.
+    pub machine: MachineId,
+    /// Its name in the cluster.
+    pub node_name: String,
+    /// Whether it is Ready.
+    pub ready: bool,
+}
+
+/// What an operator asked for in its Hello.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// It reports drains: `drain-report.v1`.
+    pub drain_report: bool,
+    /// It reports nodes: `node-report.v1`.
+    pub node_report: bool,
+    /// It understands resync markers: `resync.v1`.
+    pub resync: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A moment asked for by [`crate::Effect::WakeAt`] has come.
+    Woken,
+    /// Decide now, whatever the interval says.
+    CycleDue,
+    /// Everything up to this barrier is on disk.
+    Persisted {
+        /// Which.
+        barrier: Barrier,
+    },
+    /// Part of a List.
+    ListPage {
+        /// Which List.
+        list: ListId,
+        /// Machines that passed the screening.
+        machines: Vec<Sighting>,
+        /// Records that did not, with their raw ids: seen, but not believed.
+        refused: Vec<(String, MachineRefused)>,
+    },
+    /// A List came to its end.
+    ListEnded {
+        /// Which List.
+        list: ListId,
+        /// How.
+        outcome: Listed,
+    },
+    /// A Get came back.
+    GotMachine {
+        /// Which Get.
+        get: GetId,
+        /// With what.
+        answer: Got,
+    },
+    /// A mutating call ended.
+    CallEnded {
+        /// Whose call.
+        operation: OperationId,
+        /// Which attempt: the sequence number of its token.
+        sequence: u64,
+        /// How.
+        outcome: CallOutcome,
+    },
+    /// An operator connected and said Hello.
+    SessionOpened {
+        /// The session.
+        session: SessionId,
+        /// The cluster it speaks for.
+        cluster: ClusterId,
+        /// What it can do.
+        features: Features,
+        /// The cluster its certificate names, where it has one.
+        identity: Option<ClusterId>,
+    },
+    /// A repeated Hello inside a session.
+    HelloAgain {
+        /// The session.
+        session: SessionId,
+    },
+    /// A session is over.
+    SessionClosed {
+        /// The session.
+        session: SessionId,
+    },
+    /// A cluster's whole demand.
+    RolledUp {
+        /// The session it came on.
+        session: SessionId,
+        /// The cluster the message names.
+        cluster: ClusterId,
+        /// What to echo; empty for none.
+        rollup_id: String,
+        /// The rows, or what is wrong with which.
+        rows: Result<Vec<Row>, Vec<(usize, RowRefused)>>,
+    },
+    /// An answer to a request for a blob.
+    BlobAnswered {
+        /// The session it came on.
+        session: SessionId,
+        /// Which request.
+        request: RequestId,
+        /// The answer.
+        answer: BlobAnswer,
+    },
+    /// A report about a drain.
+    DrainReported {
+        /// The session it came on.
+        session: SessionId,
+        /// The instruction's id.
+        instruction: OperationId,
+        /// The machine.
+        machine: MachineId,
+        /// How far it is.
+        phase: DrainPhase,
+    },
+    /// A report about nodes.
+    NodesReported {
+        /// The session it came on.
+        session: SessionId,
+        /// Whether these are all nodes of the cluster.
+        complete: bool,
+        /// The nodes.
+        nodes: Vec<NodeFact>,
+    },
+    /// No effect of this scope leaves until resumed or until the moment given.
+    Pause {
+        /// Who pauses: file and flags, or an admin.
+        by: PausedBy,
+        /// What.
+        scope: Scope,
+        /// Until when; `None` until resumed.
+        until: Option<Time>,
+    },
+    /// A pause is lifted. An admin lifts only what an admin paused.
+    Resume {
+        /// Whose pause.
+        by: PausedBy,
+        /// What.
+        scope: Scope,
+    },
+    /// Machines that came into or left the set this shard owns.
+    Owned {
+        /// New ones.
+        add: BTreeSet<MachineId>,
+        /// Ones that left.
+        remove: BTreeSet<MachineId>,
+    },
+    /// The coordinator was heard with this term.
+    CoordinatorTerm(u64),
+}
+
+/// Which layer a pause belongs to (SH-16).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PausedBy {
+    /// The pause file or a flag: the bottom layer.
+    Configuration,
+    /// A remote admin.
+    Admin,
+}

@@ -1,0 +1,271 @@
+//! The gate: the one place where effects that act on machines leave (SH-16).
+//!
+//! ```text
+//! ready operations ─▶ fenced? dry-run? paused? ─▶ a slot, an operator ─▶ Call, Reclaim, BootstrapRequest
+//! ```
+//!
+//! Whatever was committed when, retries included: if its scope is closed now, it stays where it is,
+//! and its deadline with it.
+
+use crate::{
+    ShardCore,
+    audit::Outcome,
+    effect::{Barrier, Effect, Frame, OperationId, ProviderCall, RequestId, Token},
+    operation::{Operation, Step},
+    settings::{BLOB_TIMEOUT, LEAST_DRAIN},
+    timers::{Timer, after},
+};
+use bigfleet_model::{ActionKind, ClusterId, MachineId, Time};
+
+/// Metadata that names the shard a machine is bound by.
+pub(crate) const ASSIGNED_SHARD: &str = "bigfleet.lucy.sh/assigned-shard";
+/// Metadata that names the operation a machine is bound by.
+pub(crate) const ASSIGNED_INTENT: &str = "bigfleet.lucy.sh/assigned-intent";
+
+impl ShardCore {
+    /// Whether nothing at all may leave.
+    pub(crate) fn all_closed(&self) -> bool {
+        self.fenced || self.config.dry_run || self.pauses.all(&self.config.provider)
+    }
+
+    /// Whether nothing may leave that concerns this machine: the cluster it is bound to or meant
+    /// for is paused, or everything is.
+    pub(crate) fn is_closed(&self, machine: &MachineId) -> bool {
+        let clusters = || {
+            let known = self.ledger.get(machine);
+            let bound = known.and_then(|known| known.cluster());
+            let meant = known.and_then(|known| known.intent());
+            bound
+                .into_iter()
+                .chain(meant.map(|intent| &intent.need.cluster))
+        };
+        self.all_closed()
+            || (!self.pauses.is_empty() && clusters().any(|cluster| self.pauses.cluster(cluster)))
+    }
+
+    /// Pauses or the fence changed: deadlines of held operations stand still, others run on.
+    pub(crate) fn gate_moved(&mut self, now: Time) {
+        let machines: Vec<MachineId> = self.operations.keys().cloned().collect();
+        for machine in machines {
+            let closed = self.is_closed(&machine);
+            let Some(operation) = self.operations.get_mut(&machine) else {
+                continue;
+            };
+            match (closed, operation.held_since) {
+                (true, None) => operation.held_since = Some(now),
+                (false, Some(since)) => {
+                    operation.held_since = None;
+                    operation.deadline = after(operation.deadline, now.since(since));
+                    let (deadline, id) = (operation.deadline, operation.id);
+                    if operation.is_drain() {
+                        self.timers.set(deadline, Timer::Drain(id));
+                        self.remember(&machine);
+                    }
+                }
+                (true, Some(_)) | (false, None) => {}
+            }
+        }
+        if let Some(expiry) = self.pauses.next_expiry() {
+            self.timers.set(expiry, Timer::Pause);
+        }
+        let clusters: Vec<ClusterId> = self.demand.clusters.keys().cloned().collect();
+        for cluster in clusters {
+            self.review_cluster(now, &cluster);
+        }
+        self.wants_cycle = true;
+    }
+
+    /// Everything written up to here is on disk: what waited for it may leave.
+    pub(crate) fn persisted(&mut self, barrier: Barrier) {
+        self.journal.durable = self.journal.durable.max(barrier.0);
+        let durable = Barrier(self.journal.durable);
+        let waiting = std::mem::take(&mut self.awaiting_disk);
+        for (wanted, machine) in waiting {
+            if wanted <= durable {
+                self.make_ready(&machine);
+            } else {
+                self.awaiting_disk.push((wanted, machine));
+            }
+        }
+    }
+
+    pub(crate) fn make_ready(&mut self, machine: &MachineId) {
+        if let Some(operation) = self.operations.get_mut(machine) {
+            operation.step = Step::Ready;
+            self.ready.insert((operation.rank(), operation.id));
+        }
+    }
+
+    /// Lets leave what may.
+    pub(crate) fn pump(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if self.all_closed() {
+            return;
+        }
+        let mut from = None;
+        while let Some(next) = self.next_ready(from) {
+            from = Some(next);
+            let Some(machine) = self.by_operation.get(&next.1).cloned() else {
+                self.ready.remove(&next);
+                continue;
+            };
+            if self.is_closed(&machine) {
+                continue;
+            }
+            self.advance(now, &machine, effects);
+        }
+    }
+
+    fn next_ready(&self, after: Option<(u8, OperationId)>) -> Option<(u8, OperationId)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let lower = after.map_or(Unbounded, Excluded);
+        self.ready.range((lower, Unbounded)).next().copied()
+    }
+
+    /// Takes a ready operation as far as it gets now.
+    fn advance(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let Some(operation) = self.operations.get(machine) else {
+            return;
+        };
+        let place = (operation.rank(), operation.id);
+        let moved = match operation.action {
+            ActionKind::Bootstrap if !has_blob(operation, now) => {
+                self.ask_for_blob(now, machine, effects)
+            }
+            ActionKind::Preempt | ActionKind::Reclaim
+                if !operation.instructed && !operation.drained =>
+            {
+                self.instruct(now, machine, effects)
+            }
+            _ => false,
+        };
+        // An instruction to an operator that does not report is followed by the call at once.
+        let still_ready = |core: &Self| {
+            let operation = core.operations.get(machine);
+            operation.is_some_and(|operation| operation.step == Step::Ready)
+        };
+        if !moved && still_ready(self) {
+            self.call(now, machine, effects);
+        }
+        if !still_ready(self) {
+            self.ready.remove(&place);
+        }
+    }
+
+    /// Sends the call of an operation, if there is a slot.
+    fn call(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        if self.config.execute_concurrency <= self.on_wire.len() {
+            return;
+        }
+        let Some(call) = self.provider_call(now, machine) else {
+            return;
+        };
+        let Some(operation) = self.operations.get_mut(machine) else {
+            return;
+        };
+        self.sequence += 1;
+        self.on_wire.insert(self.sequence);
+        operation.step = Step::Wire(self.sequence);
+        operation.attempts += 1;
+        operation.touched = true;
+        if 1 < operation.attempts {
+            self.counters.retries += 1;
+        }
+        effects.push(Effect::Call {
+            operation: operation.id,
+            machine: machine.clone(),
+            token: Token {
+                shard: self.config.shard.clone(),
+                epoch: self.epoch,
+                sequence: self.sequence,
+            },
+            call,
+        });
+    }
+
+    fn provider_call(&self, now: Time, machine: &MachineId) -> Option<ProviderCall> {
+        let operation = self.operations.get(machine)?;
+        match operation.action {
+            ActionKind::Provision => Some(ProviderCall::Create),
+            ActionKind::Delete => Some(ProviderCall::Delete),
+            ActionKind::Bootstrap => {
+                let known = self.ledger.get(machine)?;
+                let mut metadata = known.assignment().to_metadata();
+                metadata.insert(ASSIGNED_SHARD.to_owned(), self.config.shard.clone());
+                metadata.insert(ASSIGNED_INTENT.to_owned(), operation.id.to_string());
+                Some(ProviderCall::Configure {
+                    cluster: known.cluster()?.clone(),
+                    blob: operation.blob.as_ref()?.user_data.clone(),
+                    metadata,
+                })
+            }
+            ActionKind::Preempt | ActionKind::Reclaim => {
+                let remaining = operation.deadline.since(now).max(0.0);
+                // SH-14: once drained, time to shut down; past the deadline, a Preempt does not wait.
+                let seconds = match operation.drained {
+                    true => remaining.max(LEAST_DRAIN),
+                    false => remaining,
+                };
+                let grace_seconds = seconds.ceil() as u32;
+                Some(ProviderCall::Drain { grace_seconds })
+            }
+        }
+    }
+
+    /// Asks the operator for a blob; true if the operation now waits for something.
+    fn ask_for_blob(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) -> bool {
+        let known = self.ledger.get(machine);
+        let cluster = known.and_then(|known| known.cluster()).cloned();
+        let session = cluster.and_then(|cluster| self.sessions.of(&cluster));
+        let Some(session) = session.map(|session| session.id) else {
+            self.without_operator(now, machine, effects);
+            return true;
+        };
+        self.numbers += 1;
+        let request = RequestId {
+            epoch: self.epoch,
+            number: self.numbers,
+        };
+        let host = known.and_then(|known| known.host()).cloned();
+        let Some(operation) = self.operations.get_mut(machine) else {
+            return true;
+        };
+        operation.step = Step::Blob(request);
+        operation.asked = now;
+        let requirements = operation
+            .need
+            .as_ref()
+            .map(|need| self.demand.requirements(need))
+            .unwrap_or_default();
+        self.sessions.asked.insert(request, machine.clone());
+        self.timers
+            .set(after(now, BLOB_TIMEOUT), Timer::Blob(request));
+        effects.push(Effect::Send {
+            session,
+            frame: Frame::BootstrapRequest {
+                request,
+                machine: machine.clone(),
+                host,
+                requirements,
+            },
+        });
+        true
+    }
+
+    /// Nobody to ask: back to Idle while the provider was not touched (W-4), else later.
+    fn without_operator(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let touched = self
+            .operations
+            .get(machine)
+            .is_some_and(|operation| operation.touched);
+        if touched {
+            self.back_off(now, machine);
+        } else {
+            self.roll_back(now, machine, Outcome::NoSession, effects);
+        }
+    }
+}
+
+fn has_blob(operation: &Operation, now: Time) -> bool {
+    let blob = operation.blob.as_ref();
+    blob.is_some_and(|blob| blob.until.is_none_or(|until| now < until))
+}

@@ -1,0 +1,77 @@
+//! A shard as a value: what it knows, what it decided, what is on its way; events in, effects out.
+//!
+//! ```text
+//!            ┌──────────────────────────────── ShardCore ───────────────────────────────┐
+//! List, Get ─▶ truth ─▶ ledger ─▶ engine ─▶ cycle: rails, admission ─▶ commit ─▶ Persist │
+//! roll-ups ──▶ demand ────┘                                              │ barrier       │
+//! operators ─▶ sessions, drains, nodes ◀─────────────────────────────────┤               │
+//! calls ─────▶ settle ◀──────────────── gate: pause, fence, slots ◀──────┘               │
+//!            └───────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! [`ShardCore::handle`] is the one way in. The runtime and the simulator drive the same value. It
+//! reads no clock, no file and no random number: time is an argument, ids are counters and the epoch.
+//! The rules are in `docs/spec/shard.md`, and a comment names the rule it serves.
+//!
+//! Three invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No
+//! call, instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts
+//! on a machine leaves at one place, the gate (SH-16).
+
+mod audit;
+mod effect;
+mod event;
+mod record;
+mod settings;
+
+mod core;
+mod view;
+
+mod ledger;
+mod rebuild;
+mod truth;
+
+mod demand;
+mod guard;
+mod hints;
+mod parking;
+mod shortfall;
+
+mod admission;
+mod cycle;
+mod rails;
+
+mod breaker;
+mod gate;
+mod operation;
+mod pause;
+mod settle;
+
+mod drain;
+mod node;
+mod session;
+
+mod counters;
+mod histogram;
+mod timers;
+
+pub use crate::core::ShardCore;
+pub use audit::{AuditRecord, Outcome};
+pub use breaker::Pool;
+pub use counters::{Counters, Rejections};
+pub use effect::{
+    Alert, Barrier, CloseReason, Confidence, Echo, Effect, Frame, GetId, ListId, NodeState,
+    OperationId, ProviderCall, RequestId, Token,
+};
+pub use event::{
+    BlobAnswer, CallOutcome, Code, DrainPhase, Event, Features, Got, Listed, NodeFact, PausedBy,
+    SessionId, Sighting,
+};
+pub use guard::Baseline;
+pub use histogram::{Histogram, Latencies};
+pub use ledger::GaugeKey;
+pub use pause::Scope;
+pub use rebuild::{StartRefused, next_epoch};
+pub use record::{Kept, KeptOperation, Record};
+pub use settings::{Rails, ShardConfig};
+pub use shortfall::{ReportedShortfall, Shortfall, Withheld};
+pub use view::Gauges;

@@ -1,0 +1,266 @@
+//! Nodes: what operators are told of machines, and what they tell of nodes (§11, G4).
+//!
+//! ```text
+//! change ─▶ NodeState to the cluster it is bound to, or has just left
+//! node report ─▶ not Ready for 10 min ─▶ not_ready ─▶ no credit, demand re-driven
+//! ```
+//!
+//! If more than a tenth of a cluster would stop being ready at once, the report is doubted, not the
+//! machines.
+
+use crate::{
+    ShardCore,
+    effect::{Alert, Effect, Frame, NodeState},
+    event::{NodeFact, SessionId},
+    settings::{NODE_DEADLINE, NODE_FREEZE},
+    timers::{Timer, after},
+};
+use bigfleet_model::{
+    ClusterId, INSTANCE_TYPE_KEY, Machine, MachineId, State, Time, Via, ZONE_KEY,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What operators said of nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nodes {
+    by_machine: BTreeMap<MachineId, Node>,
+    /// Marked not ready since, for the freeze.
+    flips: BTreeMap<ClusterId, (Time, BTreeSet<MachineId>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    name: String,
+    ready: bool,
+    /// Since when it should be ready and is not.
+    waiting: Option<Time>,
+}
+
+impl Nodes {
+    pub(crate) fn name(&self, machine: &MachineId) -> String {
+        let node = self.by_machine.get(machine);
+        node.map(|node| node.name.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn forget(&mut self, machine: &MachineId) {
+        self.by_machine.remove(machine);
+    }
+}
+
+/// What an operator is told of a machine (NS-2, NS-3).
+pub(crate) fn node_state(machine: &Machine) -> NodeState {
+    let shape = machine.shape();
+    let mut labels = shape.labels.clone();
+    for (key, value) in [
+        (INSTANCE_TYPE_KEY, &shape.instance_type),
+        (ZONE_KEY, &shape.zone),
+    ] {
+        if !value.is_empty() {
+            labels.insert(key.to_owned(), value.clone());
+        }
+    }
+    NodeState {
+        machine: machine.id().clone(),
+        state: machine.state(),
+        host: machine.host().cloned(),
+        last_error: machine.last_error().to_owned(),
+        labels,
+        resources: shape.effective().clone(),
+        removed: false,
+    }
+}
+
+impl ShardCore {
+    /// The one way a known machine changes (XP-7): written, remembered, notified, measured.
+    pub(crate) fn change(
+        &mut self,
+        now: Time,
+        machine: Machine,
+        via: Via,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = machine.id().clone();
+        let Some(before) = self.ledger.get(&id) else {
+            return;
+        };
+        let left = before.cluster().cloned();
+        let place = |machine: &Machine| (machine.state(), machine.cluster().cloned());
+        let moved = place(before) != place(&machine);
+        let was_committed = left.is_some() || before.intent().is_some();
+        if let Err(refused) = self.ledger.apply(machine, via, now) {
+            debug_assert!(false, "{refused}");
+            return;
+        }
+        let Some(known) = self.ledger.get(&id) else {
+            return;
+        };
+        let is_committed = known.cluster().is_some() || known.intent().is_some();
+        let configured = moved && known.state() == State::Configured;
+        if was_committed || is_committed || self.operations.contains_key(&id) {
+            self.remember(&id);
+        }
+        if moved {
+            self.notify(&id, left, effects);
+        }
+        if configured {
+            self.serves(now, &id);
+        } else if moved {
+            self.nodes.forget(&id);
+        }
+    }
+
+    /// A machine became Configured: measured once (PL-2), and its node has a deadline (G4).
+    fn serves(&mut self, now: Time, id: &MachineId) {
+        let Some(known) = self.ledger.get(id) else {
+            return;
+        };
+        let fingerprint = known.assignment().fingerprint.clone();
+        let Some(cluster) = known.cluster().cloned() else {
+            return;
+        };
+        let demand = self.demand.clusters.get_mut(&cluster);
+        if let Some(took) = demand.and_then(|demand| demand.served(&fingerprint, now)) {
+            self.latencies.provisioning.observe(took);
+        }
+        let node = self.nodes.by_machine.entry(id.clone()).or_default();
+        if !node.ready {
+            node.waiting = Some(now);
+            let deadline = after(now, NODE_DEADLINE);
+            self.timers.set(deadline, Timer::Node(id.clone()));
+        }
+    }
+
+    /// Tells the cluster a machine is bound to, or the one it has just left (NS-4).
+    pub(crate) fn notify(
+        &self,
+        id: &MachineId,
+        left: Option<ClusterId>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(known) = self.ledger.get(id) else {
+            return;
+        };
+        let cluster = known.cluster().or(left.as_ref());
+        self.send_node(cluster, node_state(known), effects);
+    }
+
+    pub(crate) fn notify_removed(&self, last: &Machine, effects: &mut Vec<Effect>) {
+        let removed = NodeState {
+            removed: true,
+            ..node_state(last)
+        };
+        self.send_node(last.cluster(), removed, effects);
+    }
+
+    fn send_node(&self, cluster: Option<&ClusterId>, state: NodeState, effects: &mut Vec<Effect>) {
+        let session = cluster.and_then(|cluster| self.sessions.of(cluster));
+        if let Some(session) = session.filter(|session| session.synced) {
+            effects.push(Effect::Send {
+                session: session.id,
+                frame: Frame::Node(Box::new(state)),
+            });
+        }
+    }
+
+    pub(crate) fn nodes_reported(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        complete: bool,
+        nodes: Vec<NodeFact>,
+    ) {
+        let Some(cluster) = self.sessions.cluster(session) else {
+            return;
+        };
+        self.sessions.reports_nodes(&cluster);
+        let named: BTreeSet<MachineId> = nodes.iter().map(|node| node.machine.clone()).collect();
+        for fact in nodes {
+            self.node_reported(now, &cluster, fact);
+        }
+        if complete {
+            let bound: Vec<MachineId> = self.ledger.bound_to(&cluster).cloned().collect();
+            for machine in bound.into_iter().filter(|id| !named.contains(id)) {
+                let node_name = self.nodes.name(&machine);
+                let fact = NodeFact {
+                    machine,
+                    node_name,
+                    ready: false,
+                };
+                self.node_reported(now, &cluster, fact);
+            }
+        }
+    }
+
+    fn node_reported(&mut self, now: Time, cluster: &ClusterId, fact: NodeFact) {
+        let known = self.ledger.get(&fact.machine);
+        let Some(known) = known.filter(|known| known.cluster() == Some(cluster)) else {
+            return;
+        };
+        let serves = known.state() == State::Configured;
+        let node = self
+            .nodes
+            .by_machine
+            .entry(fact.machine.clone())
+            .or_default();
+        (node.name, node.ready) = (fact.node_name, fact.ready);
+        if fact.ready {
+            node.waiting = None;
+            if self.ledger.beside(&fact.machine).not_ready {
+                self.ledger
+                    .note(&fact.machine, |beside| beside.not_ready = false);
+                self.remember(&fact.machine);
+                self.wants_cycle = true;
+            }
+        } else if serves && node.waiting.is_none() {
+            node.waiting = Some(now);
+            let deadline = after(now, NODE_DEADLINE);
+            self.timers.set(deadline, Timer::Node(fact.machine));
+        }
+    }
+
+    /// A node should be ready by now. Only an operator that reports nodes, and is there to report
+    /// them, is taken at its word.
+    pub(crate) fn judge_node(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let Some(known) = self.ledger.get(machine) else {
+            return;
+        };
+        let waiting = self
+            .nodes
+            .by_machine
+            .get(machine)
+            .and_then(|one| one.waiting);
+        let (Some(cluster), Some(since)) = (known.cluster().cloned(), waiting) else {
+            return;
+        };
+        if known.state() != State::Configured || now < after(since, NODE_DEADLINE) {
+            return;
+        }
+        let session = self.sessions.of(&cluster);
+        if !session.is_some_and(|session| session.reports_nodes) {
+            self.timers
+                .set(after(now, NODE_FREEZE), Timer::Node(machine.clone()));
+            return;
+        }
+        let most = (self.ledger.configured(&cluster) / 10).max(1) as usize;
+        let window = self.config.cycle_interval.as_secs_f64();
+        let (began, flips) = self
+            .nodes
+            .flips
+            .entry(cluster.clone())
+            .or_insert_with(|| (now, BTreeSet::new()));
+        if window <= now.since(*began) {
+            *began = now;
+            flips.clear();
+        }
+        if most <= flips.len() {
+            self.timers
+                .set(after(now, NODE_FREEZE), Timer::Node(machine.clone()));
+            effects.push(Effect::Alert(Alert::NodesFrozen { cluster }));
+            return;
+        }
+        flips.insert(machine.clone());
+        self.ledger.note(machine, |beside| beside.not_ready = true);
+        self.remember(machine);
+        self.wants_cycle = true;
+    }
+}

@@ -1,0 +1,188 @@
+//! Operations: one committed action each, from its commit to its end; at most one per machine.
+//!
+//! ```text
+//! commit ─ durable ─▶ Ready ─▶ Blob ─▶ Ready ─▶ Wire ─▶ Provider ─▶ done
+//!                       └─▶ Report (drains) ─┘    └─▶ Backoff, Confirm ─▶ Ready
+//! ```
+//!
+//! The machine's state was changed at commit; an operation never chooses it. It only learns whether
+//! the provider followed, and takes the change back while nothing has left.
+
+use crate::{
+    effect::{Barrier, GetId, OperationId, RequestId},
+    record::KeptOperation,
+};
+use bigfleet_model::{Action, ActionKind, ClusterId, MachineId, NeedKey, Reason, State, Time};
+
+/// The states an action leads a machine through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Walk {
+    pub(crate) source: State,
+    pub(crate) transitional: State,
+    pub(crate) target: State,
+}
+
+/// The walk of an action.
+pub(crate) fn walk(kind: ActionKind) -> Walk {
+    let (source, transitional, target) = match kind {
+        ActionKind::Provision => (State::Speculative, State::Creating, State::Idle),
+        ActionKind::Bootstrap => (State::Idle, State::Configuring, State::Configured),
+        ActionKind::Preempt | ActionKind::Reclaim => {
+            (State::Configured, State::Draining, State::Idle)
+        }
+        ActionKind::Delete => (State::Idle, State::Deleting, State::Speculative),
+    };
+    Walk {
+        source,
+        transitional,
+        target,
+    }
+}
+
+/// What an operation waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Its commit is not on disk yet.
+    Durable(Barrier),
+    /// Its next effect may leave, if the gate, a slot and an operator allow.
+    Ready,
+    /// A blob.
+    Blob(RequestId),
+    /// The operator's word that the node is empty.
+    Report,
+    /// A call, by its sequence number.
+    Wire(u64),
+    /// The provider took it on; a List or Get will show the end.
+    Provider,
+    /// Some time.
+    Backoff,
+    /// A Get, once it has been asked.
+    Confirm(Option<GetId>),
+}
+
+/// A blob and until when it may be handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Blob {
+    pub(crate) user_data: Vec<u8>,
+    pub(crate) until: Option<Time>,
+}
+
+/// One committed action.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) id: OperationId,
+    pub(crate) machine: MachineId,
+    pub(crate) action: ActionKind,
+    pub(crate) reason: Reason,
+    pub(crate) cluster: Option<ClusterId>,
+    pub(crate) need: Option<NeedKey>,
+    pub(crate) decided_cycle: u64,
+    pub(crate) grace_seconds: u32,
+    pub(crate) preemptor_priority: i32,
+    pub(crate) committed: Time,
+    pub(crate) deadline: Time,
+    pub(crate) step: Step,
+    pub(crate) attempts: u32,
+    /// A call may have reached the provider: no rollback from here on.
+    pub(crate) touched: bool,
+    /// The provider took it on at least once.
+    pub(crate) acked: bool,
+    /// The operator was told to drain.
+    pub(crate) instructed: bool,
+    /// The operator says the node is empty, or need not be asked.
+    pub(crate) drained: bool,
+    pub(crate) blob: Option<Blob>,
+    /// Since when the gate holds it back; its deadline stands still.
+    pub(crate) held_since: Option<Time>,
+    /// When the blob was asked for.
+    pub(crate) asked: Time,
+}
+
+impl Operation {
+    pub(crate) fn new(
+        id: OperationId,
+        action: Action,
+        cycle: u64,
+        now: Time,
+        barrier: Barrier,
+    ) -> Self {
+        Self {
+            id,
+            machine: action.machine,
+            action: action.kind,
+            reason: action.reason,
+            cluster: action.cluster,
+            need: action.purpose.map(|(need, _)| need),
+            decided_cycle: cycle,
+            grace_seconds: action.grace_seconds,
+            preemptor_priority: action.preemptor_priority,
+            committed: now,
+            deadline: crate::timers::after(now, f64::from(action.grace_seconds)),
+            step: Step::Durable(barrier),
+            attempts: 0,
+            touched: false,
+            acked: false,
+            instructed: false,
+            drained: false,
+            blob: None,
+            held_since: None,
+            asked: now,
+        }
+    }
+
+    /// As it was journalled by an earlier process: what became of its calls is unknown (SH-6).
+    pub(crate) fn remembered(kept: KeptOperation, machine: MachineId, now: Time) -> Self {
+        Self {
+            id: kept.id,
+            machine,
+            action: kept.action,
+            reason: kept.reason,
+            cluster: kept.cluster,
+            need: kept.need,
+            decided_cycle: kept.decided_cycle,
+            grace_seconds: kept.grace_seconds,
+            preemptor_priority: kept.preemptor_priority,
+            committed: now,
+            deadline: kept.deadline,
+            step: Step::Ready,
+            // The earlier process may have sent it.
+            attempts: 1,
+            touched: true,
+            acked: false,
+            instructed: false,
+            drained: false,
+            blob: None,
+            held_since: None,
+            asked: now,
+        }
+    }
+
+    pub(crate) fn kept(&self) -> KeptOperation {
+        KeptOperation {
+            id: self.id,
+            action: self.action,
+            reason: self.reason,
+            cluster: self.cluster.clone(),
+            need: self.need.clone(),
+            decided_cycle: self.decided_cycle,
+            grace_seconds: self.grace_seconds,
+            preemptor_priority: self.preemptor_priority,
+            deadline: self.deadline,
+        }
+    }
+
+    pub(crate) fn is_drain(&self) -> bool {
+        matches!(self.action, ActionKind::Preempt | ActionKind::Reclaim)
+    }
+
+    /// What leaves first: drains for somebody, then machines for clusters, then what can wait.
+    pub(crate) fn rank(&self) -> u8 {
+        match self.action {
+            ActionKind::Preempt => 0,
+            ActionKind::Bootstrap => 1,
+            ActionKind::Provision => 2,
+            ActionKind::Reclaim => 3,
+            ActionKind::Delete => 4,
+        }
+    }
+}

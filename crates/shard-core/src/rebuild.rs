@@ -1,0 +1,303 @@
+//! Rebuild: from records back to a shard (SH-4..SH-8).
+//!
+//! ```text
+//! records ─▶ remembered ─▶ first List ─▶ each operation by what the provider shows (SH-6)
+//! ```
+//!
+//! Every unfinished operation is unknown after a restart. What the provider shows decides: not begun,
+//! send again; on its way, wait; there, done; anything else, it ends, and nothing is ever drained.
+
+use crate::{
+    ShardCore,
+    audit::Outcome,
+    effect::{Alert, Effect},
+    event::Sighting,
+    operation::{Operation, Step, walk},
+    record::{Kept, Record},
+    settings::ShardConfig,
+    settle::Place,
+};
+use bigfleet_model::{ClusterId, MachineId, State, Time, Via};
+use std::{collections::BTreeSet, fmt};
+
+/// Why a shard does not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartRefused {
+    /// The shard's id is empty.
+    NoShard,
+    /// The epoch is zero.
+    NoEpoch,
+    /// The store has seen a later epoch than this: another data directory, or an old copy.
+    EpochWentBack {
+        /// The epoch to start with.
+        given: u64,
+        /// The one on record.
+        recorded: u64,
+    },
+    /// The epoch file does not hold a number.
+    EpochUnreadable(String),
+}
+
+impl fmt::Display for StartRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoShard => f.write_str("a shard needs an id (PR-2)"),
+            Self::NoEpoch => f.write_str("a shard needs an epoch of at least 1 (PR-2)"),
+            Self::EpochWentBack { given, recorded } => write!(
+                f,
+                "epoch {given} is lower than {recorded}, which the store has seen (SH-4)"
+            ),
+            Self::EpochUnreadable(text) => write!(
+                f,
+                "the epoch file holds \"{}\", which is not a number (FE-1)",
+                bigfleet_model::shown(text)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartRefused {}
+
+/// The epoch to start with, from what the epoch file holds and the least one allowed (FE-1, SH-4).
+/// It is to be on disk before the first call.
+pub fn next_epoch(file: Option<&str>, floor: u64) -> Result<u64, StartRefused> {
+    let text = file.map_or("0", str::trim);
+    let last: u64 = text
+        .parse()
+        .map_err(|_| StartRefused::EpochUnreadable(text.to_owned()))?;
+    let next = last.checked_add(1);
+    let next = next.ok_or_else(|| StartRefused::EpochUnreadable(text.to_owned()))?;
+    Ok(next.max(floor))
+}
+
+impl ShardCore {
+    /// A shard that remembers nothing.
+    pub fn new(config: ShardConfig, epoch: u64, now: Time) -> Result<Self, StartRefused> {
+        Self::rebuild(config, epoch, now, [])
+    }
+
+    /// A shard that remembers these records, any prefix of what an earlier one handed out.
+    pub fn rebuild(
+        config: ShardConfig,
+        epoch: u64,
+        now: Time,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<Self, StartRefused> {
+        if config.shard.is_empty() {
+            return Err(StartRefused::NoShard);
+        }
+        if epoch == 0 {
+            return Err(StartRefused::NoEpoch);
+        }
+        let mut core = Self::empty(config, epoch, now);
+        for record in records {
+            match record {
+                Record::Epoch(recorded) if epoch < recorded => {
+                    return Err(StartRefused::EpochWentBack {
+                        given: epoch,
+                        recorded,
+                    });
+                }
+                Record::Epoch(_) => {}
+                Record::Machine {
+                    machine,
+                    kept: Some(kept),
+                } => {
+                    core.truth.remembered.insert(machine, kept);
+                }
+                Record::Machine {
+                    machine,
+                    kept: None,
+                } => {
+                    core.truth.remembered.remove(&machine);
+                }
+                Record::Cluster { cluster, baseline } => {
+                    core.truth.served.insert(cluster.clone());
+                    let known = core.demand.clusters.entry(cluster).or_default();
+                    known.guard.baseline = Some(baseline);
+                }
+                Record::Owned { machine, owned } => {
+                    match owned {
+                        true => core.truth.owned.insert(machine),
+                        false => core.truth.owned.remove(&machine),
+                    };
+                }
+                Record::ForeignSeen => core.truth.foreign_seen = true,
+            }
+        }
+        core.truth.remembered_at_start = core.truth.remembered.len();
+        let intents = core.truth.remembered.values();
+        let meant = intents.filter_map(|kept| Some(kept.intent.as_ref()?.need.cluster.clone()));
+        let bound = core.truth.remembered.values();
+        let bound = bound.filter_map(|kept| kept.cluster.clone());
+        let clusters: BTreeSet<ClusterId> = meant.chain(bound).collect();
+        for cluster in &clusters {
+            core.expect_cluster(now, cluster);
+        }
+        Ok(core)
+    }
+
+    /// SH-6: a remembered machine is seen for the first time.
+    pub(crate) fn recognise(
+        &mut self,
+        now: Time,
+        sighting: Sighting,
+        kept: Kept,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = sighting.machine.id().clone();
+        let seen = sighting.machine.state();
+        let same_cluster = sighting.machine.cluster() == kept.cluster.as_ref();
+        let mut facts = sighting.machine.clone().into_facts();
+        if same_cluster {
+            facts.assignment = kept.assignment.clone();
+        } else {
+            facts.recall(None, &sighting.echoed);
+        }
+        facts.intent = kept.intent.clone().filter(|_| seen.may_hold_intent());
+        let journalled = kept.operation.clone();
+        let Some(journalled) = journalled else {
+            self.admit_machine(now, facts, effects);
+            self.mark_not_ready(&id, kept.not_ready && same_cluster);
+            self.remember(&id);
+            return;
+        };
+        // The ledger holds what was committed: the state on the way, with its commitments.
+        let walk = walk(journalled.action);
+        let operation = Operation::remembered(journalled, id.clone(), now);
+        let on_the_walk = [walk.source, walk.transitional, walk.target].contains(&seen);
+        if !on_the_walk {
+            self.admit_machine(now, facts, effects);
+            self.end_remembered(now, operation, Outcome::ProviderError, effects);
+            return;
+        }
+        let mut committed = facts.clone();
+        committed.state = walk.transitional.into();
+        committed.intent = kept.intent.clone();
+        committed.cluster = kept
+            .cluster
+            .as_ref()
+            .map(ClusterId::to_string)
+            .unwrap_or_default();
+        committed.assignment = kept.assignment.clone();
+        if matches!(walk.transitional, State::Creating) {
+            committed.host = bigfleet_model::Host::default();
+        } else if committed.host.is_empty() {
+            // Delete that has come to its end: nothing is left to wait for.
+            self.admit_machine(now, facts, effects);
+            self.end_remembered(now, operation, Outcome::Success, effects);
+            return;
+        }
+        self.admit_machine(now, committed, effects);
+        if self.ledger.get(&id).is_none() {
+            self.admit_machine(now, facts, effects);
+            self.end_remembered(now, operation, Outcome::ProviderError, effects);
+            return;
+        }
+        self.by_operation.insert(operation.id, id.clone());
+        self.operations.insert(id.clone(), operation);
+        self.take_up(now, &id, &sighting, effects);
+    }
+
+    /// Goes on with a remembered operation from where the provider shows its machine.
+    fn take_up(
+        &mut self,
+        now: Time,
+        id: &MachineId,
+        sighting: &Sighting,
+        effects: &mut Vec<Effect>,
+    ) {
+        match self.place(id, sighting) {
+            Place::Source => self.make_ready(id),
+            Place::Transitional => {
+                if let Some(operation) = self.operations.get_mut(id) {
+                    operation.acked = true;
+                    operation.step = Step::Provider;
+                }
+            }
+            Place::Target => {
+                self.arrive(now, sighting, Via::Step, effects);
+                self.finish(now, id, Outcome::Success, effects);
+            }
+            place @ (Place::Elsewhere | Place::Conflict) => {
+                let outcome = match place {
+                    Place::Conflict => Outcome::Conflict,
+                    _ => Outcome::ProviderError,
+                };
+                if place == Place::Conflict {
+                    self.counters.conflicts += 1;
+                    effects.push(Effect::Alert(Alert::Conflict {
+                        machine: id.clone(),
+                    }));
+                }
+                self.finish(now, id, outcome, effects);
+                let via = match self.ledger.get(id).map(|known| known.state()) {
+                    Some(state) if state == sighting.machine.state() => Via::Step,
+                    _ => Via::Adoption,
+                };
+                self.arrive(now, sighting, via, effects);
+            }
+        }
+        self.remember(id);
+    }
+
+    fn end_remembered(
+        &mut self,
+        now: Time,
+        operation: Operation,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = operation.machine.clone();
+        self.by_operation.insert(operation.id, id.clone());
+        self.operations.insert(id.clone(), operation);
+        self.finish(now, &id, outcome, effects);
+    }
+
+    fn mark_not_ready(&mut self, id: &MachineId, not_ready: bool) {
+        if not_ready {
+            self.ledger.note(id, |beside| beside.not_ready = true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EX-FE1.
+    #[test]
+    fn ex_fe1_an_absent_file_is_epoch_one_and_each_start_adds_one() {
+        assert_eq!(next_epoch(None, 0), Ok(1));
+        assert_eq!(next_epoch(Some("1\n"), 0), Ok(2));
+        assert_eq!(
+            next_epoch(Some("1"), 9),
+            Ok(9),
+            "a floor, for a lost directory"
+        );
+    }
+
+    /// EX-FE2.
+    #[test]
+    fn ex_fe2_a_file_that_holds_no_number_refuses_the_start() {
+        let refused = next_epoch(Some("abc"), 0).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the epoch file holds \"abc\", which is not a number (FE-1)"
+        );
+        assert!(next_epoch(Some(&u64::MAX.to_string()), 0).is_err());
+    }
+
+    #[test]
+    fn a_store_that_has_seen_a_later_epoch_refuses_the_start() {
+        let config = ShardConfig::undamped("s", "p");
+        let refused = ShardCore::rebuild(config, 3, Time::ZERO, [Record::Epoch(4)]).unwrap_err();
+        assert_eq!(
+            refused,
+            StartRefused::EpochWentBack {
+                given: 3,
+                recorded: 4
+            }
+        );
+    }
+}

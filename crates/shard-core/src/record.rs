@@ -1,0 +1,102 @@
+//! Records: what a shard must not forget, as data (SH-5).
+//!
+//! ```text
+//! Persist([r1 r2 r3]) ─▶ a file of records, any prefix of it ─▶ rebuild ─▶ first List ─▶ decide
+//! ```
+//!
+//! A record replaces what an earlier one said of the same thing, so any prefix is a valid past: a
+//! torn tail loses only decisions whose calls never left. Whoever owns the file owns its format;
+//! these are plain values.
+
+use crate::{effect::OperationId, guard::Baseline};
+use bigfleet_model::{
+    ActionKind, Assignment, ClusterId, Intent, Machine, MachineId, NeedKey, Reason, Time,
+};
+
+/// One thing to remember.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// The epoch of the process that writes from here on.
+    Epoch(u64),
+    /// A machine's commitments; `None` when it has none.
+    Machine {
+        /// Which.
+        machine: MachineId,
+        /// What it is committed to.
+        kept: Option<Box<Kept>>,
+    },
+    /// A cluster this shard has served, and what its demand was last believed to be.
+    Cluster {
+        /// Which.
+        cluster: ClusterId,
+        /// The baseline of rail 2.
+        baseline: Baseline,
+    },
+    /// Whether a machine is in the owned set.
+    Owned {
+        /// Which.
+        machine: MachineId,
+        /// Whether it is.
+        owned: bool,
+    },
+    /// Another shard's mark was seen on a machine.
+    ForeignSeen,
+}
+
+/// What a machine is committed to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The cluster it is bound to.
+    pub cluster: Option<ClusterId>,
+    /// Its commitment while bound.
+    pub assignment: Assignment,
+    /// Its commitment while on its way.
+    pub intent: Option<Intent>,
+    /// Whether its node did not become ready.
+    pub not_ready: bool,
+    /// What is being done to it.
+    pub operation: Option<KeptOperation>,
+}
+
+impl Kept {
+    /// What is to be remembered of a machine, if anything.
+    pub(crate) fn of(
+        machine: &Machine,
+        not_ready: bool,
+        operation: Option<KeptOperation>,
+    ) -> Option<Box<Self>> {
+        let committed = machine.cluster().is_some() || machine.intent().is_some();
+        (committed || operation.is_some()).then(|| {
+            Box::new(Self {
+                cluster: machine.cluster().cloned(),
+                assignment: machine.assignment().clone(),
+                intent: machine.intent().cloned(),
+                not_ready,
+                operation,
+            })
+        })
+    }
+}
+
+/// An operation that was committed and has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptOperation {
+    /// Its id, and that of its instruction.
+    pub id: OperationId,
+    /// What was decided.
+    pub action: ActionKind,
+    /// Why.
+    pub reason: Reason,
+    /// The cluster the action names.
+    pub cluster: Option<ClusterId>,
+    /// The Need it is for.
+    pub need: Option<NeedKey>,
+    /// The cycle that decided it.
+    pub decided_cycle: u64,
+    /// The grace it was committed with.
+    pub grace_seconds: u32,
+    /// Who takes over.
+    pub preemptor_priority: i32,
+    /// When a drain's grace is over.
+    pub deadline: Time,
+}

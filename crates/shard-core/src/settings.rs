@@ -1,0 +1,101 @@
+//! Settings: checked once at the edge; inside, every value is usable as it is.
+//!
+//! A number is a constant until there is evidence for a second value.
+
+use bigfleet_model::Holds;
+use std::time::Duration;
+
+/// At least this long between two cycles (SH-1).
+pub(crate) const CYCLE_SPACING: f64 = 0.1;
+/// Completions and ended intents are on disk this soon (SH-5).
+pub(crate) const FLUSH_WITHIN: f64 = 5.0;
+/// Committed operations in flight (SH-2).
+pub(crate) const MOST_IN_FLIGHT: usize = 4096;
+/// Confirming reads at once.
+pub(crate) const MOST_GETS: usize = 64;
+/// First and longest pause before a call is sent again.
+pub(crate) const RETRY: (f64, f64) = (1.0, 60.0);
+/// First and longest backoff of a pool or of a cluster.
+pub(crate) const BACKOFF: (f64, f64) = (10.0, 600.0);
+/// Failures in a row that open a pool's breaker.
+pub(crate) const BREAKER_OPENS: u32 = 3;
+/// First and longest backoff of a cancelled reclaim (SH-14).
+pub(crate) const CANCEL_BACKOFF: (f64, f64) = (600.0, 7200.0);
+/// What a drained machine is still given (SH-14).
+pub(crate) const LEAST_DRAIN: f64 = 30.0;
+/// How long an operator may take to answer for a blob.
+pub(crate) const BLOB_TIMEOUT: f64 = 30.0;
+/// An intent of a cluster that never reported ends after this long (SH-7).
+pub(crate) const UNREPORTED_INTENT: f64 = 3600.0;
+/// The intent of an Idle machine ends this long after its cluster's session did (SH-7).
+pub(crate) const ABANDONED_INTENT: f64 = 600.0;
+/// How long a node may take to become ready (G4).
+pub(crate) const NODE_DEADLINE: f64 = 600.0;
+/// How long a frozen judgement of nodes waits.
+pub(crate) const NODE_FREEZE: f64 = 60.0;
+
+/// The rails (§5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rails {
+    /// Reclaims per cluster and cycle, in thousandths of its Configured machines; zero is no cap.
+    pub reclaim_cap_per_mille: u32,
+    /// Whether a roll-up that withdraws nearly everything is held.
+    pub roll_up_guard: bool,
+}
+
+/// How a shard is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardConfig {
+    /// The shard's id; never empty.
+    pub shard: String,
+    /// Its provider's name.
+    pub provider: String,
+    /// How often to decide, and how often to List.
+    pub cycle_interval: Duration,
+    /// Calls on the wire at once.
+    pub execute_concurrency: usize,
+    /// Actions committed per cycle; zero is no limit of its own.
+    pub max_actions_per_cycle: usize,
+    /// The least time between two hints for one fingerprint.
+    pub hint_interval: Duration,
+    /// The rails.
+    pub rails: Rails,
+    /// Decide, say what would be done, do nothing.
+    pub dry_run: bool,
+    /// How long unclaimed machines stay idle.
+    pub holds: Holds,
+    /// Labels (key, value) of machines that are ours; empty for no such limit.
+    pub own_domains: Vec<(String, String)>,
+}
+
+impl ShardConfig {
+    /// Rails on.
+    pub fn production(shard: &str, provider: &str) -> Self {
+        Self {
+            rails: Rails {
+                reclaim_cap_per_mille: 50,
+                roll_up_guard: true,
+            },
+            ..Self::undamped(shard, provider)
+        }
+    }
+
+    /// Rails off: a simulation must show the engine's mistakes, not have them softened.
+    pub fn undamped(shard: &str, provider: &str) -> Self {
+        Self {
+            shard: shard.to_owned(),
+            provider: provider.to_owned(),
+            cycle_interval: Duration::from_secs(10),
+            execute_concurrency: 32,
+            max_actions_per_cycle: 0,
+            hint_interval: Duration::from_secs(5),
+            rails: Rails {
+                reclaim_cap_per_mille: 0,
+                roll_up_guard: false,
+            },
+            dry_run: false,
+            holds: Holds::default(),
+            own_domains: Vec::new(),
+        }
+    }
+}

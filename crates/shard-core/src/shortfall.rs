@@ -1,0 +1,181 @@
+//! Shortfalls: what is still missing, and for how many cycles (§16).
+//!
+//! Kept per Need, so that ages of unrelated Needs do not mix; merged by fingerprint only where they
+//! are reported upward.
+
+use bigfleet_model::{Amounts, Fingerprint, Need, NeedKey, UnmetReason};
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// How many entries are reported upward.
+const REPORTED: usize = 100;
+
+/// Why the shard itself does not acquire for a cluster, beside what the engine says (RF-16).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Withheld {
+    /// No operator is connected.
+    NoOperatorSession,
+    /// Its operator could not bootstrap machines lately.
+    BootstrapBackoff,
+    /// It is paused.
+    ActuationPaused,
+}
+
+/// One Need that is short.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortfall {
+    /// The Need, as evaluated.
+    pub need: Need,
+    /// What is missing after everything that is on its way.
+    pub deficit: Amounts,
+    /// Cycles in a row.
+    pub age: u32,
+    /// Why, by the engine.
+    pub reason: UnmetReason,
+    /// Why the shard holds back.
+    pub withheld: Option<Withheld>,
+}
+
+/// One line of the report upward.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportedShortfall {
+    /// A Need of this profile.
+    pub need: Need,
+    /// What all Needs of the profile miss together.
+    pub deficit: Amounts,
+    /// The highest age among them.
+    pub age: u32,
+}
+
+/// Everything that is short now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shortfalls(BTreeMap<NeedKey, Shortfall>);
+
+impl Shortfalls {
+    /// Takes in what a cycle left short.
+    pub(crate) fn review(&mut self, short: impl IntoIterator<Item = Shortfall>) {
+        let before = std::mem::take(&mut self.0);
+        for mut entry in short {
+            let key = entry.need.key();
+            entry.age = before.get(&key).map_or(1, |known| known.age + 1);
+            self.0.insert(key, entry);
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Shortfall> {
+        self.0.values()
+    }
+
+    /// Merged by fingerprint (SF-1), highest priority and age first, the first 100 (SF-2).
+    pub(crate) fn report(&self) -> Vec<ReportedShortfall> {
+        let mut merged: BTreeMap<&Fingerprint, ReportedShortfall> = BTreeMap::new();
+        for entry in self.0.values() {
+            let line = merged
+                .entry(entry.need.row.profile.fingerprint())
+                .or_insert_with(|| ReportedShortfall {
+                    need: entry.need.clone(),
+                    deficit: Amounts::default(),
+                    age: 0,
+                });
+            line.deficit = line.deficit.add(&entry.deficit);
+            line.age = line.age.max(entry.age);
+        }
+        let mut lines: Vec<_> = merged.into_values().collect();
+        lines.sort_by_cached_key(|line| {
+            let profile = &line.need.row.profile;
+            (
+                Reverse(profile.priority()),
+                Reverse(line.age),
+                profile.fingerprint().clone(),
+            )
+        });
+        lines.truncate(REPORTED);
+        lines
+    }
+
+    /// Distinct fingerprints by priority class: other, batch, service, critical (SF-5).
+    pub(crate) fn by_class(&self) -> [u32; 4] {
+        self.gauge(|entry| match entry.need.row.profile.priority() {
+            1_000_000.. => 3,
+            1000.. => 2,
+            100.. => 1,
+            _ => 0,
+        })
+    }
+
+    /// Distinct fingerprints by age: 1–9, 10–59, 60–299, 300+ (SF-4).
+    pub(crate) fn by_age(&self) -> [u32; 4] {
+        self.gauge(|entry| match entry.age {
+            0..=9 => 0,
+            10..=59 => 1,
+            60..=299 => 2,
+            300.. => 3,
+        })
+    }
+
+    fn gauge(&self, class: impl Fn(&Shortfall) -> usize) -> [u32; 4] {
+        let mut highest: BTreeMap<&Fingerprint, usize> = BTreeMap::new();
+        for entry in self.0.values() {
+            let known = highest
+                .entry(entry.need.row.profile.fingerprint())
+                .or_default();
+            *known = (*known).max(class(entry));
+        }
+        let mut gauge = [0; 4];
+        for class in highest.into_values() {
+            gauge[class] += 1;
+        }
+        gauge
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_testkit::fleet;
+
+    fn short(groups: &[(&str, u32)]) -> Vec<Shortfall> {
+        let lines: String = groups
+            .iter()
+            .map(|(group, gpu)| format!("need a gpu={gpu} prio=1000 group={group} rack=Same\n"))
+            .collect();
+        let fleet = fleet(&lines);
+        let needs = fleet.clusters.values().flat_map(|cluster| cluster.needs());
+        needs
+            .map(|need| Shortfall {
+                need: need.clone(),
+                deficit: need.row.aggregate.clone(),
+                age: 0,
+                reason: UnmetReason::NoMatchingSupply,
+                withheld: None,
+            })
+            .collect()
+    }
+
+    /// EX-SF.
+    #[test]
+    fn ex_sf_deficits_of_a_profile_add_up_and_age() {
+        let mut ledger = Shortfalls::default();
+        let mut cycle = |groups: &[(&str, u32)]| -> Vec<(i128, u32)> {
+            ledger.review(short(groups));
+            let report = ledger.report();
+            report
+                .iter()
+                .map(|line| (line.deficit.get("gpu") / 1000, line.age))
+                .collect()
+        };
+        assert_eq!(cycle(&[("g1", 8), ("g2", 16)]), [(24, 1)]);
+        assert_eq!(cycle(&[("g2", 16)]), [(16, 2)]);
+        assert_eq!(cycle(&[]), []);
+        assert_eq!(cycle(&[("g1", 8)]), [(8, 1)]);
+    }
+
+    #[test]
+    fn gauges_count_fingerprints_once() {
+        let mut ledger = Shortfalls::default();
+        for _ in 0..10 {
+            ledger.review(short(&[("g1", 8), ("g2", 16)]));
+        }
+        assert_eq!(ledger.by_class(), [0, 0, 1, 0]);
+        assert_eq!(ledger.by_age(), [0, 1, 0, 0]);
+    }
+}

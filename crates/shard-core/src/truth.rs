@@ -1,0 +1,542 @@
+//! Truth: what the provider shows, and when the shard believes it (§3, SH-9..SH-13).
+//!
+//! ```text
+//! sighting ─▶ ours? ─▶ new: taken in            as expected: taken over
+//!                      older than our change: ignored     a jump: confirmed by a Get, then adopted
+//! ```
+//!
+//! A List may be older than what we did since it began, may lack machines, and may lie; no single
+//! one of them removes much or moves a machine out of turn.
+
+use crate::{
+    ShardCore,
+    audit::{AuditRecord, Outcome},
+    effect::{Alert, Effect, GetId, ListId},
+    event::{Got, Listed, Sighting},
+    gate::ASSIGNED_SHARD,
+    operation::Step,
+    record::{Kept, Record},
+    settings::MOST_GETS,
+    settle::Place,
+    timers::{Timer, after},
+};
+use bigfleet_model::{ClusterId, MachineFacts, MachineId, MachineRefused, State, Time, Via};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Complete Lists that must agree before many machines are believed gone.
+const LISTS_AGREE: u32 = 3;
+/// How soon a failed confirming read is made again.
+const ASK_AGAIN: f64 = 10.0;
+
+/// What has been read of the provider.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Truth {
+    /// Enough has been seen since the start to decide on (SH-10).
+    pub(crate) trusted: bool,
+    /// Complete full Lists so far.
+    pub(crate) lists: u32,
+    listing: Option<Listing>,
+    cursor: Vec<u8>,
+    counter: u64,
+    /// In how many full Lists in a row a machine was missing.
+    missing: BTreeMap<MachineId, u32>,
+    /// Machines to read one by one, in the order they came up.
+    doubted: VecDeque<MachineId>,
+    asked: BTreeMap<GetId, (MachineId, u64)>,
+    confirming: BTreeSet<MachineId>,
+    /// From an earlier process, and not seen since.
+    pub(crate) remembered: BTreeMap<MachineId, Box<Kept>>,
+    pub(crate) remembered_at_start: usize,
+    pub(crate) served: BTreeSet<ClusterId>,
+    pub(crate) foreign_seen: bool,
+    pub(crate) owned: BTreeSet<MachineId>,
+}
+
+#[derive(Clone, Debug)]
+struct Listing {
+    id: ListId,
+    began: u64,
+    seen: BTreeSet<MachineId>,
+}
+
+impl ShardCore {
+    pub(crate) fn start_list(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        self.truth.counter += 1;
+        let id = ListId(self.truth.counter);
+        self.truth.listing = Some(Listing {
+            id,
+            began: self.ledger.begin_read(),
+            seen: BTreeSet::new(),
+        });
+        effects.push(Effect::List {
+            list: id,
+            cursor: self.truth.cursor.clone(),
+        });
+        let next = after(now, self.config.cycle_interval.as_secs_f64());
+        self.timers.set(next, Timer::List);
+    }
+
+    pub(crate) fn list_page(
+        &mut self,
+        now: Time,
+        list: ListId,
+        machines: Vec<Sighting>,
+        refused: Vec<(String, MachineRefused)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(listing) = self.truth.listing.as_mut().filter(|one| one.id == list) else {
+            return;
+        };
+        let began = listing.began;
+        for (id, why) in &refused {
+            // Not believed, but there: it is not missing.
+            if let Ok(id) = MachineId::new(id) {
+                listing.seen.insert(id);
+            }
+            let label = why.breach.label();
+            *self.counters.machines_rejected.entry(label).or_default() += 1;
+        }
+        let seen = machines.iter().map(|one| one.machine.id().clone());
+        listing.seen.extend(seen);
+        for sighting in machines {
+            self.see(now, began, sighting, effects);
+        }
+    }
+
+    pub(crate) fn list_ended(
+        &mut self,
+        now: Time,
+        list: ListId,
+        outcome: Listed,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(listing) = self.truth.listing.take_if(|one| one.id == list) else {
+            return;
+        };
+        let Listed::Complete {
+            full,
+            removed,
+            cursor,
+        } = outcome
+        else {
+            return;
+        };
+        self.truth.cursor = cursor;
+        for machine in removed {
+            self.gone(now, &machine, effects);
+        }
+        if full {
+            self.truth.lists = self.truth.lists.saturating_add(1);
+            self.sweep(now, &listing.seen, effects);
+            self.ledger.settle_before(listing.began);
+            self.judge_trust(now, effects);
+        }
+    }
+
+    /// SH-10: decide once a List shows 90 % of what is remembered, or three agree.
+    fn judge_trust(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let unseen = self.truth.remembered.len() * 10;
+        let enough = unseen <= self.truth.remembered_at_start || LISTS_AGREE <= self.truth.lists;
+        if !self.truth.trusted && enough {
+            self.truth.trusted = true;
+            self.wants_cycle = true;
+        }
+        if self.truth.lists == 1 {
+            for cluster in self.sessions.connected() {
+                self.resync(now, &cluster, effects);
+            }
+        }
+    }
+
+    /// SH-10: a few missing machines go at once, many only when three Lists agree. A machine with an
+    /// operation is asked for by name.
+    fn sweep(&mut self, now: Time, seen: &BTreeSet<MachineId>, effects: &mut Vec<Effect>) {
+        let known = self.ledger.iter().map(|known| known.id());
+        let absent = known.chain(self.truth.remembered.keys());
+        let absent: BTreeSet<MachineId> =
+            absent.filter(|id| !seen.contains(*id)).cloned().collect();
+        self.truth.missing.retain(|id, _| absent.contains(id));
+        let total = self.ledger.len() + self.truth.remembered.len();
+        let few = absent.len() <= (total / 100).max(1) && self.truth.trusted;
+        let mut held = 0;
+        for machine in absent {
+            let times = self.truth.missing.entry(machine.clone()).or_default();
+            *times += 1;
+            if self.operations.contains_key(&machine) {
+                self.doubt(&machine);
+            } else if few || LISTS_AGREE <= *times {
+                self.gone(now, &machine, effects);
+            } else {
+                held += 1;
+            }
+        }
+        if 0 < held && self.truth.trusted {
+            effects.push(Effect::Alert(Alert::RemovalHeld { missing: held }));
+        }
+    }
+
+    /// A machine the provider no longer has: its intent and its operation end with it.
+    pub(crate) fn gone(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        self.truth.missing.remove(machine);
+        self.truth.confirming.remove(machine);
+        let remembered = self.truth.remembered.remove(machine).is_some();
+        self.finish(now, machine, Outcome::InventoryMiss, effects);
+        if let Some(last) = self.ledger.remove(machine) {
+            self.counters.removed += 1;
+            self.nodes.forget(machine);
+            self.notify_removed(&last, effects);
+        } else if !remembered {
+            return;
+        }
+        self.remember(machine);
+        self.wants_cycle = true;
+    }
+
+    /// One sighting from a List that began at that moment.
+    fn see(&mut self, now: Time, began: u64, sighting: Sighting, effects: &mut Vec<Effect>) {
+        let id = sighting.machine.id().clone();
+        if let Some(kept) = self.truth.remembered.remove(&id) {
+            self.recognise(now, sighting, *kept, effects);
+            return;
+        }
+        let Some(known) = self.ledger.get(&id) else {
+            self.discover(now, sighting, effects);
+            return;
+        };
+        // RC-4 1b: older than what we did since.
+        if self.ledger.is_stale(&id, began) {
+            return;
+        }
+        if let Some(operation) = self.operations.get(&id) {
+            let (step, acked) = (operation.step, operation.acked);
+            match (self.place(&id, &sighting), step) {
+                // The call's own answer is newer than this.
+                (_, Step::Wire(_)) => {}
+                (Place::Target, _) => self.done(now, &sighting, effects),
+                (Place::Transitional, Step::Provider | Step::Backoff) => {
+                    self.follow(now, &sighting, effects);
+                }
+                (Place::Transitional, _) => {}
+                (Place::Source, Step::Provider) if acked => self.doubt(&id),
+                (Place::Source, _) => {}
+                (Place::Elsewhere | Place::Conflict, _) => self.doubt(&id),
+            }
+            return;
+        }
+        let seen = &sighting.machine;
+        let same = known.state() == seen.state()
+            && known.cluster() == seen.cluster()
+            && known.host() == seen.host();
+        let on_its_way = natural(known.state(), seen.state())
+            && (seen.cluster().is_none() || known.cluster() == seen.cluster());
+        if same {
+            self.refresh(now, &sighting, effects);
+        } else if on_its_way {
+            self.arrive(now, &sighting, Via::Step, effects);
+        } else {
+            self.doubt(&id);
+        }
+    }
+
+    /// A machine never seen before.
+    fn discover(&mut self, now: Time, sighting: Sighting, effects: &mut Vec<Effect>) {
+        if !self.is_ours(&sighting, effects) {
+            self.counters.foreign += 1;
+            return;
+        }
+        let id = sighting.machine.id().clone();
+        let bound = sighting.machine.cluster().is_some();
+        let mut facts = sighting.machine.into_facts();
+        facts.recall(None, &sighting.echoed);
+        self.admit_machine(now, facts, effects);
+        if bound {
+            self.remember(&id);
+        }
+    }
+
+    /// Inserts a machine with its commitments.
+    pub(crate) fn admit_machine(
+        &mut self,
+        now: Time,
+        facts: MachineFacts,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Ok(machine) = bigfleet_model::Machine::new(facts) else {
+            debug_assert!(false, "a machine that passed the grid keeps passing it");
+            return;
+        };
+        let id = machine.id().clone();
+        if self.ledger.insert(machine, now).is_ok() {
+            self.wants_cycle |= self.truth.trusted;
+            self.notify(&id, None, effects);
+        }
+    }
+
+    /// SH-13.
+    fn is_ours(&mut self, sighting: &Sighting, effects: &mut Vec<Effect>) -> bool {
+        let machine = &sighting.machine;
+        let shard = sighting.echoed.get(ASSIGNED_SHARD);
+        if let Some(shard) = shard.filter(|shard| !shard.is_empty()) {
+            if *shard == self.config.shard {
+                return true;
+            }
+            if !self.truth.foreign_seen {
+                self.truth.foreign_seen = true;
+                self.remember_record(Record::ForeignSeen);
+                effects.push(Effect::Alert(Alert::ForeignShard {
+                    machine: machine.id().clone(),
+                }));
+            }
+            return false;
+        }
+        if let Some(cluster) = machine.cluster() {
+            return self.truth.served.contains(cluster)
+                || self.demand.is_ready(cluster)
+                || !self.truth.foreign_seen;
+        }
+        let domains = &self.config.own_domains;
+        let inside = |(key, value): &(String, String)| {
+            machine.shape().attribute(key) == Some(value.as_str())
+        };
+        if domains.is_empty() && self.truth.owned.is_empty() {
+            return !self.truth.foreign_seen;
+        }
+        self.truth.owned.contains(machine.id()) || domains.iter().any(inside)
+    }
+
+    pub(crate) fn own(
+        &mut self,
+        _now: Time,
+        add: BTreeSet<MachineId>,
+        remove: BTreeSet<MachineId>,
+    ) {
+        for machine in add {
+            self.truth.owned.insert(machine.clone());
+            self.remember_record(Record::Owned {
+                machine,
+                owned: true,
+            });
+        }
+        for machine in remove {
+            self.truth.owned.remove(&machine);
+            self.remember_record(Record::Owned {
+                machine,
+                owned: false,
+            });
+        }
+    }
+
+    /// Reads a machine by itself before believing what a List or an ack says of it. It is no supply
+    /// until then.
+    pub(crate) fn doubt(&mut self, machine: &MachineId) {
+        if self.truth.confirming.insert(machine.clone()) {
+            self.truth.doubted.push_back(machine.clone());
+            if self.ledger.get(machine).is_some() {
+                self.ledger
+                    .note(machine, |beside| beside.unconfirmed = true);
+            }
+        }
+    }
+
+    /// The same for an operation, which waits for the answer.
+    pub(crate) fn confirm(&mut self, machine: &MachineId) {
+        if let Some(operation) = self.operations.get_mut(machine) {
+            operation.step = Step::Confirm(None);
+        }
+        self.doubt(machine);
+    }
+
+    /// Sends Gets for what is in doubt, a bounded number at a time.
+    pub(crate) fn ask(&mut self, effects: &mut Vec<Effect>) {
+        while self.truth.asked.len() < MOST_GETS {
+            let Some(machine) = self.truth.doubted.pop_front() else {
+                return;
+            };
+            self.truth.counter += 1;
+            let get = GetId(self.truth.counter);
+            let began = self.ledger.begin_read();
+            self.truth.asked.insert(get, (machine.clone(), began));
+            effects.push(Effect::Get { get, machine });
+        }
+    }
+
+    pub(crate) fn got(&mut self, now: Time, get: GetId, answer: Got, effects: &mut Vec<Effect>) {
+        let Some((machine, began)) = self.truth.asked.remove(&get) else {
+            return;
+        };
+        self.truth.confirming.remove(&machine);
+        if self.ledger.get(&machine).is_none() {
+            return;
+        }
+        let calling = self.operations.get(&machine).map(|one| one.step);
+        if matches!(calling, Some(Step::Wire(_))) || self.ledger.is_stale(&machine, began) {
+            self.settled(&machine);
+            return; // the world moved on; if it still looks odd, a List will say so again
+        }
+        match answer {
+            Got::Found(sighting) if sighting.machine.id() == &machine => {
+                self.settled(&machine);
+                self.believe(now, &sighting, effects);
+            }
+            Got::NotFound => self.gone(now, &machine, effects),
+            Got::Found(_) | Got::Failed => {
+                self.truth.confirming.remove(&machine);
+                self.timers
+                    .set(after(now, ASK_AGAIN), Timer::Confirm(machine));
+            }
+        }
+    }
+
+    fn settled(&mut self, machine: &MachineId) {
+        self.ledger
+            .note(machine, |beside| beside.unconfirmed = false);
+        self.wants_cycle = true;
+    }
+
+    /// A Get's word, which is final.
+    fn believe(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        let id = sighting.machine.id();
+        if !self.operations.contains_key(id) {
+            self.adopt(now, sighting, effects);
+            return;
+        }
+        match self.place(id, sighting) {
+            Place::Target => self.done(now, sighting, effects),
+            Place::Transitional => self.follow(now, sighting, effects),
+            Place::Source => {
+                if let Some(operation) = self.operations.get_mut(id) {
+                    operation.acked = false;
+                }
+                self.back_off(now, id);
+            }
+            Place::Conflict => {
+                self.counters.conflicts += 1;
+                effects.push(Effect::Alert(Alert::Conflict {
+                    machine: id.clone(),
+                }));
+                self.finish(now, id, Outcome::Conflict, effects);
+                self.adopt(now, sighting, effects);
+            }
+            Place::Elsewhere => {
+                self.finish(now, id, Outcome::ProviderError, effects);
+                self.adopt(now, sighting, effects);
+            }
+        }
+    }
+
+    fn done(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        self.arrive(now, sighting, Via::Step, effects);
+        self.finish(now, sighting.machine.id(), Outcome::Success, effects);
+    }
+
+    /// The provider is at it.
+    fn follow(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        if let Some(operation) = self.operations.get_mut(sighting.machine.id()) {
+            operation.acked = true;
+            operation.step = Step::Provider;
+        }
+        self.refresh(now, sighting, effects);
+    }
+
+    /// Same state: what describes the machine follows the provider (G6); what it is kept at does not.
+    fn refresh(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        let seen = &sighting.machine;
+        let Some(known) = self.ledger.get(seen.id()) else {
+            return;
+        };
+        let same = known.shape() == seen.shape()
+            && known.price() == seen.price()
+            && known.interruption() == seen.interruption()
+            && known.last_error() == seen.last_error()
+            && known.host() == seen.host();
+        if !same {
+            self.arrive(now, sighting, Via::Step, effects);
+        }
+    }
+
+    /// Takes over a sighting that is where it should be. Commitments stay ours (RC-6).
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        sighting: &Sighting,
+        via: Via,
+        effects: &mut Vec<Effect>,
+    ) {
+        let seen = &sighting.machine;
+        let Some(known) = self.ledger.get(seen.id()) else {
+            return;
+        };
+        let from = known.state();
+        let mut facts = seen.clone().into_facts();
+        if known.shape() == seen.shape() {
+            facts.shape = known.shape().clone();
+        }
+        if seen.cluster() == known.cluster() {
+            facts.assignment = known.assignment().clone();
+        } else {
+            facts.recall(None, &sighting.echoed);
+        }
+        let intent = known.intent().cloned();
+        facts.intent = intent.filter(|_| seen.state().may_hold_intent());
+        let Ok(machine) = bigfleet_model::Machine::new(facts) else {
+            return;
+        };
+        if (from, seen.state()) == (State::Creating, State::Failed) {
+            self.pool_failed(now, seen.id());
+        }
+        self.change(now, machine, via, effects);
+    }
+
+    /// G7: the provider's word where it is not one of our steps; audited, counted, notified.
+    fn adopt(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        let seen = &sighting.machine;
+        let Some(known) = self.ledger.get(seen.id()) else {
+            return;
+        };
+        let shard = sighting.echoed.get(ASSIGNED_SHARD);
+        if shard.is_some_and(|shard| !shard.is_empty() && *shard != self.config.shard) {
+            self.counters.conflicts += 1;
+            effects.push(Effect::Alert(Alert::Conflict {
+                machine: seen.id().clone(),
+            }));
+            self.gone(now, &seen.id().clone(), effects);
+            return;
+        }
+        let same = (known.state(), known.cluster(), known.host())
+            == (seen.state(), seen.cluster(), seen.host());
+        if same {
+            self.refresh(now, sighting, effects);
+            return;
+        }
+        self.counters.adoptions += 1;
+        effects.push(Effect::Audit(AuditRecord {
+            time: now,
+            cycle: self.cycle,
+            decided_cycle: self.cycle,
+            kind: None,
+            operation: None,
+            machine: seen.id().clone(),
+            cluster: seen.cluster().or(known.cluster()).cloned(),
+            need: known.attribution(),
+            reason: None,
+            grace_seconds: 0,
+            outcome: Outcome::Adopted,
+        }));
+        let via = match known.state() == seen.state() {
+            true => Via::Step,
+            false => Via::Adoption,
+        };
+        self.arrive(now, sighting, via, effects);
+    }
+}
+
+/// What a machine does by itself once it was told to.
+fn natural(from: State, to: State) -> bool {
+    matches!(
+        (from, to),
+        (State::Creating, State::Idle | State::Failed)
+            | (State::Configuring, State::Configured | State::Failed)
+            | (State::Draining, State::Idle | State::Failed)
+            | (State::Deleting, State::Speculative | State::Failed)
+    )
+}

@@ -1,0 +1,123 @@
+//! Views: what a shard shows of itself. Reading changes nothing.
+
+use crate::{
+    ShardCore,
+    counters::Counters,
+    histogram::Latencies,
+    ledger::GaugeKey,
+    shortfall::{ReportedShortfall, Shortfall, Withheld},
+};
+use bigfleet_model::{Bucket, ClusterId, Machine, MachineId, Time};
+use std::collections::BTreeMap;
+
+/// Gauges of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauges {
+    /// The cycle counter.
+    pub cycle: u64,
+    /// Operations committed and not ended.
+    pub in_flight: usize,
+    /// Of those, waiting to leave.
+    pub waiting: usize,
+    /// Calls on the wire.
+    pub on_wire: usize,
+    /// Connected operators.
+    pub sessions: usize,
+    /// Whether everything is paused.
+    pub paused: bool,
+    /// Distinct fingerprints that are short, by priority class: other, batch, service, critical.
+    pub shortfalls_by_class: [u32; 4],
+    /// The same by age: 1–9, 10–59, 60–299, 300+ cycles.
+    pub shortfalls_by_age: [u32; 4],
+}
+
+impl ShardCore {
+    /// Whether the shard works: it has seen its provider, and has not been fenced.
+    pub fn is_ready(&self) -> bool {
+        self.truth.trusted && !self.fenced
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Numbers that only grow.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How long things took.
+    pub fn latencies(&self) -> &Latencies {
+        &self.latencies
+    }
+
+    /// Gauges of now.
+    pub fn gauges(&self) -> Gauges {
+        Gauges {
+            cycle: self.cycle,
+            in_flight: self.operations.len(),
+            waiting: self.ready.len(),
+            on_wire: self.on_wire.len(),
+            sessions: self.sessions.len(),
+            paused: self.all_closed(),
+            shortfalls_by_class: self.shortfalls.by_class(),
+            shortfalls_by_age: self.shortfalls.by_age(),
+        }
+    }
+
+    /// Machines by state, capacity type and bucket; a series once set stays, at zero.
+    pub fn inventory_gauge(&self) -> &BTreeMap<GaugeKey, u32> {
+        &self.ledger.gauge
+    }
+
+    /// Rows of demand by bucket.
+    pub fn demand_gauge(&self) -> &BTreeMap<Bucket, u32> {
+        &self.demand.gauge
+    }
+
+    /// One machine.
+    pub fn machine(&self, id: &MachineId) -> Option<&Machine> {
+        self.ledger.get(id)
+    }
+
+    /// Every machine, by id.
+    pub fn machines(&self) -> impl Iterator<Item = &Machine> {
+        self.ledger.iter()
+    }
+
+    /// Since when a machine is idle.
+    pub fn idle_since(&self, id: &MachineId) -> Option<Time> {
+        self.ledger.idle_since(id)
+    }
+
+    /// Whether a machine's node is known not to have become ready.
+    pub fn is_not_ready(&self, id: &MachineId) -> bool {
+        self.ledger.beside(id).not_ready
+    }
+
+    /// Whether something is being done to a machine.
+    pub fn is_pending(&self, id: &MachineId) -> bool {
+        self.operations.contains_key(id)
+    }
+
+    /// Whether this process has accepted a roll-up from a cluster.
+    pub fn is_cluster_ready(&self, cluster: &ClusterId) -> bool {
+        self.demand.is_ready(cluster)
+    }
+
+    /// Why nothing is acquired for a cluster, if so.
+    pub fn withheld(&self, cluster: &ClusterId) -> Option<Withheld> {
+        self.demand.clusters.get(cluster)?.withheld
+    }
+
+    /// What is short, Need by Need.
+    pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
+        self.shortfalls.iter()
+    }
+
+    /// What is short, as reported upward.
+    pub fn reported_shortfalls(&self) -> Vec<ReportedShortfall> {
+        self.shortfalls.report()
+    }
+}

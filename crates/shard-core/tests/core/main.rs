@@ -1,0 +1,15 @@
+//! The core in a world of its own: every example of the shard's rules, and histories of them.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code: what is missing fails the test"
+)]
+
+mod support;
+
+mod fixed_point;
+mod operators;
+mod rails;
+mod restarts;
+mod truth;
+mod walks;

@@ -1,0 +1,353 @@
+//! Operators: sessions, resync, drains, nodes (§10, §11, SH-14, SH-15, G4).
+
+use crate::support::{FULL, World, cluster, id, rows};
+use bigfleet_model::State;
+use bigfleet_shard_core::{
+    CloseReason, Echo, Effect, Event, Features, Frame, NodeFact, Outcome, Record, SessionId,
+    ShardConfig,
+};
+
+fn world(machines: &str) -> World {
+    World::new(ShardConfig::undamped("s", "p"), machines)
+}
+
+fn closed(world: &World) -> Vec<(SessionId, CloseReason)> {
+    let close = |effect: &Effect| match effect {
+        Effect::Close { session, reason } => Some((*session, *reason)),
+        _ => None,
+    };
+    world
+        .effects
+        .iter()
+        .filter_map(|(_, one)| close(one))
+        .collect()
+}
+
+fn reclaims(world: &World) -> Vec<(u64, u32)> {
+    let reclaim = |effect: &Effect| match effect {
+        Effect::Send {
+            frame:
+                Frame::Reclaim {
+                    instruction,
+                    grace_seconds,
+                    ..
+                },
+            ..
+        } => Some((instruction.number, *grace_seconds)),
+        _ => None,
+    };
+    world
+        .effects
+        .iter()
+        .filter_map(|(_, one)| reclaim(one))
+        .collect()
+}
+
+fn echoes(world: &World, session: SessionId) -> Vec<Echo> {
+    let echo = |frame: &&Frame| match frame {
+        Frame::Ack { echo, .. } => Some(*echo),
+        _ => None,
+    };
+    world.frames(session).iter().filter_map(echo).collect()
+}
+
+/// EX-SE1.
+#[test]
+fn ex_se1_a_newer_session_takes_over_and_waiters_fail_at_once() {
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.blobs = false;
+    let first = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(0.5);
+    let second = world.connect("a", FULL);
+    assert_eq!(closed(&world), [(first, CloseReason::Replaced)]);
+    assert_eq!(world.outcomes(), [("m1".to_owned(), Outcome::NoSession)]);
+    world.tell(Event::SessionClosed { session: first });
+    assert_eq!(
+        world.core.gauges().sessions,
+        1,
+        "the late end unregisters nobody"
+    );
+    world.blobs = true;
+    world.run(10.0);
+    assert_eq!(world.state("m1"), State::Configured);
+    assert!(!world.frames(second).is_empty());
+    assert_eq!(world.core.counters().sessions_replaced, 1);
+}
+
+/// EX-SE2.
+#[test]
+fn ex_se2_a_certificate_for_another_cluster_is_refused() {
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.tell(Event::SessionOpened {
+        session: SessionId(7),
+        cluster: cluster("a"),
+        features: FULL,
+        identity: Some(cluster("b")),
+    });
+    assert_eq!(closed(&world), [(SessionId(7), CloseReason::Identity)]);
+    assert_eq!(world.core.gauges().sessions, 0);
+    assert_eq!(world.core.counters().identity_rejected, 1);
+}
+
+/// RI-5: nobody speaks for another cluster; a rejected roll-up is never echoed as `rollup`.
+#[test]
+fn a_roll_up_for_another_cluster_is_rejected() {
+    let mut world = world("m1 Idle cpu=4 $1");
+    let session = world.connect("a", FULL);
+    world.tell(Event::RolledUp {
+        session,
+        cluster: cluster("b"),
+        rollup_id: "r".to_owned(),
+        rows: Ok(rows("b", "cpu=4")),
+    });
+    assert_eq!(echoes(&world, session), [Echo::Hello, Echo::RollUpRejected]);
+    assert!(!world.core.is_cluster_ready(&cluster("a")));
+    assert!(!world.core.is_cluster_ready(&cluster("b")));
+    assert_eq!(world.core.counters().rollups_rejected[&cluster("a")], 1);
+}
+
+/// EX-NS1 and SH-15: begin, every bound machine by id, end with the count.
+#[test]
+fn ex_ns1_a_returning_operator_is_told_what_it_missed() {
+    let mut world = world("m1..m3 Idle cpu=4 $1");
+    world.provider.latency = 20.0;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=12");
+    world.run(5.0);
+    world.disconnect("a");
+    world.run(60.0);
+    world.clear();
+    let session = world.connect("a", FULL);
+    let told = ["m1 Configured", "m2 Configured", "m3 Configured"];
+    assert_eq!(world.nodes(session), told);
+    let expected = [Echo::Hello, Echo::ResyncBegin, Echo::ResyncEnd(3)];
+    assert_eq!(echoes(&world, session), expected);
+}
+
+/// SH-15: no resync before the first List.
+#[test]
+fn nobody_is_told_anything_before_the_first_list() {
+    let mut world = world("m1 Configured a cpu=4 $1");
+    let session = world.connect("a", FULL);
+    assert_eq!(echoes(&world, session), [Echo::Hello]);
+    world.run(1.0);
+    assert_eq!(world.nodes(session), ["m1 Configured"]);
+}
+
+/// EX-NS3.
+#[test]
+fn ex_ns3_an_unbound_machine_is_nobodys_news() {
+    let mut world = world("s1 Speculative cpu=4 $1");
+    world.provider.latency = 100.0;
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(5.0);
+    assert_eq!(world.state("s1"), State::Creating);
+    assert!(world.nodes(session).is_empty());
+}
+
+/// EX-NS4.
+#[test]
+fn ex_ns4_labels_carry_type_and_zone() {
+    let mut world = world("m1 Configured a cpu=4 $1 type=m5 zone=a zone-label=x");
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    let labels = world
+        .frames(session)
+        .into_iter()
+        .find_map(|frame| match frame {
+            Frame::Node(node) => Some(node.labels.clone()),
+            _ => None,
+        });
+    let labels: Vec<(String, String)> = labels.unwrap().into_iter().collect();
+    let expected = [
+        ("node.kubernetes.io/instance-type", "m5"),
+        ("topology.kubernetes.io/zone", "a"),
+        ("zone-label", "x"),
+    ];
+    let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(labels, expected);
+}
+
+/// SH-14: Drain follows the operator's word, with what is left of the grace but at least 30 s.
+#[test]
+fn a_drain_waits_for_the_operators_word() {
+    let mut world = world("m1 Configured a cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "");
+    world.run(0.5);
+    assert!(world.calls().is_empty(), "instructed, not drained");
+    assert_eq!(reclaims(&world), [(1, 600)]);
+    world.run(2.0);
+    assert_eq!(world.provider.drains, [(id("m1"), 599)]);
+    assert_eq!(world.state("m1"), State::Idle);
+}
+
+/// SH-14: a reclaim that a disruption budget blocks is given up, and not tried again soon.
+#[test]
+fn a_blocked_reclaim_is_cancelled_and_backs_off() {
+    let mut world = world("m1 Configured a cpu=4 $1");
+    world.drains = false;
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "");
+    world.run(601.0);
+    assert_eq!(world.state("m1"), State::Configured);
+    assert!(world.calls().is_empty());
+    assert_eq!(world.outcomes(), [("m1".to_owned(), Outcome::DrainBlocked)]);
+    let frames = world.frames(session);
+    let cancelled = frames
+        .iter()
+        .any(|one| matches!(one, Frame::ReclaimCancel { .. }));
+    assert!(cancelled, "uncordon");
+    world.run(590.0);
+    assert_eq!(reclaims(&world).len(), 1, "ten minutes of peace");
+    world.run(30.0);
+    assert_eq!(reclaims(&world).len(), 2);
+    assert_eq!(world.core.counters().drains_blocked, 1);
+}
+
+/// SH-14: a Preempt does not wait past its deadline.
+#[test]
+fn a_preempt_goes_ahead_at_its_deadline() {
+    let mut world = world("m1 Configured b cpu=4 $1 stamp=1 own-raw=F,");
+    world.drains = false;
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4 prio=1000000");
+    world.run(60.0);
+    assert_eq!(world.provider.drains, [(id("m1"), 0)]);
+    assert_eq!(
+        world.core.machine(&id("m1")).unwrap().cluster(),
+        Some(&cluster("a"))
+    );
+}
+
+/// SH-14, SH-3: an operator that does not report is instructed and not waited for; without an
+/// operator a Reclaim is not even committed, and a Preempt is.
+#[test]
+fn operators_that_do_not_report_or_are_gone() {
+    let mut world = world("m1 Configured a cpu=4 $1");
+    world.connect("a", Features::default());
+    world.run(1.0);
+    world.roll_up("a", "");
+    world.run(1.0);
+    assert_eq!(world.provider.drains, [(id("m1"), 600)]);
+
+    let mut world = self::world("m1 Configured a cpu=4 $1\n m2 Configured a cpu=4 $2");
+    let there = world.provider.machines.get_mut(&id("m2")).unwrap();
+    there.become_state(State::Failed);
+    world.connect("a", FULL);
+    world.connect("c", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4 prio=1");
+    world.run(5.0);
+    world.disconnect("a");
+    let there = world.provider.machines.get_mut(&id("m2")).unwrap();
+    there.become_state(State::Configured);
+    world.run(30.0);
+    assert_eq!(
+        world.state("m2"),
+        State::Configured,
+        "excess, but nobody to drain it"
+    );
+    world.roll_up("c", "cpu=4 prio=1000000");
+    world.run(5.0);
+    assert_eq!(
+        world.provider.drains.len(),
+        1,
+        "a Preempt does not wait for an operator"
+    );
+    assert_eq!(reclaims(&world), []);
+}
+
+/// SH-15: after a reconnect every open instruction comes again, same id, what is left of its grace.
+#[test]
+fn an_open_instruction_survives_a_reconnect() {
+    let mut world = world("m1 Configured a cpu=4 $1");
+    world.drains = false;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "");
+    world.run(100.0);
+    world.disconnect("a");
+    world.run(50.0);
+    world.drains = true;
+    world.connect("a", FULL);
+    let sent = reclaims(&world);
+    assert_eq!(sent, [(1, 600), (1, 450)]);
+    world.run(5.0);
+    assert_eq!(world.state("m1"), State::Idle);
+}
+
+/// G4, SH-17: a node that does not become ready is not credited, its demand is driven again, and it
+/// is let go only when something else serves.
+#[test]
+fn a_node_that_never_becomes_ready_is_replaced() {
+    let mut world = world("m1 Idle cpu=4 $1\n m2 Idle cpu=4 $2");
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(5.0);
+    let report = |world: &mut World, machine: &str, ready| {
+        world.tell(Event::NodesReported {
+            session,
+            complete: false,
+            nodes: vec![NodeFact {
+                machine: id(machine),
+                node_name: format!("node-{machine}"),
+                ready,
+            }],
+        });
+    };
+    report(&mut world, "m1", false);
+    world.run(500.0);
+    assert!(!world.core.is_not_ready(&id("m1")));
+    world.run(110.0);
+    let marked = |record: &Record| {
+        matches!(record, Record::Machine { machine, kept: Some(kept) }
+            if *machine == id("m1") && kept.not_ready)
+    };
+    assert!(world.disk.iter().any(marked), "marked, durably");
+    assert_eq!(
+        world.state("m2"),
+        State::Configured,
+        "its demand is driven again"
+    );
+    assert_eq!(world.state("m1"), State::Idle, "let go once m2 serves");
+}
+
+/// G4: an operator that reports no nodes is not held to it, and a mass flip is not believed.
+#[test]
+fn a_mass_flip_of_nodes_is_not_believed() {
+    let mut world = world("m1..m20 Configured a cpu=4 $1");
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=80");
+    world.run(5.0);
+    world.tell(Event::NodesReported {
+        session,
+        complete: true,
+        nodes: Vec::new(),
+    });
+    world.run(620.0);
+    let marked = world
+        .core
+        .machines()
+        .filter(|one| world.core.is_not_ready(one.id()))
+        .count();
+    assert_eq!(marked, 2, "a tenth");
+    let frozen = world.effects.iter().any(|(_, one)| {
+        matches!(
+            one,
+            Effect::Alert(bigfleet_shard_core::Alert::NodesFrozen { .. })
+        )
+    });
+    assert!(frozen);
+}

@@ -1,0 +1,257 @@
+//! Restarts: for every cut of recorded histories, what is remembered and what the provider shows
+//! together lose nothing and double nothing (SH-4..SH-8, RS-3).
+
+use crate::support::{FULL, World, cluster, id};
+use bigfleet_model::{Machine, State};
+use bigfleet_shard_core::{Effect, Frame, Record, ShardConfig};
+
+fn config() -> ShardConfig {
+    ShardConfig::undamped("s", "p")
+}
+
+/// A new process on what is on disk up to `cut`, in front of the same provider.
+fn restarted(world: &World, cut: usize) -> World {
+    let disk: Vec<Record> = world.disk[..cut].to_vec();
+    World::around(config(), world.provider.clone(), 2, disk, world.now + 5.0)
+}
+
+/// Connects everybody again and says again what they want.
+fn reconnect(world: &mut World, before: &World) {
+    for (name, needs) in &before.demand {
+        world.connect(name, FULL);
+        world.roll_up(name, needs);
+    }
+}
+
+/// EX-RS1, as §20 G1 has it: exactly one machine is acquired.
+#[test]
+fn ex_rs1_a_machine_in_creation_is_not_bought_again() {
+    let mut world = World::new(config(), "s1..s4 Speculative cpu=4 $1");
+    world.provider.latency = 60.0;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(10.0);
+    assert_eq!(world.state("s1"), State::Creating);
+    let mut again = restarted(&world, world.acked);
+    reconnect(&mut again, &world);
+    again.run(300.0);
+    assert_eq!(again.provider.creates(), 1);
+    assert_eq!(again.state("s1"), State::Configured);
+}
+
+/// EX-RS2, RI-4: without a roll-up nothing is reclaimed.
+#[test]
+fn ex_rs2_no_roll_up_no_reclaim() {
+    let mut world = World::new(config(), "m001..m500 Configured a cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(600.0);
+    assert!(world.calls().is_empty());
+    assert_eq!(world.core.machines().count(), 500);
+}
+
+/// EX-RS3: protection survives, from the disk or from the metadata alone.
+#[test]
+fn ex_rs3_priorities_survive_a_restart() {
+    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4 prio=1000");
+    world.run(20.0);
+    for cut in [0, world.disk.len()] {
+        let mut again = restarted(&world, cut);
+        again.run(1.0);
+        assert_eq!(
+            again.core.machine(&id("m1")).unwrap().terms().priority,
+            1000
+        );
+    }
+}
+
+/// SH-7: an intent stands until its cluster reports, but not for ever.
+#[test]
+fn an_intent_ends_ten_minutes_after_the_operator_and_an_hour_without_a_roll_up() {
+    let mut world = World::new(config(), "s1 Speculative cpu=4 $1");
+    world.provider.latency = 30.0;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(5.0);
+    world.disconnect("a");
+    world.run(100.0);
+    let promised = |world: &World| {
+        let machine = world.core.machine(&id("s1")).map(Machine::attribution);
+        machine.flatten().is_some()
+    };
+    assert_eq!(world.state("s1"), State::Idle);
+    assert!(promised(&world), "promised, waiting for its operator");
+    let mut again = restarted(&world, world.disk.len());
+    again.run(500.0);
+    assert!(promised(&again));
+    again.run(200.0);
+    assert!(!promised(&again));
+    world.run(600.0);
+    assert!(!promised(&world));
+
+    let mut world = World::new(config(), "s1 Speculative cpu=4 $1");
+    world.provider.latency = 1e6;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(20.0);
+    let mut again = restarted(&world, world.disk.len());
+    again.connect("a", FULL);
+    again.run(3500.0);
+    assert!(promised(&again), "still Creating for it");
+    again.run(200.0);
+    assert!(!promised(&again), "an hour without a roll-up");
+}
+
+/// SH-6: a reclaim is taken up again under the same id, with what is left of its grace, and only
+/// once its operator is back.
+#[test]
+fn a_reclaim_survives_a_restart() {
+    let mut world = World::new(config(), "m1 Configured a cpu=4 $1");
+    world.drains = false;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "");
+    world.run(100.0);
+    let mut again = restarted(&world, world.disk.len());
+    again.run(95.0);
+    assert!(again.calls().is_empty(), "nobody to ask");
+    let session = again.connect("a", FULL);
+    again.run(70.0);
+    let sent = again
+        .frames(session)
+        .into_iter()
+        .find_map(|frame| match frame {
+            Frame::Reclaim {
+                instruction,
+                grace_seconds,
+                ..
+            } => Some((instruction.to_string(), *grace_seconds)),
+            _ => None,
+        });
+    let (instruction, grace) = sent.unwrap();
+    assert_eq!(instruction, "op-1-1");
+    assert!((330..=401).contains(&grace), "{grace}");
+    assert_eq!(again.state("m1"), State::Idle);
+}
+
+/// SH-10: until most of what is remembered was seen, nothing is decided.
+#[test]
+fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
+    let mut world = World::new(
+        config(),
+        "m1..m9 Idle cpu=4 $1\n s1..s9 Speculative cpu=4 $2",
+    );
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=36");
+    world.run(20.0);
+    world.provider.hidden = (1..=5).map(|n| id(&format!("m{n}"))).collect();
+    let mut again = restarted(&world, world.disk.len());
+    reconnect(&mut again, &world);
+    again.run(8.0);
+    assert!(!again.core.is_ready());
+    again.provider.hidden.clear();
+    again.run(60.0);
+    assert!(again.core.is_ready());
+    assert_eq!(again.provider.creates(), 0);
+}
+
+/// A history with everything in it: buying, bootstrapping, preempting, reclaiming, releasing.
+fn history(jitter: u64) -> World {
+    let machines = "i1..i2 Idle cpu=4 $1 OnDemand
+         s1..s8 Speculative cpu=4 $2 OnDemand
+         x1..x2 Configured b cpu=4 $1 stamp=100 own-raw=F,";
+    let mut world = World::new(config(), machines);
+    world.provider.latency = 25.0;
+    world.provider.jitter = jitter;
+    world.disk_delay = Some(0.05);
+    world.moments = Some(Vec::new());
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world.roll_up("b", "cpu=8 prio=100");
+    world.run(5.0);
+    world.roll_up("a", "cpu=20 prio=1000");
+    world.run(40.0);
+    world.roll_up("b", "cpu=12 prio=100");
+    world.run(30.0);
+    world.roll_up("a", "cpu=8 prio=1000");
+    world.run(60.0);
+    world
+}
+
+/// SH-5, SH-6: for every moment and for every prefix the disk may hold at it, torn last write
+/// included, the new process ends where the old one would have: no machine bought twice, no intent
+/// lost, nothing new drained before its cluster has reported.
+#[test]
+fn every_cut_of_a_history_ends_where_it_would_have_ended() {
+    for jitter in [0, 7] {
+        let mut world = history(jitter);
+        let moments = world.moments.take().unwrap();
+        let mut cuts = 0;
+        let mut last = None;
+        for moment in &moments {
+            // Between two writes, acks and provider steps every moment is like the last.
+            let states: Vec<State> = moment
+                .provider
+                .machines
+                .values()
+                .map(|there| there.machine.state())
+                .collect();
+            let now = (
+                moment.acked,
+                moment.disk.len(),
+                states,
+                moment.demand.clone(),
+            );
+            if last.as_ref() == Some(&now) {
+                continue;
+            }
+            last = Some(now);
+            let mut unbroken = moment.clone();
+            unbroken.moments = None;
+            unbroken.run(600.0);
+            for cut in moment.acked..=moment.disk.len() {
+                cuts += 1;
+                check_cut(moment, cut, &unbroken);
+            }
+        }
+        assert!(60 < cuts, "{cuts} cuts");
+    }
+}
+
+fn check_cut(moment: &World, cut: usize, unbroken: &World) {
+    let told = format!(
+        "at {} with {cut} of {} records",
+        moment.now,
+        moment.disk.len()
+    );
+    let mut again = restarted(moment, cut);
+    again.run(20.0);
+    let fresh = again.every.iter().filter(|effect| match effect {
+        Effect::Call { operation, .. } => operation.epoch == 2,
+        Effect::Send {
+            frame: Frame::Reclaim { instruction, .. },
+            ..
+        } => instruction.epoch == 2,
+        _ => false,
+    });
+    assert_eq!(fresh.count(), 0, "something new before a roll-up, {told}");
+    reconnect(&mut again, moment);
+    again.run(600.0);
+    assert_eq!(
+        again.provider.serving(),
+        unbroken.provider.serving(),
+        "another end, {told}"
+    );
+    let (bought, expected) = (again.provider.creates(), unbroken.provider.creates());
+    assert_eq!(bought, expected, "bought {bought}, not {expected}, {told}");
+    for name in moment.demand.keys() {
+        assert!(again.core.is_cluster_ready(&cluster(name)));
+    }
+}
