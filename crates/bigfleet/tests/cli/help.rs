@@ -22,8 +22,6 @@ fn there_is_a_page_for_the_binary_and_for_each_verb() {
     assert!(page.contains(".TH bigfleet-bench-decide 1"), "{page}");
     assert!(page.contains("churning\\-clusters"), "{page}");
     let refused = refusal(&run(&["man", "bench", "nothing"], ""));
-    assert_eq!(
-        refused,
-        "man: there is no verb \"nothing\"\n  there is decide help\n"
-    );
+    let start = "man: there is no verb \"nothing\"\n  there is decide ";
+    assert!(refused.starts_with(start), "{refused}");
 }
