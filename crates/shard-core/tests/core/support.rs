@@ -474,14 +474,12 @@ impl World {
     }
 
     pub(crate) fn audits(&self) -> Vec<&AuditRecord> {
-        let audit = |effect| match effect {
+        let effects = self.effects.iter().map(|(_, effect)| effect);
+        let audits = effects.filter_map(|effect| match effect {
             Effect::Audit(record) => Some(record),
             _ => None,
-        };
-        self.effects
-            .iter()
-            .filter_map(|(_, one)| audit(one))
-            .collect()
+        });
+        audits.collect()
     }
 
     pub(crate) fn outcomes(&self) -> Vec<(String, Outcome)> {
@@ -492,17 +490,12 @@ impl World {
     }
 
     pub(crate) fn frames(&self, session: SessionId) -> Vec<&Frame> {
-        let frame = |effect| match effect {
-            &Effect::Send {
-                session: to,
-                ref frame,
-            } if to == session => Some(frame),
+        let effects = self.effects.iter().map(|(_, effect)| effect);
+        let frames = effects.filter_map(|effect| match effect {
+            Effect::Send { session: to, frame } if *to == session => Some(frame),
             _ => None,
-        };
-        self.effects
-            .iter()
-            .filter_map(|(_, one)| frame(one))
-            .collect()
+        });
+        frames.collect()
     }
 
     /// Node states sent on a session, as `m1 Idle`.
