@@ -1,4 +1,8 @@
 //! The failing arm: with a defect in the engine, the fuzzer finds it and makes it small.
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code: what cannot be fails the test"
+)]
 
 use bigfleet_engine::Engine;
 use bigfleet_fuzz::{
