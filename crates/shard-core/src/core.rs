@@ -327,7 +327,7 @@ impl ShardCore {
         });
     }
 
-    fn kept(&self, machine: &MachineId) -> Option<Box<crate::record::Kept>> {
+    pub(crate) fn kept(&self, machine: &MachineId) -> Option<Box<crate::record::Kept>> {
         let known = self.ledger.get(machine);
         // Not seen since the start: what was remembered still is all there is.
         let Some(known) = known else {

@@ -97,7 +97,9 @@ impl ShardCore {
         cluster: &bigfleet_model::ClusterId,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(session) = self.sessions.of(cluster).map(|session| session.id) else {
+        let session = self.sessions.of(cluster);
+        let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
+        else {
             return;
         };
         let open: Vec<MachineId> = self
@@ -114,6 +116,10 @@ impl ShardCore {
         for machine in open {
             if !self.is_closed(&machine) {
                 self.send_instruction(now, &machine, session, effects);
+                let waits = self.operations.get(&machine).map(|known| known.step);
+                if !reports && waits == Some(Step::Report) {
+                    self.make_ready(&machine); // nobody will report: the call follows at once
+                }
             } else if let Some(operation) = self.operations.get_mut(&machine)
                 && operation.step == Step::Report
             {

@@ -26,7 +26,9 @@ mod settings;
 mod core;
 mod view;
 
+mod adopt;
 mod ledger;
+mod ownership;
 mod rebuild;
 mod truth;
 

@@ -137,6 +137,36 @@ impl ShardCore {
         Ok(core)
     }
 
+    /// Everything to remember now, for whoever writes a file anew: a shard rebuilt from it is the one
+    /// rebuilt from all records so far.
+    pub fn records(&self) -> Vec<Record> {
+        let mut records = vec![Record::Epoch(self.epoch)];
+        if self.truth.foreign_seen {
+            records.push(Record::ForeignSeen);
+        }
+        let owned = self.truth.owned.iter();
+        records.extend(owned.map(|machine| Record::Owned {
+            machine: machine.clone(),
+            owned: true,
+        }));
+        for (cluster, known) in &self.demand.clusters {
+            if let Some(baseline) = known.guard.baseline.clone() {
+                let cluster = cluster.clone();
+                records.push(Record::Cluster { cluster, baseline });
+            }
+        }
+        let known = self.ledger.iter().map(|known| known.id());
+        for machine in known.chain(self.truth.remembered.keys()) {
+            if let Some(kept) = self.kept(machine) {
+                records.push(Record::Machine {
+                    machine: machine.clone(),
+                    kept: Some(kept),
+                });
+            }
+        }
+        records
+    }
+
     /// SH-6: a remembered machine is seen for the first time.
     pub(crate) fn recognise(
         &mut self,
@@ -146,6 +176,14 @@ impl ShardCore {
         effects: &mut Vec<Effect>,
     ) {
         let id = sighting.machine.id().clone();
+        if self.is_foreign(&sighting) {
+            self.counters.conflicts += 1;
+            effects.push(Effect::Alert(Alert::Conflict {
+                machine: id.clone(),
+            }));
+            self.remember(&id);
+            return;
+        }
         let seen = sighting.machine.state();
         let same_cluster = sighting.machine.cluster() == kept.cluster.as_ref();
         let mut facts = sighting.machine.clone().into_facts();

@@ -10,21 +10,22 @@
 
 use crate::{
     ShardCore,
-    audit::{AuditRecord, Outcome},
+    audit::Outcome,
     effect::{Alert, Effect, GetId, ListId},
     event::{Got, Listed, Sighting},
-    gate::ASSIGNED_SHARD,
     operation::Step,
-    record::{Kept, Record},
+    record::Kept,
     settings::MOST_GETS,
     settle::Place,
     timers::{Timer, after},
 };
-use bigfleet_model::{ClusterId, MachineFacts, MachineId, MachineRefused, State, Time, Via};
+use bigfleet_model::{ClusterId, MachineFacts, MachineId, MachineRefused, Time, Via};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete Lists that must agree before many machines are believed gone.
 const LISTS_AGREE: u32 = 3;
+/// With a cursor, every so many Lists ask for everything, so that what vanished is missed (G3).
+const FULL_EVERY: u32 = 60;
 /// How soon a failed confirming read is made again.
 const ASK_AGAIN: f64 = 10.0;
 
@@ -36,6 +37,8 @@ pub(crate) struct Truth {
     /// Complete full Lists so far.
     pub(crate) lists: u32,
     listing: Option<Listing>,
+    /// Lists begun since the last full one.
+    since_full: u32,
     cursor: Vec<u8>,
     counter: u64,
     /// In how many full Lists in a row a machine was missing.
@@ -68,10 +71,12 @@ impl ShardCore {
             began: self.ledger.begin_read(),
             seen: BTreeSet::new(),
         });
-        effects.push(Effect::List {
-            list: id,
-            cursor: self.truth.cursor.clone(),
-        });
+        self.truth.since_full += 1;
+        let cursor = match self.truth.since_full < FULL_EVERY {
+            true => self.truth.cursor.clone(),
+            false => Vec::new(),
+        };
+        effects.push(Effect::List { list: id, cursor });
         let next = after(now, self.config.cycle_interval.as_secs_f64());
         self.timers.set(next, Timer::List);
     }
@@ -126,6 +131,7 @@ impl ShardCore {
             self.gone(now, &machine, effects);
         }
         if full {
+            self.truth.since_full = 0;
             self.truth.lists = self.truth.lists.saturating_add(1);
             self.sweep(now, &listing.seen, effects);
             self.ledger.settle_before(listing.began);
@@ -227,7 +233,7 @@ impl ShardCore {
         let same = known.state() == seen.state()
             && known.cluster() == seen.cluster()
             && known.host() == seen.host();
-        let on_its_way = natural(known.state(), seen.state())
+        let on_its_way = crate::adopt::natural(known.state(), seen.state())
             && (seen.cluster().is_none() || known.cluster() == seen.cluster());
         if same {
             self.refresh(now, &sighting, effects);
@@ -269,60 +275,6 @@ impl ShardCore {
         if self.ledger.insert(machine, now).is_ok() {
             self.wants_cycle |= self.truth.trusted;
             self.notify(&id, None, effects);
-        }
-    }
-
-    /// SH-13.
-    fn is_ours(&mut self, sighting: &Sighting, effects: &mut Vec<Effect>) -> bool {
-        let machine = &sighting.machine;
-        let shard = sighting.echoed.get(ASSIGNED_SHARD);
-        if let Some(shard) = shard.filter(|shard| !shard.is_empty()) {
-            if *shard == self.config.shard {
-                return true;
-            }
-            if !self.truth.foreign_seen {
-                self.truth.foreign_seen = true;
-                self.remember_record(Record::ForeignSeen);
-                effects.push(Effect::Alert(Alert::ForeignShard {
-                    machine: machine.id().clone(),
-                }));
-            }
-            return false;
-        }
-        if let Some(cluster) = machine.cluster() {
-            return self.truth.served.contains(cluster)
-                || self.demand.is_ready(cluster)
-                || !self.truth.foreign_seen;
-        }
-        let domains = &self.config.own_domains;
-        let inside = |(key, value): &(String, String)| {
-            machine.shape().attribute(key) == Some(value.as_str())
-        };
-        if domains.is_empty() && self.truth.owned.is_empty() {
-            return !self.truth.foreign_seen;
-        }
-        self.truth.owned.contains(machine.id()) || domains.iter().any(inside)
-    }
-
-    pub(crate) fn own(
-        &mut self,
-        _now: Time,
-        add: BTreeSet<MachineId>,
-        remove: BTreeSet<MachineId>,
-    ) {
-        for machine in add {
-            self.truth.owned.insert(machine.clone());
-            self.remember_record(Record::Owned {
-                machine,
-                owned: true,
-            });
-        }
-        for machine in remove {
-            self.truth.owned.remove(&machine);
-            self.remember_record(Record::Owned {
-                machine,
-                owned: false,
-            });
         }
     }
 
@@ -392,151 +344,4 @@ impl ShardCore {
             .note(machine, |beside| beside.unconfirmed = false);
         self.wants_cycle = true;
     }
-
-    /// A Get's word, which is final.
-    fn believe(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
-        let id = sighting.machine.id();
-        if !self.operations.contains_key(id) {
-            self.adopt(now, sighting, effects);
-            return;
-        }
-        match self.place(id, sighting) {
-            Place::Target => self.done(now, sighting, effects),
-            Place::Transitional => self.follow(now, sighting, effects),
-            Place::Source => {
-                if let Some(operation) = self.operations.get_mut(id) {
-                    operation.acked = false;
-                }
-                self.back_off(now, id);
-            }
-            Place::Conflict => {
-                self.counters.conflicts += 1;
-                effects.push(Effect::Alert(Alert::Conflict {
-                    machine: id.clone(),
-                }));
-                self.finish(now, id, Outcome::Conflict, effects);
-                self.adopt(now, sighting, effects);
-            }
-            Place::Elsewhere => {
-                self.finish(now, id, Outcome::ProviderError, effects);
-                self.adopt(now, sighting, effects);
-            }
-        }
-    }
-
-    fn done(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
-        self.arrive(now, sighting, Via::Step, effects);
-        self.finish(now, sighting.machine.id(), Outcome::Success, effects);
-    }
-
-    /// The provider is at it.
-    fn follow(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
-        if let Some(operation) = self.operations.get_mut(sighting.machine.id()) {
-            operation.acked = true;
-            operation.step = Step::Provider;
-        }
-        self.refresh(now, sighting, effects);
-    }
-
-    /// Same state: what describes the machine follows the provider (G6); what it is kept at does not.
-    fn refresh(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
-        let seen = &sighting.machine;
-        let Some(known) = self.ledger.get(seen.id()) else {
-            return;
-        };
-        let same = known.shape() == seen.shape()
-            && known.price() == seen.price()
-            && known.interruption() == seen.interruption()
-            && known.last_error() == seen.last_error()
-            && known.host() == seen.host();
-        if !same {
-            self.arrive(now, sighting, Via::Step, effects);
-        }
-    }
-
-    /// Takes over a sighting that is where it should be. Commitments stay ours (RC-6).
-    pub(crate) fn arrive(
-        &mut self,
-        now: Time,
-        sighting: &Sighting,
-        via: Via,
-        effects: &mut Vec<Effect>,
-    ) {
-        let seen = &sighting.machine;
-        let Some(known) = self.ledger.get(seen.id()) else {
-            return;
-        };
-        let from = known.state();
-        let mut facts = seen.clone().into_facts();
-        if known.shape() == seen.shape() {
-            facts.shape = known.shape().clone();
-        }
-        if seen.cluster() == known.cluster() {
-            facts.assignment = known.assignment().clone();
-        } else {
-            facts.recall(None, &sighting.echoed);
-        }
-        let intent = known.intent().cloned();
-        facts.intent = intent.filter(|_| seen.state().may_hold_intent());
-        let Ok(machine) = bigfleet_model::Machine::new(facts) else {
-            return;
-        };
-        if (from, seen.state()) == (State::Creating, State::Failed) {
-            self.pool_failed(now, seen.id());
-        }
-        self.change(now, machine, via, effects);
-    }
-
-    /// G7: the provider's word where it is not one of our steps; audited, counted, notified.
-    fn adopt(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
-        let seen = &sighting.machine;
-        let Some(known) = self.ledger.get(seen.id()) else {
-            return;
-        };
-        let shard = sighting.echoed.get(ASSIGNED_SHARD);
-        if shard.is_some_and(|shard| !shard.is_empty() && *shard != self.config.shard) {
-            self.counters.conflicts += 1;
-            effects.push(Effect::Alert(Alert::Conflict {
-                machine: seen.id().clone(),
-            }));
-            self.gone(now, &seen.id().clone(), effects);
-            return;
-        }
-        let same = (known.state(), known.cluster(), known.host())
-            == (seen.state(), seen.cluster(), seen.host());
-        if same {
-            self.refresh(now, sighting, effects);
-            return;
-        }
-        self.counters.adoptions += 1;
-        effects.push(Effect::Audit(AuditRecord {
-            time: now,
-            cycle: self.cycle,
-            decided_cycle: self.cycle,
-            kind: None,
-            operation: None,
-            machine: seen.id().clone(),
-            cluster: seen.cluster().or(known.cluster()).cloned(),
-            need: known.attribution(),
-            reason: None,
-            grace_seconds: 0,
-            outcome: Outcome::Adopted,
-        }));
-        let via = match known.state() == seen.state() {
-            true => Via::Step,
-            false => Via::Adoption,
-        };
-        self.arrive(now, sighting, via, effects);
-    }
-}
-
-/// What a machine does by itself once it was told to.
-fn natural(from: State, to: State) -> bool {
-    matches!(
-        (from, to),
-        (State::Creating, State::Idle | State::Failed)
-            | (State::Configuring, State::Configured | State::Failed)
-            | (State::Draining, State::Idle | State::Failed)
-            | (State::Deleting, State::Speculative | State::Failed)
-    )
 }

@@ -1,9 +1,10 @@
 //! Rails, pause, dry-run, admission: what limits what leaves (§5, SH-2, SH-16).
 
-use crate::support::{FULL, World, at, cluster};
+use crate::support::{FULL, Refusal, World, at, cluster};
 use bigfleet_model::{ActionKind, ClusterId, State};
 use bigfleet_shard_core::{
-    Effect, Event, Frame, OperationId, Outcome, PausedBy, ProviderCall, Record, Scope, ShardConfig,
+    Code, Effect, Event, Frame, OperationId, Outcome, PausedBy, ProviderCall, Record, Scope,
+    ShardConfig,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -346,5 +347,76 @@ proptest! {
             again.handle(*now, event.clone(), &mut effects);
         }
         prop_assert_eq!(format!("{effects:?}"), format!("{:?}", world.every));
+    }
+
+    /// From any history, restarts and lying providers included, the shard becomes quiet once the
+    /// faults stop, with every demand covered or visibly short.
+    #[test]
+    fn once_the_faults_stop_the_shard_is_quiet(
+        steps in prop::collection::vec((any::<u8>(), any::<u8>()), 1..40),
+    ) {
+        let machines = "m1..m4 Idle cpu=4 $1
+             s1..s6 Speculative cpu=4 $2 type=t zone=z
+             x1..x3 Configured a cpu=4 $1";
+        let mut world = world(machines);
+        world.connect("a", FULL);
+        let mut paused = BTreeSet::new();
+        for (what, how) in steps {
+            match what % 16 {
+                8 => {
+                    let cut = world.acked + usize::from(how) % (world.disk.len() - world.acked + 1);
+                    let disk = world.disk[..cut].to_vec();
+                    let config = ShardConfig::undamped("s", "p");
+                    let epoch = world.core.epoch() + 1;
+                    let provider = world.provider.clone();
+                    world = World::around(config, provider, epoch, disk, world.now + 1.0);
+                    paused.clear();
+                }
+                9 | 10 => {
+                    let ids: Vec<_> = world.provider.machines.keys().cloned().collect();
+                    let machine = ids[usize::from(how) % ids.len()].clone();
+                    let code = [Code::Unavailable, Code::Internal, Code::ResourceExhausted,
+                        Code::DeadlineExceeded, Code::InvalidArgument][usize::from(how) % 5];
+                    let refusal = match how / 5 % 3 {
+                        0 => Refusal::Lost(code),
+                        1 => Refusal::Code(code),
+                        _ => Refusal::NeverSent,
+                    };
+                    world.provider.refuse.entry(machine).or_default().push(refusal);
+                }
+                11 => world.provider.list_fails = how % 2 == 0,
+                12 => world.blobs = how % 2 == 0,
+                13 => world.drains = how % 2 == 0,
+                14 => world.disk_delay = Some(f64::from(how % 3)),
+                _ => step(&mut world, &mut paused, (what, how)),
+            }
+        }
+        for scope in paused {
+            world.tell(Event::Resume { by: PausedBy::Admin, scope });
+        }
+        world.provider.refuse.clear();
+        world.provider.list_fails = false;
+        world.provider.latency = 5.0;
+        (world.blobs, world.drains, world.disk_delay) = (true, true, Some(0.0));
+        for name in ["a", "b"] {
+            world.connect(name, FULL);
+            world.roll_up(name, "cpu=8 prio=5");
+        }
+        // Beyond every backoff: a reclaim that was given up waits for up to two hours.
+        world.run(9000.0);
+        let gauges = world.core.gauges();
+        prop_assert_eq!(gauges.in_flight, 0);
+        world.clear();
+        world.run(300.0);
+        prop_assert_eq!(world.calls(), Vec::<String>::new());
+        let served = world.provider.serving();
+        let covered = ["a", "b"].iter().all(|name| served.get(*name) == Some(&2));
+        prop_assert!(covered || 0 < world.core.shortfalls().count(), "{:?}", served);
+        prop_assert_eq!(world.core.machines().count(), world.provider.machines.len());
+        for machine in world.core.machines() {
+            let there = &world.provider.machines[machine.id()].machine;
+            prop_assert_eq!(machine.state(), there.state());
+            prop_assert_eq!(machine.cluster(), there.cluster());
+        }
     }
 }

@@ -139,6 +139,23 @@ fn a_reclaim_survives_a_restart() {
     assert_eq!(again.state("m1"), State::Idle);
 }
 
+/// SH-13: a machine that another shard took meanwhile is let go, loudly.
+#[test]
+fn a_remembered_machine_of_another_shard_is_let_go() {
+    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(20.0);
+    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+    let shard = "bigfleet.lucy.sh/assigned-shard".to_owned();
+    there.metadata.insert(shard, "other".to_owned());
+    let mut again = restarted(&world, world.disk.len());
+    again.run(1.0);
+    assert!(again.core.machine(&id("m1")).is_none());
+    assert_eq!(again.core.counters().conflicts, 1);
+}
+
 /// SH-10: until most of what is remembered was seen, nothing is decided.
 #[test]
 fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
@@ -216,6 +233,12 @@ fn every_cut_of_a_history_ends_where_it_would_have_ended() {
             let mut unbroken = moment.clone();
             unbroken.moments = None;
             unbroken.run(600.0);
+            // A file written anew says what all records so far say.
+            let all = restarted(moment, moment.disk.len());
+            let mut anew = moment.clone();
+            anew.disk = all.core.records();
+            let anew = restarted(&anew, anew.disk.len());
+            assert_eq!(anew.core.records(), all.core.records());
             for cut in moment.acked..=moment.disk.len() {
                 cuts += 1;
                 check_cut(moment, cut, &unbroken);

@@ -62,6 +62,8 @@ pub(crate) struct Provider {
     pub(crate) list_after: f64,
     /// Records in Lists that nobody can believe.
     pub(crate) unbelievable: Vec<(String, MachineRefused)>,
+    /// What Lists answer to be asked for changes since; a List since then is not full.
+    pub(crate) cursor: Vec<u8>,
     /// Machines Lists say are gone; such a List is not full.
     pub(crate) tombstones: Vec<MachineId>,
     pub(crate) drains: Vec<(MachineId, u32)>,
@@ -169,6 +171,7 @@ impl World {
             list_fails: false,
             list_after: 0.05,
             unbelievable: Vec::new(),
+            cursor: Vec::new(),
             tombstones: Vec::new(),
             drains: Vec::new(),
         };
@@ -287,7 +290,7 @@ impl World {
                     there.map_or(Got::NotFound, |there| Got::Found(Box::new(sighting(there))));
                 self.later(0.05, Event::GotMachine { get, answer });
             }
-            Effect::List { list, .. } => {
+            Effect::List { list, cursor } => {
                 if self.provider.list_fails {
                     let outcome = Listed::Failed;
                     self.later(0.05, Event::ListEnded { list, outcome });
@@ -306,9 +309,9 @@ impl World {
                 self.later(after, page);
                 let removed = self.provider.tombstones.clone();
                 let outcome = Listed::Complete {
-                    full: removed.is_empty(),
+                    full: removed.is_empty() && cursor.is_empty(),
                     removed,
-                    cursor: Vec::new(),
+                    cursor: self.provider.cursor.clone(),
                 };
                 self.later(after, Event::ListEnded { list, outcome });
             }

@@ -265,3 +265,20 @@ fn nothing_is_decided_before_the_provider_was_seen() {
     world.run(20.0);
     assert_eq!(world.state("m1"), State::Configured);
 }
+
+/// G3: with a cursor, one List in sixty asks for everything.
+#[test]
+fn one_list_in_sixty_asks_for_everything() {
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.run(1.0);
+    world.provider.cursor = b"7".to_vec();
+    world.clear();
+    world.run(1205.0);
+    let full = world
+        .effects
+        .iter()
+        .filter(|(_, one)| matches!(one, Effect::List { cursor, .. } if cursor.is_empty()));
+    let all = world.effects.iter();
+    let all = all.filter(|(_, one)| matches!(one, Effect::List { .. }));
+    assert_eq!((full.count(), all.count()), (2, 120));
+}
