@@ -62,7 +62,7 @@ pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
     Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, Holds, MachineId, Need,
-    Price, Probability, Restamp, Shape, Time,
+    Price, Probability, Restamp, Shape, Time, Verdict,
 };
 use book::Book;
 use cycle::Outcome;
@@ -255,6 +255,15 @@ impl Engine {
     /// Commitments that change without an action, by machine.
     pub fn restamps(&self) -> Vec<Restamp> {
         self.book.restamps(&self.outcome)
+    }
+
+    /// The verdicts of the Needs Phase 1 left short, in the total order: those of [`Self::decision`],
+    /// without the cost of the rest.
+    pub fn short(&self) -> Vec<Verdict> {
+        let mut short: Vec<_> = self.outcome.short.keys().copied().collect();
+        short.sort_by(|one, other| self.book.need_order(*one, *other));
+        let verdict = |need| self.book.verdict(need, &self.outcome);
+        short.into_iter().map(verdict).collect()
     }
 
     /// Machines whose intent ended, by id.

@@ -57,8 +57,7 @@ impl ShardCore {
     /// at; a cycle in which nothing changed ages what it had.
     fn review_short(&mut self) {
         if std::mem::take(&mut self.ledger.touched) {
-            let needs = self.ledger.engine.decision().needs;
-            self.short = needs.into_iter().filter(|need| !need.satisfied).collect();
+            self.short = self.ledger.engine.short();
         }
         let gangs = self.short.iter().filter(|verdict| is_gang(verdict));
         let stalled = gangs.map(|verdict| {
@@ -315,4 +314,31 @@ fn start(facts: &mut MachineFacts, action: &Action) {
 
 fn is_gang(verdict: &Verdict) -> bool {
     verdict.need.row.profile.same_key().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use bigfleet_engine::Engine;
+    use bigfleet_model::Verdict;
+    use bigfleet_testkit::fleet;
+
+    /// What is looked at each cycle is what the whole decision would say.
+    #[test]
+    fn the_short_needs_are_those_of_the_decision() {
+        let fleet = fleet(
+            "m1 Idle cpu=4 $1
+             v1 Configured b cpu=4 $1 stamp=1 own-raw=F,
+             need a cpu=4 prio=10
+             need a cpu=8 prio=1000 zone=Exists
+             need b cpu=32 group=g1 rack=Same
+             need b cpu=400 prio=7",
+        );
+        let mut engine = Engine::new();
+        engine.load(&fleet);
+        engine.decide(fleet.now);
+        let needs = engine.decision().needs.into_iter();
+        let short: Vec<Verdict> = needs.filter(|need| !need.satisfied).collect();
+        assert_eq!(engine.short(), short);
+        assert_eq!(short.len(), 3);
+    }
 }

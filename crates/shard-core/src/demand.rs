@@ -28,6 +28,8 @@ pub(crate) struct ClusterDemand {
     pub(crate) withheld: Option<Withheld>,
     pub(crate) guard: Guard,
     rows: BTreeMap<RowKey, Need>,
+    /// How often its rows changed.
+    pub(crate) moves: u64,
     /// When each demanded fingerprint was first seen, until a machine serves it (PL-1).
     pub(crate) first_seen: BTreeMap<Fingerprint, Option<Time>>,
 }
@@ -90,6 +92,7 @@ impl Demand {
             *count = count.saturating_sub(1);
         }
         known.remember(now);
+        known.moves += u64::from(!gone.is_empty() || !fresh.is_empty());
         if known.ready {
             for need in gone.values() {
                 ledger.engine.remove_row(need);

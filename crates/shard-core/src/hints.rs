@@ -13,7 +13,15 @@ use std::collections::BTreeMap;
 
 /// What was last sent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hints(BTreeMap<ClusterId, BTreeMap<Fingerprint, Sent>>);
+pub(crate) struct Hints(BTreeMap<ClusterId, Told>);
+
+/// What one cluster was told.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    sent: BTreeMap<Fingerprint, Sent>,
+    /// The stock and the demand it was counted on; `None` while a change waits for its interval.
+    counted: Option<(u64, u64)>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
@@ -48,13 +56,19 @@ impl Hints {
         now: Time,
         interval: f64,
     ) -> bool {
-        let sent = self.0.entry(cluster.clone()).or_default();
-        let last = sent.get(fingerprint);
-        let skip = last.is_some_and(|last| last.hint == hint || now.since(last.at) < interval);
-        if !skip {
-            sent.insert(fingerprint.clone(), Sent { hint, at: now });
+        let told = self.0.entry(cluster.clone()).or_default();
+        let last = told.sent.get(fingerprint);
+        let same = last.is_some_and(|last| last.hint == hint);
+        let early = last.is_some_and(|last| now.since(last.at) < interval);
+        if early && !same {
+            told.counted = None;
         }
-        !skip
+        if same || early {
+            return false;
+        }
+        let at = now;
+        told.sent.insert(fingerprint.clone(), Sent { hint, at });
+        true
     }
 }
 
@@ -105,6 +119,12 @@ impl ShardCore {
             let Some(demand) = self.demand.clusters.get(&cluster) else {
                 continue;
             };
+            // Cost follows churn: what was counted on the same stock and demand still holds.
+            let basis = Some((self.ledger.stock_moves, demand.moves));
+            let told = self.hints.0.entry(cluster.clone()).or_default();
+            if std::mem::replace(&mut told.counted, basis) == basis {
+                continue;
+            }
             let mut wanted: BTreeMap<&Fingerprint, &Need> = BTreeMap::new();
             for need in demand.rows() {
                 wanted.entry(need.row.profile.fingerprint()).or_insert(need);
@@ -132,8 +152,8 @@ impl ShardCore {
                     send(fingerprint, Some(need), hint);
                 }
             }
-            if let Some(sent) = self.hints.0.get_mut(&cluster) {
-                sent.retain(|fingerprint, _| {
+            if let Some(told) = self.hints.0.get_mut(&cluster) {
+                told.sent.retain(|fingerprint, _| {
                     let stays = wanted.contains_key(fingerprint);
                     if !stays {
                         send(fingerprint, None, NOTHING);

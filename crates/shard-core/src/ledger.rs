@@ -58,6 +58,8 @@ pub(crate) struct Ledger {
     speculative: BTreeMap<Pool, BTreeSet<MachineId>>,
     closed: BTreeSet<Pool>,
     pub(crate) stock: BTreeMap<Arc<Shape>, Stock>,
+    /// How often what is free changed.
+    pub(crate) stock_moves: u64,
     pub(crate) gauge: BTreeMap<GaugeKey, u32>,
 }
 
@@ -255,6 +257,7 @@ impl Ledger {
             _ => false,
         };
         if free {
+            self.stock_moves += 1;
             let stock = self.stock.entry(Arc::clone(shape)).or_default();
             let prices = match state {
                 State::Idle => &mut stock.idle,

@@ -16,6 +16,20 @@
 //! Three invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No
 //! call, instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts
 //! on a machine leaves at one place, the gate (SH-16).
+//!
+//! # What it costs
+//!
+//! At 52,000 machines, 50 clusters and 2,500 rows, built as tests are: a roll-up that changes one row,
+//! with its cycle, 0.23 ms at the median; a quiet cycle 0.06 ms; a full List 0.2 s. Restamping all
+//! 50,000 machines of a fleet seen for the first time is one cycle of 0.7 s and one write.
+//!
+//! # What is not here
+//!
+//! Lanes and bounded queues of streams, paging, files and TLS belong to the runtime; reports to the
+//! coordinator, its instructions and moves between shards to the shard link. Not built: a verdict per
+//! Need for readers (only the short ones are kept), releasing a cluster whose operator never comes
+//! (G14), utilisation in the summary (G20), churn counters per gang (G22), limits of calls per cluster
+//! (part of G15).
 
 mod audit;
 mod effect;

@@ -3,8 +3,8 @@
 use crate::support::{FULL, World, cluster, id, rows};
 use bigfleet_model::State;
 use bigfleet_shard_core::{
-    CloseReason, Echo, Effect, Event, Features, Frame, NodeFact, Outcome, Record, SessionId,
-    ShardConfig,
+    CloseReason, Confidence, Echo, Effect, Event, Features, Frame, NodeFact, Outcome, Record,
+    SessionId, ShardConfig,
 };
 
 fn world(machines: &str) -> World {
@@ -350,4 +350,28 @@ fn a_mass_flip_of_nodes_is_not_believed() {
         )
     });
     assert!(frozen);
+}
+
+/// AV-1..AV-3, in a world: told at once, told of changes, told once that it is over.
+#[test]
+fn hints_follow_what_is_free() {
+    let mut world = world("m1..m3 Idle cpu=4 $1 type=x\n s1 Speculative cpu=4 $2 type=x");
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(30.0);
+    world.roll_up("a", "");
+    world.run(20.0);
+    let hint = |frame: &&Frame| match frame {
+        Frame::Available {
+            count, confidence, ..
+        } => Some((*count, *confidence)),
+        _ => None,
+    };
+    let hints: Vec<_> = world.frames(session).iter().filter_map(hint).collect();
+    let expected = [(3, Confidence::High), (0, Confidence::None)];
+    assert_eq!(
+        hints, expected,
+        "one of four is taken when the first is counted"
+    );
 }
