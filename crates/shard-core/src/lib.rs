@@ -25,7 +25,7 @@
 //!
 //! # What is not here
 //!
-//! Lanes and bounded queues of streams, paging, files and TLS belong to the runtime; reports to the
+//! Streams, paging, files and TLS belong to the runtime, which has [`RollUpLane`] and [`Outbox`] to use; reports to the
 //! coordinator, its instructions and moves between shards to the shard link. Not built: a verdict per
 //! Need for readers (only the short ones are kept), releasing a cluster whose operator never comes
 //! (G14), utilisation in the summary (G20), churn counters per gang (G22), limits of calls per cluster
@@ -63,6 +63,7 @@ mod pause;
 mod settle;
 
 mod drain;
+mod lane;
 mod node;
 mod session;
 
@@ -84,6 +85,7 @@ pub use event::{
 };
 pub use guard::Baseline;
 pub use histogram::{Histogram, Latencies};
+pub use lane::{Outbox, RollUpLane, Stuck};
 pub use ledger::GaugeKey;
 pub use pause::Scope;
 pub use rebuild::{StartRefused, next_epoch};

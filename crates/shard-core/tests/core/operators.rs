@@ -4,7 +4,7 @@ use crate::support::{FULL, World, cluster, id, rows};
 use bigfleet_model::State;
 use bigfleet_shard_core::{
     CloseReason, Confidence, Echo, Effect, Event, Features, Frame, NodeFact, Outcome, Record,
-    SessionId, ShardConfig,
+    RollUpLane, SessionId, ShardConfig,
 };
 
 fn world(machines: &str) -> World {
@@ -106,6 +106,23 @@ fn a_roll_up_for_another_cluster_is_rejected() {
     assert!(!world.core.is_cluster_ready(&cluster("a")));
     assert!(!world.core.is_cluster_ready(&cluster("b")));
     assert_eq!(world.core.counters().rollups_rejected[&cluster("a")], 1);
+}
+
+/// EX-SE4: a roll-up at work holds up no blob.
+#[test]
+fn ex_se4_a_blob_is_taken_while_a_roll_up_is_at_work() {
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    let mut lane = RollUpLane::default();
+    world.roll_up("a", "cpu=4");
+    // The next one is being decoded for five seconds; the lane holds it, not the session.
+    assert_eq!(lane.arrived("cpu=8"), Some("cpu=8"));
+    world.run(0.5);
+    assert_eq!(world.calls(), ["Configure m1"], "the blob came through");
+    world.run(4.5);
+    world.roll_up("a", "cpu=8");
+    assert_eq!(lane.done(), None);
 }
 
 /// EX-NS1 and SH-15: begin, every bound machine by id, end with the count.
