@@ -63,9 +63,10 @@ impl Book {
         }
         let arrival = self.earliest_folded(class, room);
         let entry = &mut self.classes[class];
-        entry.folding = (room, arrival);
-        let (slot, folded) = (entry.slot, entry.folded);
-        self.set_folded_row(slot, folded);
+        if std::mem::replace(&mut entry.folding, (room, arrival)) != (room, arrival) {
+            let (slot, folded) = (entry.slot, entry.folded);
+            self.set_folded_row(slot, folded);
+        }
     }
 
     /// Says of each member whether it folds: the first so many without a home.
