@@ -1,5 +1,6 @@
 //! The process: `bigfleet provider fake`, with the flags every provider has and a few of its own.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +123,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// Runs until asked to end.
 pub fn run(args: &ProviderFakeArgs, clock: Option<Clock>) -> Result<(), FakeRefused> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // Colours are for people.
     let logs = tracing_subscriber::fmt()
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     // Whoever runs us may have set up its own.
