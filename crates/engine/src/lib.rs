@@ -19,8 +19,10 @@
 //! | records | 2.4 M × 40 B | 96 MB |
 //! | ids | 2.4 M × (14 B + 8 B + 7 B of table) | 70 MB |
 //! | rows | 460 K × 250 B | 115 MB |
-//! | full cycle | 568 K own machines × 40 ns + 20 K classes × 300 ns | 29 ms |
+//! | full cycle | 579 K machines × 3 touches × 15 ns + 35 K Needs × 12 cache lines × 80 ns | 60 ms |
 //! | quiet cycle | two comparisons | < 1 µs |
+//!
+//! What was measured, and where it differs, is in `docs/performance.md`.
 //!
 //! No clock, thread, hash order or randomness is in here: the same facts, in any order, give the
 //! same bytes.
