@@ -9,6 +9,7 @@
 use crate::{
     ShardCore,
     audit::{AuditRecord, Outcome},
+    defect::Defect,
     effect::{Alert, Effect},
     event::Sighting,
     operation::Step,
@@ -102,6 +103,9 @@ impl ShardCore {
         }
         let intent = known.intent().cloned();
         facts.intent = intent.filter(|_| seen.state().may_hold_intent());
+        if self.has(Defect::AttributionLostAtMaturing) && seen.state() == State::Idle {
+            facts.intent = None;
+        }
         let Ok(machine) = bigfleet_model::Machine::new(facts) else {
             return;
         };

@@ -3,6 +3,7 @@
 use crate::{
     breaker::{Backoffs, Breakers},
     counters::Counters,
+    defect::Defect,
     demand::Demand,
     effect::{Barrier, Effect, OperationId},
     event::Event,
@@ -14,7 +15,7 @@ use crate::{
     parking::Parking,
     pause::Pauses,
     rails::ReclaimCap,
-    record::Record,
+    record::{Kept, Record},
     session::Sessions,
     settings::{CANCEL_BACKOFF, CYCLE_SPACING, FLUSH_WITHIN, ShardConfig},
     shortfall::Shortfalls,
@@ -130,6 +131,7 @@ impl ShardCore {
             config,
         };
         core.ledger.engine.set_holds(core.config.holds);
+        core.ledger.defect = core.config.defect;
         core.timers.set(now, Timer::List);
         core.cycle_by(now);
         core.journal.others.push(Record::Epoch(epoch));
@@ -327,13 +329,27 @@ impl ShardCore {
         });
     }
 
-    pub(crate) fn kept(&self, machine: &MachineId) -> Option<Box<crate::record::Kept>> {
+    /// Whether an old mistake is switched on.
+    pub(crate) fn has(&self, defect: Defect) -> bool {
+        self.config.defect == Some(defect)
+    }
+
+    pub(crate) fn kept(&self, machine: &MachineId) -> Option<Box<Kept>> {
         let known = self.ledger.get(machine);
         // Not seen since the start: what was remembered still is all there is.
         let Some(known) = known else {
             return self.truth.remembered.get(machine).cloned();
         };
         let operation = self.operations.get(machine).map(Operation::kept);
-        crate::record::Kept::of(known, self.ledger.beside(machine).not_ready, operation)
+        let kept = Kept::of(known, self.ledger.beside(machine).not_ready, operation)?;
+        if self.has(Defect::IntentNotDurable) {
+            let bare = Kept {
+                intent: None,
+                operation: None,
+                ..*kept
+            };
+            return bare.cluster.is_some().then(|| Box::new(bare));
+        }
+        Some(kept)
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     ShardCore,
     admission::admit,
     audit::{AuditRecord, Outcome},
+    defect::Defect,
     effect::{Effect, OperationId},
     operation::{Operation, walk},
     settings::{CYCLE_SPACING, MOST_IN_FLIGHT},
@@ -40,8 +41,10 @@ impl ShardCore {
         for machine in &ended {
             self.end_intent(now, machine, effects);
         }
-        for restamp in restamps {
-            self.restamp(now, restamp, effects);
+        if !self.has(Defect::ClaimsNotCommitted) {
+            for restamp in restamps {
+                self.restamp(now, restamp, effects);
+            }
         }
         let decided = !actions.is_empty();
         for action in actions {
@@ -164,7 +167,7 @@ impl ShardCore {
         let in_place = known.is_some_and(|known| known.state() == walk(action.kind).source)
             && !self.operations.contains_key(&action.machine);
         debug_assert!(
-            in_place,
+            in_place || self.config.defect.is_some(),
             "{} is not where it was decided on",
             action.machine
         );
@@ -186,7 +189,7 @@ impl ShardCore {
     /// Rail 1: the head of each cluster's reclaims.
     fn cap_reclaims(&mut self, now: Time, mut actions: Vec<Action>) -> Vec<Action> {
         let per_mille = self.config.rails.reclaim_cap_per_mille;
-        if per_mille == 0 {
+        if per_mille == 0 || self.has(Defect::ReclaimCapOff) {
             return actions;
         }
         let interval = self.config.cycle_interval.as_secs_f64();
@@ -275,11 +278,17 @@ impl ShardCore {
         let barrier = self.next_barrier();
         let machine = action.machine.clone();
         self.counters.acted(action.kind);
-        let operation = Operation::new(id, action, self.cycle, now, barrier);
+        let mut operation = Operation::new(id, action, self.cycle, now, barrier);
+        if self.has(Defect::CommitAfterCalling) {
+            operation.late = Some(Box::new(committed.clone()));
+        }
         self.operations.insert(machine.clone(), operation);
         self.by_operation.insert(id, machine.clone());
-        self.awaiting_disk.push((barrier, machine));
-        self.change(now, committed, Via::Step, effects);
+        self.awaiting_disk.push((barrier, machine.clone()));
+        match self.has(Defect::CommitAfterCalling) {
+            true => self.remember(&machine),
+            false => self.change(now, committed, Via::Step, effects),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! A roll-up replaces a cluster's whole demand; the engine is told only the rows that differ, so a
 //! quiet roll-up costs a comparison.
 
-use crate::{guard::Guard, ledger::Ledger, shortfall::Withheld};
+use crate::{defect::Defect, guard::Guard, ledger::Ledger, shortfall::Withheld};
 use bigfleet_model::{
     Bucket, Cluster, ClusterId, Fingerprint, Group, Need, NeedKey, Profile, Requirement, Row, Time,
 };
@@ -69,7 +69,10 @@ impl Demand {
             if let Some(before) = known.rows.remove(&key) {
                 // The profile we hold is the one the engine knows by pointer.
                 need.row.profile = Arc::clone(&before.row.profile);
-                (need.arrival, need.parked) = (before.arrival, before.parked);
+                need.parked = before.parked;
+                if ledger.defect != Some(Defect::RollUpArrivalReset) {
+                    need.arrival = before.arrival;
+                }
                 if *need != before {
                     fresh.push(need.clone());
                 }

@@ -188,7 +188,7 @@ impl ShardCore {
             ActionKind::Provision => Some(ProviderCall::Create),
             ActionKind::Delete => Some(ProviderCall::Delete),
             ActionKind::Bootstrap => {
-                let known = self.ledger.get(machine)?;
+                let known = operation.late.as_deref().or(self.ledger.get(machine))?;
                 let mut metadata = known.assignment().to_metadata();
                 metadata.insert(ASSIGNED_SHARD.to_owned(), self.config.shard.clone());
                 metadata.insert(ASSIGNED_INTENT.to_owned(), operation.id.to_string());
@@ -214,7 +214,8 @@ impl ShardCore {
     /// Asks the operator for a blob; true if the operation now waits for something.
     fn ask_for_blob(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) -> bool {
         let known = self.ledger.get(machine);
-        let cluster = known.and_then(|known| known.cluster()).cloned();
+        let operation = self.operations.get(machine);
+        let cluster = operation.and_then(|operation| operation.cluster.clone());
         let session = cluster.and_then(|cluster| self.sessions.of(&cluster));
         let Some(session) = session.map(|session| session.id) else {
             self.without_operator(now, machine, effects);

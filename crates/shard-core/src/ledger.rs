@@ -6,11 +6,11 @@
 //!
 //! One way to write, so inventory, indexes and engine cannot disagree, and a cycle costs what changed.
 
-use crate::breaker::Pool;
+use crate::{breaker::Pool, defect::Defect};
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Bucket, CapacityType, ClusterId, FleetMachine, Inventory, Machine, MachineFacts, MachineId,
-    Price, Shape, State, Time, Via, WriteRefused,
+    Bucket, CapacityType, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
+    MachineFacts, MachineId, Price, Shape, State, Time, Via, WriteRefused,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,6 +45,8 @@ pub(crate) struct Stock {
 pub(crate) struct Ledger {
     machines: Inventory,
     pub(crate) engine: Engine,
+    /// An old mistake switched on.
+    pub(crate) defect: Option<Defect>,
     /// Whether the engine was told anything since a cycle last looked.
     pub(crate) touched: bool,
     /// Reads of the provider begun so far.
@@ -225,12 +227,42 @@ impl Ledger {
             && !self.closed.is_empty()
             && self.closed.contains(&Pool::of(machine.shape()));
         self.touched = true;
-        self.engine.put_machine(&FleetMachine {
+        let told = FleetMachine {
             machine: machine.clone(),
             idle_since: self.machines.idle_since(id),
             not_ready: beside.not_ready,
             unavailable: beside.unconfirmed || closed,
-        });
+        };
+        match self.defect {
+            None => self.engine.put_machine(&told),
+            Some(defect) => self.tell_engine_wrongly(told, defect),
+        }
+    }
+
+    /// The mistakes that consist in what the engine believes of a machine.
+    fn tell_engine_wrongly(&mut self, mut told: FleetMachine, defect: Defect) {
+        let promised = told.machine.intent().is_some();
+        let mut facts = told.machine.clone().into_facts();
+        match (defect, told.machine.state()) {
+            (Defect::CreatingNotCredited, State::Creating) => {
+                facts.intent = None;
+                told.unavailable = true;
+            }
+            (Defect::CreditByClusterOnly, state) if state.is_bound() => {
+                facts.assignment.fingerprint = Fingerprint::default();
+                facts.assignment.group = Group::default();
+            }
+            (Defect::NoMakeBeforeBreak, State::Configuring) => {
+                facts.state = State::Configured.into();
+            }
+            (Defect::DrainingNotPromised, State::Draining) if promised => {
+                self.engine.remove_machine(told.machine.id());
+                return;
+            }
+            _ => {}
+        }
+        told.machine = Machine::new(facts).unwrap_or(told.machine);
+        self.engine.put_machine(&told);
     }
 
     /// Puts a machine into the indexes and gauges, or takes it out.

@@ -32,6 +32,7 @@
 //! (part of G15).
 
 mod audit;
+mod defect;
 mod effect;
 mod event;
 mod record;
@@ -75,6 +76,7 @@ pub use crate::core::ShardCore;
 pub use audit::{AuditRecord, Outcome};
 pub use breaker::Pool;
 pub use counters::{Counters, Rejections};
+pub use defect::Defect;
 pub use effect::{
     Alert, Barrier, CloseReason, Confidence, Echo, Effect, Frame, GetId, ListId, NodeState,
     OperationId, ProviderCall, RequestId, Token,

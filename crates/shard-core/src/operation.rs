@@ -12,7 +12,9 @@ use crate::{
     effect::{Barrier, GetId, OperationId, RequestId},
     record::KeptOperation,
 };
-use bigfleet_model::{Action, ActionKind, ClusterId, MachineId, NeedKey, Reason, State, Time};
+use bigfleet_model::{
+    Action, ActionKind, ClusterId, Machine, MachineId, NeedKey, Reason, State, Time,
+};
 
 /// The states an action leads a machine through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +98,8 @@ pub(crate) struct Operation {
     pub(crate) held_since: Option<Time>,
     /// When the blob was asked for.
     pub(crate) asked: Time,
+    /// What its commit would have made of the machine: [`crate::Defect::CommitAfterCalling`].
+    pub(crate) late: Option<Box<Machine>>,
 }
 
 impl Operation {
@@ -127,6 +131,7 @@ impl Operation {
             blob: None,
             held_since: None,
             asked: now,
+            late: None,
         }
     }
 
@@ -154,6 +159,7 @@ impl Operation {
             blob: None,
             held_since: None,
             asked: now,
+            late: None,
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::{
     ShardCore,
     audit::Outcome,
+    defect::Defect,
     demand::merge,
     effect::{CloseReason, Echo, Effect, Frame, RequestId},
     event::{Features, SessionId},
@@ -106,6 +107,9 @@ impl ShardCore {
         self.ack(session, Echo::Hello, "", "", effects);
         if self.truth.lists > 0 {
             self.resync(now, &cluster, effects);
+        }
+        if self.has(Defect::FirstRollUpGateOff) {
+            self.ledger.engine.ready(&cluster);
         }
         self.review_cluster(now, &cluster);
         self.wants_cycle = true;

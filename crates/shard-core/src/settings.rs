@@ -2,6 +2,7 @@
 //!
 //! A number is a constant until there is evidence for a second value.
 
+use crate::defect::Defect;
 use bigfleet_model::Holds;
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ pub struct ShardConfig {
     pub holds: Holds,
     /// Labels (key, value) of machines that are ours; empty for no such limit.
     pub own_domains: Vec<(String, String)>,
+    /// An old mistake switched back on; only for the simulator's failing arms, and no flag sets it.
+    pub defect: Option<Defect>,
 }
 
 impl ShardConfig {
@@ -96,6 +99,7 @@ impl ShardConfig {
             dry_run: false,
             holds: Holds::default(),
             own_domains: Vec::new(),
+            defect: None,
         }
     }
 }

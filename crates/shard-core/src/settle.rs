@@ -11,6 +11,7 @@ use crate::{
     ShardCore,
     audit::{AuditRecord, Outcome},
     breaker::Pool,
+    defect::Defect,
     effect::{Alert, Effect, OperationId, RequestId},
     event::{BlobAnswer, CallOutcome, Code, SessionId, Sighting},
     gate::ASSIGNED_INTENT,
@@ -44,11 +45,14 @@ impl ShardCore {
         let Some(machine) = self.by_operation.get(&operation).cloned() else {
             return;
         };
-        let Some(known) = self.operations.get(&machine) else {
+        let Some(known) = self.operations.get_mut(&machine) else {
             return;
         };
         if known.step != Step::Wire(sequence) {
             return;
+        }
+        if let Some(late) = known.late.take() {
+            self.change(now, *late, Via::Step, effects);
         }
         match outcome {
             CallOutcome::Acked(sighting) => self.acked(now, &machine, *sighting, effects),
@@ -137,7 +141,15 @@ impl ShardCore {
             return;
         };
         match (code, action) {
+            (Code::FailedPrecondition, _) if self.has(Defect::FencingNotChecked) => {
+                self.back_off(now, machine);
+            }
             (Code::FailedPrecondition, _) => self.fence(now, machine, effects),
+            (_, ActionKind::Provision) if self.has(Defect::CreateErrorBurnsSlot) => {
+                self.ledger
+                    .note(machine, |beside| beside.unconfirmed = true);
+                self.roll_back(now, machine, Outcome::ProviderError, effects);
+            }
             (Code::NotFound, _) => self.gone(now, machine, effects),
             (Code::Internal | Code::AlreadyExists, _) => self.confirm(machine),
             (Code::ResourceExhausted, ActionKind::Provision) => {

@@ -11,6 +11,7 @@
 use crate::{
     ShardCore,
     audit::Outcome,
+    defect::Defect,
     effect::{Alert, Effect, GetId, ListId},
     event::{Got, Listed, Sighting},
     operation::Step,
@@ -118,13 +119,15 @@ impl ShardCore {
         let Some(listing) = self.truth.listing.take_if(|one| one.id == list) else {
             return;
         };
-        let Listed::Complete {
-            full,
-            removed,
-            cursor,
-        } = outcome
-        else {
-            return;
+        let believed = self.has(Defect::TruncatedListBelieved);
+        let (full, removed, cursor) = match outcome {
+            Listed::Complete {
+                full,
+                removed,
+                cursor,
+            } => (full || believed, removed, cursor),
+            Listed::Failed if believed => (true, Vec::new(), Vec::new()),
+            Listed::Failed => return,
         };
         self.truth.cursor = cursor;
         for machine in removed {
@@ -163,7 +166,8 @@ impl ShardCore {
             absent.filter(|id| !seen.contains(*id)).cloned().collect();
         self.truth.missing.retain(|id, _| absent.contains(id));
         let total = self.ledger.len() + self.truth.remembered.len();
-        let few = absent.len() <= (total / 100).max(1) && self.truth.trusted;
+        let few = absent.len() <= (total / 100).max(1) && self.truth.trusted
+            || self.has(Defect::TruncatedListBelieved);
         let mut held = 0;
         for machine in absent {
             let times = self.truth.missing.entry(machine.clone()).or_default();

@@ -7,6 +7,7 @@
 
 mod support;
 
+mod defects;
 mod fixed_point;
 mod operators;
 mod rails;

@@ -1,0 +1,62 @@
+//! Defects: old mistakes that can be switched back on, so that a guard is seen to catch them.
+//!
+//! ```text
+//! simulator ─▶ ShardConfig.defect ─▶ one branch where the rule is kept ─▶ the guard must object
+//! ```
+//!
+//! A simulation that never fails proves nothing. Each switch brings back one defect with the smallest
+//! change, at the one place that keeps the rule; a scenario that guards the rule runs once more with
+//! it and must be caught. No flag of any process sets one, and no preset has one.
+
+/// One old mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Defect {
+    /// What a machine was bought for is forgotten when it becomes Idle (RF-1, DC-2).
+    AttributionLostAtMaturing,
+    /// Claims are not committed as attributions (RF-7).
+    ClaimsNotCommitted,
+    /// Every roll-up makes its rows look new (NT-3: an arrival is the first sight of a row).
+    RollUpArrivalReset,
+    /// A cluster counts as ready as soon as its operator connects (SH-8).
+    FirstRollUpGateOff,
+    /// A List that failed or lacks machines is believed: what it lacks is gone (SH-10).
+    TruncatedListBelieved,
+    /// A Create that was refused makes its slot unusable for ever (SH-11).
+    CreateErrorBurnsSlot,
+    /// The ledger follows when a call has ended, not when it was decided (DC-1).
+    CommitAfterCalling,
+    /// Intents and operations are not among the records (SH-5).
+    IntentNotDurable,
+    /// A fenced call is sent again like any other (FE-4).
+    FencingNotChecked,
+    /// Rail 1 lets everything pass, whatever is configured (SR-2).
+    ReclaimCapOff,
+    /// The engine is not told what a machine in creation is meant for (RF-1).
+    CreatingNotCredited,
+    /// The engine is told which cluster a machine serves, but not which Need (RF-1).
+    CreditByClusterOnly,
+    /// The engine does not see machines that drain for somebody (RF-10).
+    DrainingNotPromised,
+    /// The engine takes machines in configuration for serving ones (RF-11).
+    NoMakeBeforeBreak,
+}
+
+impl Defect {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::AttributionLostAtMaturing,
+        Self::ClaimsNotCommitted,
+        Self::RollUpArrivalReset,
+        Self::FirstRollUpGateOff,
+        Self::TruncatedListBelieved,
+        Self::CreateErrorBurnsSlot,
+        Self::CommitAfterCalling,
+        Self::IntentNotDurable,
+        Self::FencingNotChecked,
+        Self::ReclaimCapOff,
+        Self::CreatingNotCredited,
+        Self::CreditByClusterOnly,
+        Self::DrainingNotPromised,
+        Self::NoMakeBeforeBreak,
+    ];
+}

@@ -1,0 +1,263 @@
+//! Every defect changes an outcome: a switch that does nothing would make a failing arm worthless.
+//!
+//! Each scenario runs twice, with the rule kept and with the old mistake, and says what differs.
+
+use crate::support::{FULL, Refusal, World, cluster, id};
+use bigfleet_model::{ActionKind, Machine, State};
+use bigfleet_shard_core::{Code, Defect, Features, Rails, Record, ShardConfig};
+
+/// What a scenario shows with the rule kept, and with the mistake.
+fn arms<T>(defect: Defect, scenario: impl Fn(ShardConfig) -> T) -> (T, T) {
+    let kept = ShardConfig::undamped("s", "p");
+    assert_eq!(kept.defect, None);
+    assert_eq!(ShardConfig::production("s", "p").defect, None);
+    let broken = ShardConfig {
+        defect: Some(defect),
+        ..kept.clone()
+    };
+    (scenario(kept), scenario(broken))
+}
+
+fn count(world: &World, kind: ActionKind) -> u64 {
+    let actions = &world.core.counters().actions;
+    actions.get(&kind).copied().unwrap_or(0)
+}
+
+/// Whose machine it is, by its commitment.
+fn owner(world: &World, name: &str) -> Option<String> {
+    let attribution = world
+        .core
+        .machine(&id(name))
+        .and_then(Machine::attribution)?;
+    Some(attribution.cluster.to_string())
+}
+
+fn started(config: ShardConfig, machines: &str, clusters: &[&str]) -> World {
+    let mut world = World::new(config, machines);
+    for name in clusters {
+        world.connect(name, FULL);
+    }
+    world.run(1.0);
+    world
+}
+
+#[test]
+fn all_defects_are_listed_once() {
+    let mut all = Defect::ALL.to_vec();
+    all.dedup();
+    assert!(all.is_sorted());
+    assert_eq!(all.len(), Defect::ALL.len());
+}
+
+#[test]
+fn attribution_lost_at_maturing_gives_the_machine_to_somebody_else() {
+    let served = arms(Defect::AttributionLostAtMaturing, |config| {
+        let mut world = started(config, "s1 Speculative cpu=4 $1", &["a", "b"]);
+        world.provider.latency = 30.0;
+        world.roll_up("a", "cpu=4 prio=10");
+        world.run(5.0);
+        world.roll_up("b", "cpu=4 prio=1000");
+        world.run(40.0);
+        let machine = world.core.machine(&id("s1")).unwrap();
+        machine.cluster().map(ToString::to_string)
+    });
+    assert_eq!(served, (Some("a".to_owned()), Some("b".to_owned())));
+}
+
+#[test]
+fn claims_not_committed_leave_the_machine_without_an_owner() {
+    let owners = arms(Defect::ClaimsNotCommitted, |config| {
+        let mut world = started(config, "m1 Configured a cpu=4 $1", &["a"]);
+        world.roll_up("a", "cpu=4");
+        world.run(1.0);
+        owner(&world, "m1")
+    });
+    assert_eq!(owners, (Some("a".to_owned()), None));
+}
+
+#[test]
+fn roll_up_arrival_reset_lets_the_patient_wait_longer() {
+    let first = arms(Defect::RollUpArrivalReset, |config| {
+        let mut world = started(config, "x1 Speculative cpu=1 $1", &["a", "b"]);
+        world.roll_up("b", "cpu=4 min:cpu=4");
+        world.run(5.0);
+        world.roll_up("a", "cpu=4 min:cpu=4");
+        world.run(5.0);
+        world.roll_up("b", "cpu=4 min:cpu=4");
+        let more = World::new(ShardConfig::undamped("s", "p"), "m1 Idle cpu=4 $1");
+        world.provider.machines.extend(more.provider.machines);
+        world.run(20.0);
+        owner(&world, "m1").unwrap()
+    });
+    assert_eq!(first, ("b".to_owned(), "a".to_owned()));
+}
+
+#[test]
+fn first_roll_up_gate_off_reclaims_before_the_cluster_has_spoken() {
+    let reclaims = arms(Defect::FirstRollUpGateOff, |config| {
+        let mut world = started(config, "m1..m5 Configured a cpu=4 $1", &["a"]);
+        world.run(60.0);
+        count(&world, ActionKind::Reclaim)
+    });
+    assert_eq!(reclaims, (0, 5));
+}
+
+#[test]
+fn truncated_list_believed_empties_the_ledger() {
+    for fails in [false, true] {
+        let known = arms(Defect::TruncatedListBelieved, |config| {
+            let mut world = started(config, "m01..m40 Configured a cpu=4 $1", &["a"]);
+            world.provider.hidden = (10..30).map(|n| id(&format!("m{n}"))).collect();
+            world.provider.list_fails = fails;
+            world.run(15.0);
+            world.core.machines().count()
+        });
+        let left = if fails { 0 } else { 20 };
+        assert_eq!(known, (40, left), "a List that fails: {fails}");
+    }
+}
+
+#[test]
+fn create_error_burns_the_slot() {
+    let served = arms(Defect::CreateErrorBurnsSlot, |config| {
+        let mut world = started(config, "s1 Speculative cpu=4 $1", &["a"]);
+        let refusals = vec![Refusal::Code(Code::ResourceExhausted)];
+        world.provider.refuse.insert(id("s1"), refusals);
+        world.roll_up("a", "cpu=4");
+        world.run(600.0);
+        world.provider.serving().get("a").copied()
+    });
+    assert_eq!(served, (Some(1), None));
+}
+
+#[test]
+fn commit_after_calling_buys_twice_for_one_need() {
+    let seen = arms(Defect::CommitAfterCalling, |config| {
+        let mut world = started(config, "s1..s2 Speculative cpu=4 $1", &["a", "b"]);
+        world.provider.answer_after = 20.0;
+        world.roll_up("a", "cpu=4 prio=10");
+        world.run(1.0);
+        let state = world.state("s1");
+        world.roll_up("b", "cpu=4 prio=1000");
+        world.run(5.0);
+        let bought_for = |record: &Record| match record {
+            Record::Machine { machine, kept } if *machine == id("s2") => {
+                let need = kept.as_ref()?.operation.as_ref()?.need.clone()?;
+                Some(need.cluster.to_string())
+            }
+            _ => None,
+        };
+        (state, world.disk.iter().find_map(bought_for))
+    });
+    let kept = (State::Creating, Some("b".to_owned()));
+    let broken = (State::Speculative, Some("a".to_owned()));
+    assert_eq!(seen, (kept, broken));
+}
+
+#[test]
+fn intents_that_are_not_durable_are_forgotten() {
+    let owners = arms(Defect::IntentNotDurable, |config| {
+        let mut world = started(config.clone(), "s1 Speculative cpu=4 $1", &["a"]);
+        world.provider.latency = 60.0;
+        world.roll_up("a", "cpu=4");
+        world.run(10.0);
+        let disk = world.disk.clone();
+        let mut again = World::around(config, world.provider.clone(), 2, disk, world.now);
+        again.run(5.0);
+        owner(&again, "s1")
+    });
+    assert_eq!(owners, (Some("a".to_owned()), None));
+}
+
+#[test]
+fn fencing_not_checked_goes_on_calling() {
+    let calls = arms(Defect::FencingNotChecked, |config| {
+        let mut world = started(config, "s1..s2 Speculative cpu=4 $1", &["a"]);
+        let fenced = vec![Refusal::Code(Code::FailedPrecondition)];
+        world.provider.refuse.insert(id("s1"), fenced);
+        world.roll_up("a", "cpu=4");
+        world.run(60.0);
+        (world.core.is_ready(), world.calls().len())
+    });
+    assert_eq!(calls, ((false, 1), (true, 3)));
+}
+
+#[test]
+fn reclaim_cap_off_drains_everything_at_once() {
+    let reclaims = arms(Defect::ReclaimCapOff, |config| {
+        let railed = ShardConfig {
+            rails: Rails {
+                reclaim_cap_per_mille: 50,
+                roll_up_guard: false,
+            },
+            ..config
+        };
+        let mut world = started(railed, "m01..m40 Configured a cpu=4 $1", &["a"]);
+        world.roll_up("a", "");
+        world.run(1.0);
+        count(&world, ActionKind::Reclaim)
+    });
+    assert_eq!(reclaims, (2, 40));
+}
+
+#[test]
+fn creating_not_credited_buys_again_and_again() {
+    let bought = arms(Defect::CreatingNotCredited, |config| {
+        let mut world = started(config, "s1..s9 Speculative cpu=4 $1", &["a"]);
+        world.provider.latency = 35.0;
+        world.roll_up("a", "cpu=4");
+        world.run(60.0);
+        2 <= count(&world, ActionKind::Provision)
+    });
+    assert_eq!(bought, (false, true));
+}
+
+/// EX-RF7 turned round: a Need's machine goes to whoever sorts first.
+#[test]
+fn credit_by_cluster_only_moves_machines_between_needs() {
+    let serves = arms(Defect::CreditByClusterOnly, |config| {
+        let machines = "g1 Configured a cpu=4 $1\n m1 Idle cpu=4 $2";
+        let mut world = started(config, machines, &["a"]);
+        world.roll_up("a", "cpu=4 prio=100");
+        world.run(20.0);
+        world.roll_up("a", "cpu=4 prio=100\n cpu=4 prio=1000");
+        world.run(60.0);
+        let machine = world.core.machine(&id("g1")).unwrap();
+        machine.terms().priority
+    });
+    assert_eq!(serves, (100, 1000));
+}
+
+#[test]
+fn draining_not_promised_preempts_again_and_again() {
+    let preempts = arms(Defect::DrainingNotPromised, |config| {
+        let machines = "v1..v4 Configured b cpu=4 $1 stamp=100 own-raw=F,";
+        let mut world = World::new(config, machines);
+        world.provider.latency = 60.0;
+        world.connect("a", FULL);
+        world.connect("b", Features::default());
+        world.run(1.0);
+        world.roll_up("b", "cpu=16 prio=100");
+        world.roll_up("a", "cpu=4 prio=1000000");
+        world.run(50.0);
+        count(&world, ActionKind::Preempt)
+    });
+    assert_eq!(preempts, (1, 4));
+}
+
+/// EX-RF6.
+#[test]
+fn no_make_before_break_drains_a_machine_before_its_heir_serves() {
+    let reclaims = arms(Defect::NoMakeBeforeBreak, |config| {
+        let machines = "a1 Configured a cpu=4 $3\n i1 Idle cpu=8 $1";
+        let mut world = started(config, machines, &["a"]);
+        world.provider.latency = 60.0;
+        world.roll_up("a", "cpu=8");
+        world.run(30.0);
+        let machine = world.core.machine(&id("i1")).unwrap();
+        assert_eq!(machine.state(), State::Configuring);
+        assert!(world.core.is_cluster_ready(&cluster("a")));
+        count(&world, ActionKind::Reclaim)
+    });
+    assert_eq!(reclaims, (0, 1));
+}
