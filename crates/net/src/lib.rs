@@ -1,0 +1,53 @@
+//! The network side of every process: who is calling, over what, and how it all ends.
+//!
+//! ```text
+//! listen ─▶ accept ─▶ TLS 1.3, or plaintext ─▶ Caller ─▶ gRPC handlers      Tls: three files,
+//! dial   ─▶ connect ─▶ TLS 1.3, or plaintext ─▶ Channel                     reread as they change
+//! probes ─▶ /healthz /readyz /metrics
+//! ```
+//!
+//! The shard, the coordinator, the operator and every provider use this code, so a certificate that
+//! works at one edge works at all of them. Nothing here knows what is being said.
+
+mod identity;
+
+mod caller;
+mod dial;
+mod ending;
+mod grpc;
+mod listen;
+mod logs;
+mod probes;
+mod tls;
+
+#[cfg(feature = "flags")]
+mod flags;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use caller::Caller;
+pub use dial::{Dial, DialRefused};
+pub use ending::asked_to_end;
+#[cfg(feature = "flags")]
+pub use flags::{LogFlags, TlsFlags};
+pub use grpc::{Limits, MAX_MESSAGE_BYTES, Serving, serve};
+pub use identity::{Identity, IdentityRefused};
+pub use listen::{ListenRefused, listen};
+pub use logs::{LogFormat, LogsRefused, start as start_logs};
+pub use probes::{Answer, Probes};
+pub use tls::{Tls, TlsCounts, TlsFiles, TlsRefused};
+
+/// An error and everything that led to it, in one line: for the edge, which prints it once.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // Some libraries repeat their source in their own text.
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,201 @@
+//! Listening: from an address to connections whose callers are known.
+//!
+//! ```text
+//! accept ─▶ a place ─▶ handshake, a task each, 10 s ──┬─ done ──▶ Connection{ Caller }
+//!                                                     └─ not ───▶ closed, counted, said
+//! ```
+//!
+//! A caller that is slow to shake hands delays nobody else, and all callers together hold a bounded
+//! number of connections: beyond it they wait in the backlog of the system.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+
+use crate::caller::Caller;
+use crate::identity::{Identity, IdentityRefused};
+use crate::tls::Tls;
+
+/// Connections at once, those that still shake hands included.
+const MOST_CONNECTIONS: usize = 16_384;
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// How long to let a shortage of file handles pass.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {addr}")]
+pub struct ListenRefused {
+    /// Which address.
+    pub addr: String,
+    /// Why not.
+    pub source: io::Error,
+}
+
+/// Listens; `:9000` is every address of the host.
+pub async fn listen(addr: &str) -> Result<TcpListener, ListenRefused> {
+    let full = match addr.strip_prefix(':') {
+        Some(port) => format!("0.0.0.0:{port}"),
+        None => addr.to_owned(),
+    };
+    let listener = TcpListener::bind(&full).await;
+    listener.map_err(|source| ListenRefused {
+        addr: addr.to_owned(),
+        source,
+    })
+}
+
+/// Connections as they come; ends when nobody takes them any more.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    ready: mpsc::Sender<io::Result<Connection>>,
+) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await.ok()?;
+            Some((place, listener.accept().await))
+        };
+        let next = tokio::select! {
+            next = next => next,
+            () = ready.closed() => return,
+        };
+        let Some((place, accepted)) = next else {
+            return;
+        };
+        let Ok((stream, addr)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Without it every small answer waits for an acknowledgement the peer delays by 40 ms.
+        drop(stream.set_nodelay(true));
+        let Some(tls) = tls.clone() else {
+            let caller = Caller::plaintext(Some(addr));
+            let io = Io::Plain(stream);
+            let _place = place;
+            if ready
+                .send(Ok(Connection { io, caller, _place }))
+                .await
+                .is_err()
+            {
+                return;
+            }
+            continue;
+        };
+        let ready = ready.clone();
+        tokio::spawn(async move {
+            match tokio::time::timeout(HANDSHAKE_WITHIN, shake(stream, addr, &tls)).await {
+                Ok(Ok((io, caller))) => {
+                    let _place = place;
+                    // Nobody takes connections any more: this one is closed like all the others.
+                    drop(ready.send(Ok(Connection { io, caller, _place })).await);
+                }
+                Ok(Err(error)) => tracing::info!(%addr, %error, "a TLS handshake was refused"),
+                Err(_) => tracing::info!(%addr, "a TLS handshake took too long"),
+            }
+        });
+    }
+}
+
+async fn shake(stream: TcpStream, addr: SocketAddr, tls: &Tls) -> io::Result<(Io, Caller)> {
+    let stream = TlsAcceptor::from(tls.server()).accept(stream).await?;
+    let leaf = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(<[_]>::first);
+    let identity = leaf.map_or(Err(IdentityRefused::None), |leaf| {
+        Identity::of_certificate(leaf)
+    });
+    let caller = Caller::verified(Some(addr), identity);
+    Ok((Io::Tls(Box::new(stream)), caller))
+}
+
+/// A connection and who is at its other end.
+pub(crate) struct Connection {
+    io: Io,
+    caller: Caller,
+    _place: OwnedSemaphorePermit,
+}
+
+enum Io {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Caller;
+
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.io {
+            Io::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Io::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.io {
+            Io::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Io::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.io {
+            Io::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.io {
+            Io::Plain(stream) => stream.is_write_vectored(),
+            Io::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.io {
+            Io::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Io::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.io {
+            Io::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Io::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
