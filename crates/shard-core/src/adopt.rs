@@ -58,7 +58,7 @@ impl ShardCore {
     pub(crate) fn follow(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
         if let Some(operation) = self.operations.get_mut(sighting.machine.id()) {
             operation.acked = true;
-            operation.step = Step::Provider;
+            operation.enter(Step::Provider, now);
         }
         self.refresh(now, sighting, effects);
     }

@@ -76,6 +76,12 @@ impl<K: Ord + Clone> Backoffs<K> {
     pub(crate) fn succeed(&mut self, key: &K) -> bool {
         self.waits.remove(key).is_some()
     }
+
+    /// Everybody with a failure behind: how many in a row, and until when they wait.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u32, Time)> {
+        let waits = self.waits.iter();
+        waits.map(|(key, wait)| (key, wait.failures, wait.until))
+    }
 }
 
 /// The pools that are left alone.
@@ -103,6 +109,10 @@ impl Breakers {
 
     pub(crate) fn waits(&self, pool: &Pool, now: Time) -> bool {
         self.pools.waits(pool, now)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Pool, u32, Time)> {
+        self.pools.iter()
     }
 
     pub(crate) fn succeed(&mut self, pool: &Pool) -> bool {

@@ -15,6 +15,7 @@ use crate::{
     parking::Parking,
     pause::Pauses,
     rails::ReclaimCap,
+    read::Decided,
     record::{Kept, Record},
     session::Sessions,
     settings::{CANCEL_BACKOFF, CYCLE_SPACING, FLUSH_WITHIN, ShardConfig},
@@ -23,7 +24,10 @@ use crate::{
     truth::Truth,
 };
 use bigfleet_model::{ClusterId, MachineId, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// A shard, as a value: told events, it answers with effects.
 ///
@@ -71,6 +75,11 @@ pub struct ShardCore {
     next_cycle: Option<Time>,
     pub(crate) last_cycle: Option<Time>,
     pub(crate) cycle: u64,
+    /// The verdicts last taken down for readers, and whether somebody asked for newer ones.
+    pub(crate) decided: Option<Arc<Decided>>,
+    pub(crate) verdicts_wanted: bool,
+    /// Reclaims rail 1 held back in the last cycle.
+    pub(crate) capped: u64,
 
     pub(crate) sequence: u64,
     pub(crate) numbers: u64,
@@ -123,6 +132,9 @@ impl ShardCore {
             next_cycle: None,
             last_cycle: None,
             cycle: 0,
+            decided: None,
+            verdicts_wanted: false,
+            capped: 0,
             sequence: 0,
             numbers: 0,
             term: 0,
@@ -203,7 +215,7 @@ impl ShardCore {
                 nodes,
             } => self.nodes_reported(now, session, complete, nodes),
             Event::Pause { by, scope, until } => {
-                self.pauses.pause(by, scope, until);
+                self.pauses.pause(by, scope, now, until);
                 self.gate_moved(now);
             }
             Event::Resume { by, scope } => {

@@ -34,6 +34,7 @@ impl ShardCore {
         }
         self.ledger.engine.decide(now);
         self.review_short();
+        self.take_down(now);
         let ended = self.ledger.engine.ended_intents();
         let restamps = self.ledger.engine.restamps();
         let actions = self.ledger.engine.actions();
@@ -188,6 +189,7 @@ impl ShardCore {
 
     /// Rail 1: the head of each cluster's reclaims.
     fn cap_reclaims(&mut self, now: Time, mut actions: Vec<Action>) -> Vec<Action> {
+        self.capped = 0;
         let per_mille = self.config.rails.reclaim_cap_per_mille;
         if per_mille == 0 || self.has(Defect::ReclaimCapOff) {
             return actions;
@@ -210,6 +212,7 @@ impl ShardCore {
             });
             let allowed = 0 < *left;
             *left = left.saturating_sub(1);
+            self.capped += u64::from(!allowed);
             self.counters.reclaims_capped += u64::from(!allowed);
             allowed
         });

@@ -19,6 +19,13 @@ use std::{
 /// The identity of a row within its cluster.
 type RowKey = (Arc<Profile>, Group);
 
+/// The roll-up in force.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Accepted {
+    pub(crate) at: Time,
+    pub(crate) rollup_id: String,
+}
+
 /// One cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterDemand {
@@ -27,14 +34,23 @@ pub(crate) struct ClusterDemand {
     /// Why nothing is acquired for it, as the engine was last told.
     pub(crate) withheld: Option<Withheld>,
     pub(crate) guard: Guard,
+    pub(crate) accepted: Option<Accepted>,
+    /// When a roll-up was last refused, and why.
+    pub(crate) refused: Option<(Time, String)>,
     rows: BTreeMap<RowKey, Need>,
     /// How often its rows changed.
     pub(crate) moves: u64,
+    /// How often the engine was told something of it.
+    pub(crate) told: u64,
     /// When each demanded fingerprint was first seen, until a machine serves it (PL-1).
     pub(crate) first_seen: BTreeMap<Fingerprint, Option<Time>>,
 }
 
 impl ClusterDemand {
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Need> {
         self.rows.values()
     }
@@ -96,6 +112,7 @@ impl Demand {
         }
         known.remember(now);
         known.moves += u64::from(!gone.is_empty() || !fresh.is_empty());
+        known.told += 1;
         if known.ready {
             for need in gone.values() {
                 ledger.engine.remove_row(need);
@@ -121,6 +138,7 @@ impl Demand {
             return;
         };
         let before = std::mem::replace(&mut known.withheld, withheld);
+        known.told += 1;
         if known.ready && before.is_some() != withheld.is_some() {
             self.tell_engine(cluster, ledger);
         }
@@ -137,6 +155,7 @@ impl Demand {
                 && need.row.profile.same_key().is_some();
             if is_it {
                 need.parked = parked;
+                known.told += 1;
                 ledger.engine.put_row(need);
                 ledger.touched = true;
             }

@@ -56,7 +56,7 @@ impl ShardCore {
         };
         operation.instructed = true;
         if reports {
-            operation.step = Step::Report;
+            operation.enter(Step::Report, now);
             let (deadline, id) = (operation.deadline, operation.id);
             self.timers.set(deadline, Timer::Drain(id));
         }

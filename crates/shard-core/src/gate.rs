@@ -91,7 +91,7 @@ impl ShardCore {
 
     pub(crate) fn make_ready(&mut self, machine: &MachineId) {
         if let Some(operation) = self.operations.get_mut(machine) {
-            operation.step = Step::Ready;
+            operation.enter(Step::Ready, self.now);
             self.ready.insert((operation.rank(), operation.id));
         }
     }
@@ -164,7 +164,7 @@ impl ShardCore {
         };
         self.sequence += 1;
         self.on_wire.insert(self.sequence);
-        operation.step = Step::Wire(self.sequence);
+        operation.enter(Step::Wire(self.sequence), now);
         operation.attempts += 1;
         operation.touched = true;
         if 1 < operation.attempts {
@@ -230,7 +230,7 @@ impl ShardCore {
         let Some(operation) = self.operations.get_mut(machine) else {
             return true;
         };
-        operation.step = Step::Blob(request);
+        operation.enter(Step::Blob(request), now);
         operation.asked = now;
         let requirements = operation
             .need

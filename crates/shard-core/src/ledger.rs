@@ -13,7 +13,7 @@ use bigfleet_model::{
     MachineFacts, MachineId, Price, Shape, State, Time, Via, WriteRefused,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -63,6 +63,8 @@ pub(crate) struct Ledger {
     /// How often what is free changed.
     pub(crate) stock_moves: u64,
     pub(crate) gauge: BTreeMap<GaugeKey, u32>,
+    /// The last machines that changed, oldest first, for copies made in steps.
+    pub(crate) changes: Changes,
 }
 
 impl Ledger {
@@ -84,6 +86,11 @@ impl Ledger {
 
     pub(crate) fn beside(&self, id: &MachineId) -> Beside {
         self.beside.get(id).copied().unwrap_or_default()
+    }
+
+    /// Clusters that machines are bound to.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.bound.keys()
     }
 
     /// Machines bound to a cluster, by id.
@@ -156,6 +163,7 @@ impl Ledger {
         self.beside.remove(id);
         self.engine.remove_machine(id);
         self.touched = true;
+        self.changes.note(id);
         self.machines.remove(id)
     }
 
@@ -219,24 +227,34 @@ impl Ledger {
     }
 
     fn tell_engine(&mut self, id: &MachineId) {
-        let Some(machine) = self.machines.get(id) else {
+        let Some(told) = self.told(id) else {
             return;
         };
-        let beside = self.beside(id);
-        let closed = machine.state() == State::Speculative
-            && !self.closed.is_empty()
-            && self.closed.contains(&Pool::of(machine.shape()));
         self.touched = true;
-        let told = FleetMachine {
-            machine: machine.clone(),
-            idle_since: self.machines.idle_since(id),
-            not_ready: beside.not_ready,
-            unavailable: beside.unconfirmed || closed,
-        };
+        self.changes.note(id);
         match self.defect {
             None => self.engine.put_machine(&told),
             Some(defect) => self.tell_engine_wrongly(told, defect),
         }
+    }
+
+    /// A machine with everything the engine is told of it.
+    pub(crate) fn told(&self, id: &MachineId) -> Option<FleetMachine> {
+        let machine = self.machines.get(id)?;
+        let beside = self.beside(id);
+        Some(FleetMachine {
+            machine: machine.clone(),
+            idle_since: self.machines.idle_since(id),
+            not_ready: beside.not_ready,
+            unavailable: beside.unconfirmed || self.is_closed(machine),
+        })
+    }
+
+    /// Whether a machine's pool is closed to acquisition (RF-17).
+    pub(crate) fn is_closed(&self, machine: &Machine) -> bool {
+        machine.state() == State::Speculative
+            && !self.closed.is_empty()
+            && self.closed.contains(&Pool::of(machine.shape()))
     }
 
     /// The mistakes that consist in what the engine believes of a machine.
@@ -306,6 +324,38 @@ impl Ledger {
             None => Bucket::UNSPECIFIED,
         };
         count(&mut self.gauge, (state, shape.capacity_type, bucket), enter);
+    }
+}
+
+/// Which machines changed lately. Bounded: whoever has fallen further behind begins anew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    latest: VecDeque<MachineId>,
+    /// How many there were before those.
+    forgotten: u64,
+}
+
+/// Changes that are remembered.
+const MOST_CHANGES: usize = 16_384;
+
+impl Changes {
+    fn note(&mut self, id: &MachineId) {
+        if self.latest.len() == MOST_CHANGES {
+            self.latest.pop_front();
+            self.forgotten += 1;
+        }
+        self.latest.push_back(id.clone());
+    }
+
+    /// How many there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.forgotten + self.latest.len() as u64
+    }
+
+    /// Those since a count, oldest first; `None` if some are forgotten.
+    pub(crate) fn since(&self, count: u64) -> Option<impl Iterator<Item = &MachineId>> {
+        let skip = count.checked_sub(self.forgotten)?;
+        Some(self.latest.iter().skip(usize::try_from(skip).ok()?))
     }
 }
 

@@ -39,6 +39,8 @@ mod record;
 mod settings;
 
 mod core;
+mod export;
+mod read;
 mod view;
 
 mod adopt;
@@ -85,11 +87,16 @@ pub use event::{
     BlobAnswer, CallOutcome, Code, DrainPhase, Event, Features, Got, Listed, NodeFact, PausedBy,
     SessionId, Sighting,
 };
+pub use export::{Export, explain};
 pub use guard::Baseline;
 pub use histogram::{Histogram, Latencies};
 pub use lane::{Outbox, RollUpLane, Stuck};
 pub use ledger::GaugeKey;
-pub use pause::Scope;
+pub use pause::{Pause, Scope};
+pub use read::{
+    ClusterView, Decided, MachineFilter, MachineView, NeedView, PAGE, Page, RailsView, Stage,
+    Unavailable, WorkView,
+};
 pub use rebuild::{StartRefused, next_epoch};
 pub use record::{Kept, KeptOperation, Record};
 pub use settings::{Rails, ShardConfig};

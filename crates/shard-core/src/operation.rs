@@ -10,6 +10,7 @@
 
 use crate::{
     effect::{Barrier, GetId, OperationId, RequestId},
+    event::Code,
     record::KeptOperation,
 };
 use bigfleet_model::{
@@ -84,6 +85,10 @@ pub(crate) struct Operation {
     pub(crate) committed: Time,
     pub(crate) deadline: Time,
     pub(crate) step: Step,
+    /// Since when it waits for that.
+    pub(crate) since: Time,
+    /// What its last call was refused with.
+    pub(crate) refused: Option<Code>,
     pub(crate) attempts: u32,
     /// A call may have reached the provider: no rollback from here on.
     pub(crate) touched: bool,
@@ -123,6 +128,8 @@ impl Operation {
             committed: now,
             deadline: crate::timers::after(now, f64::from(action.grace_seconds)),
             step: Step::Durable(barrier),
+            since: now,
+            refused: None,
             attempts: 0,
             touched: false,
             acked: false,
@@ -150,6 +157,8 @@ impl Operation {
             committed: now,
             deadline: kept.deadline,
             step: Step::Ready,
+            since: now,
+            refused: None,
             // The earlier process may have sent it.
             attempts: 1,
             touched: true,
@@ -161,6 +170,12 @@ impl Operation {
             asked: now,
             late: None,
         }
+    }
+
+    /// From now on it waits for this.
+    pub(crate) fn enter(&mut self, step: Step, now: Time) {
+        self.step = step;
+        self.since = now;
     }
 
     pub(crate) fn kept(&self) -> KeptOperation {

@@ -18,6 +18,11 @@ impl Parking {
         PARKED_FROM <= age && !age.is_multiple_of(TRIES_EVERY)
     }
 
+    /// For how many cycles a gang has made no progress.
+    pub(crate) fn age(&self, key: &NeedKey) -> u32 {
+        self.0.get(key).copied().unwrap_or(0)
+    }
+
     /// Takes in the gangs a cycle left short, with whether each made progress (K-2). Returns those
     /// whose stamp changes: parked or not, from the next cycle on.
     pub(crate) fn review(

@@ -18,13 +18,40 @@ pub enum Scope {
     Provider(String),
 }
 
+/// One pause in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pause {
+    /// What it covers.
+    pub scope: Scope,
+    /// Who paused.
+    pub by: PausedBy,
+    /// Since when.
+    pub since: Time,
+    /// Until when; `None` until it is lifted.
+    pub until: Option<Time>,
+}
+
 /// The pauses in force.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pauses(BTreeMap<(Scope, PausedBy), Option<Time>>);
+pub(crate) struct Pauses(BTreeMap<(Scope, PausedBy), Pause>);
 
 impl Pauses {
-    pub(crate) fn pause(&mut self, by: PausedBy, scope: Scope, until: Option<Time>) {
-        self.0.insert((scope, by), until);
+    /// Pauses, or changes until when; the pause is as old as it was.
+    pub(crate) fn pause(&mut self, by: PausedBy, scope: Scope, now: Time, until: Option<Time>) {
+        let pause = Pause {
+            scope: scope.clone(),
+            by,
+            since: now,
+            until,
+        };
+        self.0.entry((scope, by)).or_insert(pause).until = until;
+    }
+
+    /// Oldest first.
+    pub(crate) fn in_force(&self) -> Vec<Pause> {
+        let mut pauses: Vec<Pause> = self.0.values().cloned().collect();
+        pauses.sort_by(|one, other| one.since.seconds().total_cmp(&other.since.seconds()));
+        pauses
     }
 
     pub(crate) fn resume(&mut self, by: PausedBy, scope: Scope) {
@@ -35,13 +62,13 @@ impl Pauses {
     pub(crate) fn expire(&mut self, now: Time) -> bool {
         let before = self.0.len();
         self.0
-            .retain(|_, until| until.is_none_or(|until| now < until));
+            .retain(|_, pause| pause.until.is_none_or(|until| now < until));
         self.0.len() < before
     }
 
     /// The next moment one runs out.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
-        self.0.values().flatten().min().copied()
+        self.0.values().filter_map(|pause| pause.until).min()
     }
 
     /// Whether everything through this provider is paused.
@@ -72,8 +99,9 @@ mod tests {
     #[test]
     fn an_admin_lifts_only_what_an_admin_paused() {
         let mut pauses = Pauses::default();
-        pauses.pause(PausedBy::Configuration, Scope::All, None);
-        pauses.pause(PausedBy::Admin, Scope::All, Time::from_seconds(9.0));
+        pauses.pause(PausedBy::Configuration, Scope::All, Time::ZERO, None);
+        let until = Time::from_seconds(9.0);
+        pauses.pause(PausedBy::Admin, Scope::All, Time::ZERO, until);
         pauses.resume(PausedBy::Admin, Scope::All);
         assert!(pauses.all("p"));
         pauses.resume(PausedBy::Configuration, Scope::All);
@@ -84,7 +112,8 @@ mod tests {
     fn an_expiry_lifts_by_itself() {
         let mut pauses = Pauses::default();
         let until = Time::from_seconds(9.0);
-        pauses.pause(PausedBy::Admin, Scope::Provider("p".to_owned()), until);
+        let scope = Scope::Provider("p".to_owned());
+        pauses.pause(PausedBy::Admin, scope, Time::ZERO, until);
         assert_eq!(pauses.next_expiry(), until);
         assert!(pauses.all("p") && !pauses.all("q"));
         assert!(!pauses.expire(Time::from_seconds(8.9).unwrap()));

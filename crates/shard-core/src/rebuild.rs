@@ -250,7 +250,7 @@ impl ShardCore {
             Place::Transitional => {
                 if let Some(operation) = self.operations.get_mut(id) {
                     operation.acked = true;
-                    operation.step = Step::Provider;
+                    operation.enter(Step::Provider, now);
                 }
             }
             Place::Target => {

@@ -7,7 +7,7 @@ use crate::{
     ShardCore,
     audit::Outcome,
     defect::Defect,
-    demand::merge,
+    demand::{Accepted, merge},
     effect::{CloseReason, Echo, Effect, Frame, RequestId},
     event::{Features, SessionId},
     guard::Baseline,
@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) features: Features,
+    pub(crate) opened: Time,
     /// It was told of every machine.
     pub(crate) synced: bool,
     /// It has reported nodes: from then on their readiness counts (G4).
@@ -100,6 +101,7 @@ impl ShardCore {
         let opened = Session {
             id: session,
             features,
+            opened: now,
             synced: false,
             reports_nodes: false,
         };
@@ -266,6 +268,8 @@ impl ShardCore {
         let (baseline, needs) = match checked {
             Ok(checked) => checked,
             Err(reason) => {
+                let known = self.demand.clusters.entry(own.clone()).or_default();
+                known.refused = Some((now, reason.clone()));
                 *self.counters.rollups_rejected.entry(own).or_default() += 1;
                 self.ack(session, Echo::RollUpRejected, &rollup_id, &reason, effects);
                 return;
@@ -295,6 +299,10 @@ impl ShardCore {
         }
         let fresh = before.as_ref() != Some(&baseline);
         known.guard.baseline = Some(baseline.clone());
+        known.accepted = Some(Accepted {
+            at: now,
+            rollup_id: rollup_id.clone(),
+        });
         if fresh {
             self.remember_record(Record::Cluster {
                 cluster: cluster.clone(),

@@ -80,7 +80,7 @@ impl ShardCore {
             Place::Transitional => {
                 if let Some(operation) = self.operations.get_mut(machine) {
                     operation.acked = true;
-                    operation.step = Step::Provider;
+                    operation.enter(Step::Provider, now);
                 }
                 self.arrive(now, &sighting, Via::Step, effects);
             }
@@ -137,9 +137,11 @@ impl ShardCore {
     }
 
     fn refused(&mut self, now: Time, machine: &MachineId, code: Code, effects: &mut Vec<Effect>) {
-        let Some(action) = self.operations.get(machine).map(|known| known.action) else {
+        let Some(operation) = self.operations.get_mut(machine) else {
             return;
         };
+        operation.refused = Some(code);
+        let action = operation.action;
         match (code, action) {
             (Code::FailedPrecondition, _) if self.has(Defect::FencingNotChecked) => {
                 self.back_off(now, machine);
@@ -203,7 +205,7 @@ impl ShardCore {
             machine: machine.clone(),
         }));
         if let Some(operation) = self.operations.get_mut(machine) {
-            operation.step = Step::Confirm(None);
+            operation.enter(Step::Confirm(None), now);
             let record = audit(now, self.cycle, operation, Outcome::Fenced);
             self.counters.ended(operation.action, Outcome::Fenced);
             effects.push(Effect::Audit(record));
@@ -218,7 +220,7 @@ impl ShardCore {
             return;
         };
         let doubled = RETRY.0 * f64::from(1_u32 << operation.attempts.min(16));
-        operation.step = Step::Backoff;
+        operation.enter(Step::Backoff, now);
         self.timers
             .set(after(now, doubled.min(RETRY.1)), Timer::Retry(operation.id));
     }

@@ -61,6 +61,11 @@ impl Shortfalls {
         }
     }
 
+    /// For how many cycles a Need has been short; zero if it is not.
+    pub(crate) fn age(&self, key: &NeedKey) -> u32 {
+        self.0.get(key).map_or(0, |entry| entry.age)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Shortfall> {
         self.0.values()
     }

@@ -47,6 +47,12 @@ pub(crate) struct Truth {
     /// Machines to read one by one, in the order they came up.
     doubted: VecDeque<MachineId>,
     asked: BTreeMap<GetId, (MachineId, u64)>,
+    /// Machines whose newest record was refused, with the reason; the last good one stands.
+    pub(crate) refused: BTreeMap<MachineId, String>,
+    /// Machines the last full List lacked and that are kept all the same.
+    pub(crate) removals_held: usize,
+    /// When a full List was last taken in whole.
+    pub(crate) listed: Option<Time>,
     confirming: BTreeSet<MachineId>,
     /// From an earlier process, and not seen since.
     pub(crate) remembered: BTreeMap<MachineId, Box<Kept>>,
@@ -97,7 +103,10 @@ impl ShardCore {
         for (id, why) in &refused {
             // Not believed, but there: it is not missing.
             if let Ok(id) = MachineId::new(id) {
-                listing.seen.insert(id);
+                listing.seen.insert(id.clone());
+                if self.ledger.get(&id).is_some() {
+                    self.truth.refused.insert(id, why.to_string());
+                }
             }
             let label = why.breach.label();
             *self.counters.machines_rejected.entry(label).or_default() += 1;
@@ -136,6 +145,7 @@ impl ShardCore {
         if full {
             self.truth.since_full = 0;
             self.truth.lists = self.truth.lists.saturating_add(1);
+            self.truth.listed = Some(now);
             self.sweep(now, &listing.seen, effects);
             self.ledger.settle_before(listing.began);
             self.judge_trust(now, effects);
@@ -180,6 +190,7 @@ impl ShardCore {
                 held += 1;
             }
         }
+        self.truth.removals_held = held;
         if 0 < held && self.truth.trusted {
             effects.push(Effect::Alert(Alert::RemovalHeld { missing: held }));
         }
@@ -188,6 +199,7 @@ impl ShardCore {
     /// A machine the provider no longer has: its intent and its operation end with it.
     pub(crate) fn gone(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
         self.truth.missing.remove(machine);
+        self.truth.refused.remove(machine);
         self.truth.confirming.remove(machine);
         let remembered = self.truth.remembered.remove(machine).is_some();
         self.finish(now, machine, Outcome::InventoryMiss, effects);
@@ -205,6 +217,7 @@ impl ShardCore {
     /// One sighting from a List that began at that moment.
     fn see(&mut self, now: Time, began: u64, sighting: Sighting, effects: &mut Vec<Effect>) {
         let id = sighting.machine.id().clone();
+        self.truth.refused.remove(&id);
         if let Some(kept) = self.truth.remembered.remove(&id) {
             self.recognise(now, sighting, *kept, effects);
             return;
@@ -297,7 +310,7 @@ impl ShardCore {
     /// The same for an operation, which waits for the answer.
     pub(crate) fn confirm(&mut self, machine: &MachineId) {
         if let Some(operation) = self.operations.get_mut(machine) {
-            operation.step = Step::Confirm(None);
+            operation.enter(Step::Confirm(None), self.now);
         }
         self.doubt(machine);
     }

@@ -11,6 +11,7 @@ mod defects;
 mod fixed_point;
 mod operators;
 mod rails;
+mod reads;
 mod restarts;
 mod truth;
 mod walks;
