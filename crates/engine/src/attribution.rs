@@ -53,7 +53,7 @@ impl Book {
         }
         // Whoever counts on its machines as own may have lost them to another.
         for machine in self.slots[slot].machines.clone() {
-            let claimant = self.record(machine).claimant;
+            let claimant = self.claimant(machine);
             if claimant != NONE {
                 self.mark_need(claimant);
                 self.unclaim(claimant, machine);
@@ -79,7 +79,7 @@ impl Book {
             NONE => &self.slots[slot],
             heir => &self.slots[heir],
         };
-        let live = |need: u32| self.need(need).live;
+        let live = |need: u32| self.need(need).is_live();
         slot.rows.iter().any(|row| live(*row))
             || slot
                 .classes
@@ -109,7 +109,7 @@ impl Book {
                 .collect();
             for machine in &promised {
                 // Whoever counted on it looks again in this cycle, since its slot changed.
-                match self.record(*machine).claimant {
+                match self.claimant(*machine) {
                     NONE => {}
                     claimant => self.unclaim(claimant, *machine),
                 }

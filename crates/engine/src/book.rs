@@ -13,10 +13,11 @@ use crate::{
     NONE,
     compact::Sizes,
     explain::Trace,
+    holding::Holding,
     names::Names,
     pool::Stock,
     slab::Slab,
-    tables::{DomainIx, ProfileIx, ShapeIx, Tables, UseIx, Wanted},
+    tables::{ProfileIx, ShapeIx, Tables, UseIx, Wanted},
 };
 use bigfleet_model::{Amounts, Holds, State, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,6 +96,8 @@ pub(crate) struct Slot {
     pub(crate) bequests: Vec<SlotIx>,
     /// Its intents have ended before the pass (RF-1), so its machines are in the pools.
     pub(crate) ended: bool,
+    /// The Need that claims all of its machines, or [`NONE`].
+    pub(crate) whole: NeedIx,
 }
 
 impl Slot {
@@ -104,7 +107,7 @@ impl Slot {
     }
 }
 
-/// A row of this cycle's demand and what became of it.
+/// A row of the demand.
 #[derive(Clone, Debug)]
 pub(crate) struct NeedEntry {
     pub(crate) cluster: ClusterIx,
@@ -116,37 +119,20 @@ pub(crate) struct NeedEntry {
     pub(crate) arrival: Time,
     pub(crate) wanted: Wanted,
     pub(crate) parked: bool,
-    /// Among this cycle's Needs: not folded away, and if a folded row, with members.
-    pub(crate) live: bool,
+    /// What became of it; [`NONE`] unless it is live: not folded away, and if a folded row, with
+    /// members.
+    pub(crate) holding: u32,
     /// A gang with machines attributed to it.
     pub(crate) homed: bool,
     pub(crate) dirty: bool,
-    /// Dirty by more than the amounts it wants: its own machines must be walked again.
+    /// Dirty by more than the amounts it wants: its own machines must be looked at again.
     pub(crate) own_dirty: bool,
     pub(crate) in_use: bool,
-
-    // What became of it.
-    pub(crate) claims: Vec<MachineIx>,
-    /// Wanted less claimed, in the order of `wanted`; below zero where more is claimed.
-    pub(crate) left: Vec<i128>,
-    /// Pass A claimed its own machines one after another, skipping none, and each has something in
-    /// every dimension wanted.
-    pub(crate) in_a_row: bool,
-    /// Pass A claimed all there were.
-    pub(crate) all_claimed: bool,
-    /// Claims that are not Configured.
-    pub(crate) arriving: u32,
-    pub(crate) domain: DomainIx,
-    pub(crate) satisfiable: bool,
-    pub(crate) bootstraps: u32,
-    pub(crate) provisions: u32,
-    /// Machines preempted for it this cycle.
-    pub(crate) victims: Vec<MachineIx>,
 }
 
 impl NeedEntry {
-    pub(crate) fn is_covered(&self) -> bool {
-        self.left.iter().all(|left| *left <= 0)
+    pub(crate) fn is_live(&self) -> bool {
+        self.holding != NONE
     }
 }
 
@@ -239,6 +225,7 @@ pub(crate) struct Book {
     /// By cluster, group and fingerprint.
     pub(crate) slot_numbers: BTreeMap<(ClusterIx, u32, u32), SlotIx>,
     pub(crate) needs: Slab<NeedEntry>,
+    pub(crate) holdings: Slab<Holding>,
     pub(crate) classes: Slab<Class>,
     /// By cluster and supply.
     pub(crate) class_numbers: BTreeMap<(ClusterIx, u32), ClassIx>,
@@ -302,7 +289,7 @@ pub struct Counts {
 
 impl Book {
     pub(crate) fn counts(&self) -> Counts {
-        let live = |need: &NeedIx| self.need(*need).in_use && self.need(*need).live;
+        let live = |need: &NeedIx| self.need(*need).in_use && self.need(*need).is_live();
         Counts {
             machines: self
                 .records
@@ -402,16 +389,10 @@ impl Book {
 
     /// Whether a machine of this shape has something of what a Need still wants (RF-3).
     pub(crate) fn contributes(&self, need: NeedIx, shape: ShapeIx) -> bool {
-        let need = self.need(need);
         let shape = &self.tables.shapes[shape as usize];
-        let still = need
-            .wanted
-            .iter()
-            .zip(&need.left)
-            .filter(|(_, left)| 0 < **left);
-        still
-            .into_iter()
-            .any(|((dimension, _), _)| 0 < shape.amount(*dimension))
+        let wanted = self.need(need).wanted.iter();
+        let mut each = wanted.zip(&*self.holding(need).left);
+        each.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(*dimension))
     }
 
     /// Whether a machine of this shape has something of what a Need wants at all (RF-3).
@@ -454,9 +435,15 @@ impl Book {
             .then_with(|| text(a).cmp(&text(b)))
     }
 
+    /// A Need's own machines, or what it makes of them, changed.
     pub(crate) fn mark_need(&mut self, need: NeedIx) {
+        self.needs[need].own_dirty = true;
+        self.mark_again(need);
+    }
+
+    /// A Need is to be looked at again; its own machines are as they were.
+    pub(crate) fn mark_again(&mut self, need: NeedIx) {
         let entry = &mut self.needs[need];
-        entry.own_dirty = true;
         if !entry.dirty && entry.in_use {
             entry.dirty = true;
             self.dirty_needs.push(need);
@@ -468,15 +455,15 @@ impl Book {
         let entry = &mut self.needs[need];
         let dimensions = |wanted: &Wanted| wanted.iter().map(|(at, _)| *at).collect::<Vec<_>>();
         let is_alike = dimensions(&entry.wanted) == dimensions(&wanted);
-        for (left, (now, before)) in entry.left.iter_mut().zip(wanted.iter().zip(&entry.wanted)) {
-            *left += now.1 - before.1;
+        if let Some(holding) = self.holdings.get_mut(entry.holding) {
+            let each = wanted.iter().zip(&entry.wanted);
+            for (left, (now, before)) in holding.left.iter_mut().zip(each) {
+                *left += now.1 - before.1;
+            }
         }
         entry.wanted = wanted;
-        if !entry.dirty && entry.in_use {
-            entry.dirty = true;
-            self.dirty_needs.push(need);
-        }
         let slot = entry.slot;
+        self.mark_again(need);
         if !is_alike {
             self.mark_need(need);
         }

@@ -80,13 +80,12 @@ impl Outcome {
 impl Book {
     /// Takes everything as changed, and nothing as decided.
     fn start_over(&mut self) {
-        let clusters = 0..self.clusters.len() as u32;
-        let standing: Vec<NeedIx> = clusters
-            .flat_map(|cluster| self.standing(cluster))
-            .collect();
-        self.release_all(&standing);
-        for need in standing {
-            self.mark_need(need);
+        for holding in self.holdings.numbers() {
+            let need = self.holdings[holding].need;
+            if need != NONE {
+                self.release(need);
+                self.mark_again(need);
+            }
         }
         for class in self.classes.numbers() {
             self.mark_class(class);
@@ -113,7 +112,7 @@ impl Book {
         }
         for need in before.touched {
             self.release(need);
-            self.mark_need(need);
+            self.mark_again(need);
         }
         if in_full {
             self.start_over();
@@ -154,7 +153,7 @@ impl Book {
     }
 
     fn is_short(&self, need: NeedIx) -> bool {
-        self.need(need).live && !self.need(need).is_covered()
+        self.need(need).is_live() && !self.holding(need).is_covered()
     }
 
     /// The Needs to look at again.
@@ -162,7 +161,7 @@ impl Book {
         let mut dirty = std::mem::take(&mut self.dirty_needs);
         dirty.retain(|need| {
             self.needs[*need].dirty = false;
-            self.need(*need).in_use && self.need(*need).live
+            self.need(*need).in_use && self.need(*need).is_live()
         });
         dirty
     }
@@ -171,15 +170,14 @@ impl Book {
         let mut draft = Draft::default();
         let mut shared = Vec::new();
         for need in dirty {
-            if !std::mem::replace(&mut self.needs[*need].own_dirty, false) && self.is_settled(*need)
-            {
-                continue;
+            let own_changed = std::mem::replace(&mut self.needs[*need].own_dirty, false);
+            if own_changed {
+                self.sum_up(*need);
             }
-            let slot = &self.slots[self.need(*need).slot];
-            if 1 < slot.rows.len() + slot.classes.len() {
+            if self.is_shared(*need) {
                 self.release(*need);
                 shared.push(*need);
-            } else {
+            } else if !self.keep_whole(*need) && (own_changed || !self.is_settled(*need)) {
                 self.keep_own(*need, &mut draft);
             }
         }
@@ -192,7 +190,8 @@ impl Book {
 
     /// Bootstraps, promised and new, then Provisions, Need by Need (RF-14).
     fn emit_acquisitions(&self, served: &[NeedIx], outcome: &mut Outcome) {
-        let new = |need: &&NeedIx| 0 < self.need(**need).bootstraps + self.need(**need).provisions;
+        let new =
+            |need: &&NeedIx| 0 < self.holding(**need).bootstraps + self.holding(**need).provisions;
         let mut needs: BTreeSet<NeedIx> = served.iter().filter(new).copied().collect();
         for machine in &self.intents {
             let record = self.record(*machine);
@@ -206,7 +205,7 @@ impl Book {
             let entry = self.need(need);
             let acquires = self.clusters[entry.cluster as usize].acquire;
             let in_state = |state: State| {
-                let claims = entry.claims.iter().copied();
+                let claims = self.claims(need).iter().copied();
                 claims.filter(move |machine| self.record(*machine).state == Some(state))
             };
             let is_promised = |machine: &MachineIx| self.attribution(*machine) == entry.slot;
@@ -327,7 +326,7 @@ impl Book {
     /// Says why each short Need is short (VD-2, RF-15).
     fn judge_supply(&mut self, outcome: &mut Outcome) {
         for (need, shortfall) in &mut outcome.short {
-            let entry = self.need(*need);
+            let (entry, holding) = (self.need(*need), self.holding(*need));
             let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
             for shape in &self.tables.uses[entry.usage as usize].by_price {
                 let stock = &self.stocks[*shape as usize];
@@ -345,10 +344,10 @@ impl Book {
             let [idle, speculative, configured] = counts;
             shortfall.supply = MatchingSupply::capped(idle, speculative, configured);
             let is_gang = self.tables.profiles[entry.profile as usize].same_key != NONE;
-            let is_homeless = !entry.satisfiable || entry.parked || entry.domain == NONE;
+            let is_homeless = !holding.satisfiable || entry.parked || holding.domain == NONE;
             if is_gang && is_homeless {
                 shortfall.reason = UnmetReason::TopologyUnsatisfiable;
-            } else if shortfall.supply.is_empty() && entry.claims.is_empty() {
+            } else if shortfall.supply.is_empty() && self.claims(*need).is_empty() {
                 shortfall.reason = UnmetReason::NoMatchingSupply;
             } else if self.is_spread(*need) && 0 < unclaimed {
                 shortfall.reason = UnmetReason::SpreadUnsatisfiable;

@@ -87,11 +87,11 @@ impl Book {
         let row = self.new_need(NeedEntry {
             arrival: need.arrival,
             parked: need.parked,
-            live: true,
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
         if self.tables.profiles[profile as usize].folded == NONE {
             self.clusters[cluster as usize].plain.push(row);
+            self.set_live(row, true);
         }
         self.slots[slot].rows.push(row);
         self.join_class(row, &need.row.aggregate);
@@ -181,9 +181,9 @@ impl Book {
 
     pub(crate) fn free_need(&mut self, need: NeedIx) {
         self.changed = true;
+        self.drop_holding(need);
         let entry = &mut self.needs[need];
-        (entry.in_use, entry.live) = (false, false);
-        entry.claims = Vec::new();
+        entry.in_use = false;
         entry.wanted = Box::default();
         self.needs.remove(need);
     }
@@ -220,6 +220,7 @@ impl Book {
             heir: NONE,
             bequests: Vec::new(),
             ended: false,
+            whole: NONE,
         };
         let number = self.slots.insert_with(|_| slot);
         self.group_uses[group as usize] += 1;
@@ -301,23 +302,13 @@ impl NeedEntry {
             usage,
             class: NONE,
             arrival: Time::ZERO,
-            left: wanted.iter().map(|(_, milli)| *milli).collect(),
             wanted,
             parked: false,
-            live: false,
+            holding: NONE,
             homed: false,
             dirty: false,
             own_dirty: true,
-            in_a_row: false,
-            all_claimed: false,
             in_use: true,
-            claims: Vec::new(),
-            arriving: 0,
-            domain: NONE,
-            satisfiable: false,
-            bootstraps: 0,
-            provisions: 0,
-            victims: Vec::new(),
         }
     }
 }

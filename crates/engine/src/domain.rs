@@ -392,8 +392,9 @@ impl Book {
     /// Whether a bound machine counts towards a gang without taking anything from anyone.
     fn is_credit(&self, need: NeedIx, machine: MachineIx) -> bool {
         let record = self.record(machine);
-        let is_free = record.claimant == NONE || record.claimant == need;
-        let is_leftover = record.claimant == NONE && record.cluster == self.need(need).cluster;
+        let claimant = self.claimant(machine);
+        let is_free = claimant == NONE || claimant == need;
+        let is_leftover = claimant == NONE && record.cluster == self.need(need).cluster;
         is_leftover || (is_free && self.is_own(need, machine))
     }
 
@@ -401,7 +402,7 @@ impl Book {
     pub(crate) fn victim_priority(&self, machine: MachineIx, preemptor: i32) -> Option<i32> {
         let record = self.record(machine);
         let stamped = self.tables.terms[record.terms as usize].priority;
-        let priority = match record.claimant {
+        let priority = match self.claimant(machine) {
             NONE => stamped,
             claimant => stamped.max(self.priority(claimant)),
         };

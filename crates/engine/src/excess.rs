@@ -59,7 +59,9 @@ impl Book {
         self.work.machines += bound.len() as u64;
         let is_loose = |machine: &&MachineIx| {
             let record = self.record(**machine);
-            record.claimant == NONE && record.state == Some(State::Configured) && !record.preempted
+            record.state == Some(State::Configured)
+                && !record.preempted
+                && self.claimant(**machine) == NONE
         };
         let mut machines: Vec<MachineIx> = bound.iter().filter(is_loose).copied().collect();
         machines.sort_by(|one, other| self.keep_order(*one, *other));
@@ -91,17 +93,18 @@ impl Book {
 
     /// This cycle's Needs of a cluster.
     pub(crate) fn live_needs(&self, cluster: ClusterIx) -> impl Iterator<Item = NeedIx> {
-        self.standing(cluster).filter(|need| self.need(*need).live)
+        self.standing(cluster)
+            .filter(|need| self.need(*need).is_live())
     }
 
     /// Needs that count on machines which do not serve yet, or no longer.
     fn waiting(&self, cluster: ClusterIx) -> Vec<NeedIx> {
         let waits = |need: &NeedIx| {
-            let entry = self.need(*need);
-            let counts_on_others = 0 < entry.arriving
-                || !entry.victims.is_empty()
-                || entry
-                    .claims
+            let holding = self.holding(*need);
+            let counts_on_others = 0 < holding.arriving
+                || !holding.victims.is_empty()
+                || self
+                    .claims(*need)
                     .iter()
                     .any(|machine| self.record(*machine).preempted);
             counts_on_others && !self.is_covered_by(*need, |record| !record.preempted)
@@ -121,7 +124,7 @@ impl Book {
                 let shape = self.record(*machine).shape;
                 i128::from(self.tables.shapes[shape as usize].amount(*dimension))
             };
-            *wanted <= entry.claims.iter().filter(serving).map(amount).sum()
+            *wanted <= self.claims(need).iter().filter(serving).map(amount).sum()
         })
     }
 
@@ -139,7 +142,8 @@ impl Book {
         let slot = &self.slots[slot];
         let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
         let needs = slot.rows.iter().copied().chain(folded);
-        let wants = |need: &NeedIx| self.need(*need).live && !self.is_covered_by(*need, |_| true);
+        let wants =
+            |need: &NeedIx| self.need(*need).is_live() && !self.is_covered_by(*need, |_| true);
         needs.filter(wants).collect()
     }
 
@@ -189,7 +193,7 @@ impl Book {
                     && profile.spreads.is_empty()
                     && self.serves(*need, record.shape)
             })
-            .flat_map(|need| self.need(need).claims.iter().map(move |held| (need, *held)))
+            .flat_map(|need| self.claims(need).iter().map(move |held| (need, *held)))
             .filter(|(_, held)| is_dearer_equal(held))
             .max_by(|(_, one), (_, other)| {
                 let price = |at: &MachineIx| self.record(*at).number;

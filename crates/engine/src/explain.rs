@@ -216,7 +216,7 @@ impl Book {
     fn explain_order(&self, need: NeedIx, ahead: &[NeedIx]) -> Vec<Ahead> {
         let holds = |other: NeedIx| {
             let of_use = |machine: &&u32| self.serves(need, self.record(**machine).shape);
-            self.need(other).claims.iter().filter(of_use).count()
+            self.claims(other).iter().filter(of_use).count()
         };
         let mut ahead: Vec<(usize, NeedIx)> =
             ahead.iter().map(|other| (holds(*other), *other)).collect();

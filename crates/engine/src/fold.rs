@@ -114,13 +114,16 @@ impl Book {
         arrivals.fold(Time::ZERO, Time::earliest_stated)
     }
 
-    fn set_live(&mut self, need: u32, live: bool) {
-        let entry = &mut self.needs[need];
-        if std::mem::replace(&mut entry.live, live) != live {
-            let slot = entry.slot;
-            self.release(need);
+    pub(crate) fn set_live(&mut self, need: u32, live: bool) {
+        let entry = self.need(need);
+        if entry.is_live() != live {
+            self.dirty_slots.push(entry.slot);
+            if live {
+                self.take_holding(need);
+            } else {
+                self.drop_holding(need);
+            }
             self.mark_need(need);
-            self.dirty_slots.push(slot);
         }
     }
 

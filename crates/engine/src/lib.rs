@@ -34,6 +34,7 @@ mod tables;
 mod book;
 mod class;
 mod demand;
+mod holding;
 mod machines;
 mod pool;
 

@@ -147,9 +147,13 @@ impl Book {
             let cluster = &mut self.clusters[record.cluster as usize];
             self.records[machine as usize].place_in_cluster = cluster.bound.len() as u32;
             cluster.bound.push(machine);
-            self.add_loose(record.cluster);
+            self.add_loose(record.cluster, 1);
         }
         if record.slot != NONE {
+            match self.slots[record.slot].whole {
+                NONE => {}
+                whole => self.release(whole),
+            }
             let order = |held: &MachineIx| self.keep_order(*held, machine).is_lt();
             let place = self.slots[record.slot].machines.partition_point(order);
             self.slots[record.slot].machines.insert(place, machine);
@@ -166,9 +170,17 @@ impl Book {
         let record = self.records[machine as usize];
         let Some(state) = record.state else { return };
         self.changed = true;
-        if record.claimant != NONE {
-            self.mark_need(record.claimant);
-            self.unclaim(record.claimant, machine);
+        match self.claimant(machine) {
+            NONE => {}
+            // What it claims whole it claims anew, of what is there then.
+            claimant if self.is_whole(claimant) => {
+                self.mark_need(claimant);
+                self.release(claimant);
+            }
+            claimant => {
+                self.mark_need(claimant);
+                self.unclaim(claimant, machine);
+            }
         }
         self.mark_strays(machine);
         self.unpool(machine);
@@ -185,7 +197,7 @@ impl Book {
             self.supply_moved = true;
         }
         if record.cluster != NONE {
-            self.remove_loose(record.cluster);
+            self.remove_loose(record.cluster, 1);
             let bound = &mut self.clusters[record.cluster as usize].bound;
             bound.swap_remove(record.place_in_cluster as usize);
             if let Some(moved) = bound.get(record.place_in_cluster as usize) {
@@ -252,18 +264,19 @@ impl Book {
         }
     }
 
-    pub(crate) fn add_loose(&mut self, cluster: u32) {
+    pub(crate) fn add_loose(&mut self, cluster: u32, machines: u32) {
         let entry = &mut self.clusters[cluster as usize];
-        entry.loose += 1;
-        if entry.loose == 1 {
+        let before = entry.loose;
+        entry.loose += machines;
+        if before == 0 && 0 < machines {
             self.loose_clusters.insert(cluster);
         }
     }
 
-    pub(crate) fn remove_loose(&mut self, cluster: u32) {
+    pub(crate) fn remove_loose(&mut self, cluster: u32, machines: u32) {
         let entry = &mut self.clusters[cluster as usize];
-        entry.loose -= 1;
-        if entry.loose == 0 {
+        entry.loose -= machines;
+        if entry.loose == 0 && 0 < machines {
             self.loose_clusters.remove(&cluster);
         }
     }

@@ -82,14 +82,18 @@ impl Book {
     /// Whether a walk over its own machines would end where the last one did. True for a plain Need
     /// whose amounts alone changed, as long as its last claim is still needed and enough.
     pub(crate) fn is_settled(&self, need: NeedIx) -> bool {
-        let entry = self.need(need);
-        let profile = &self.tables.profiles[entry.profile as usize];
-        if !entry.in_a_row || profile.same_key != NONE || !profile.spreads.is_empty() {
+        let holding = self.holding(need);
+        let profile = &self.tables.profiles[self.need(need).profile as usize];
+        if self.is_whole(need)
+            || !holding.in_a_row
+            || profile.same_key != NONE
+            || !profile.spreads.is_empty()
+        {
             return false;
         }
-        match entry.claims.last() {
+        match self.claims(need).last() {
             Some(last) => {
-                !self.is_redundant(need, *last) && (entry.is_covered() || entry.all_claimed)
+                !self.is_redundant(need, *last) && (holding.is_covered() || holding.all_claimed)
             }
             None => false,
         }
@@ -123,20 +127,20 @@ impl Book {
         }
         self.settle(need, &draft.claims, &draft.left);
         let covered = draft.is_covered();
-        let entry = &mut self.needs[need];
-        (entry.domain, entry.satisfiable) = (home, is_gang && covered);
-        entry.in_a_row = draft.in_a_row;
-        entry.all_claimed = draft.claims.len() == own_count;
+        let holding = self.holding_mut(need);
+        (holding.domain, holding.satisfiable) = (home, is_gang && covered);
+        holding.in_a_row = draft.in_a_row;
+        holding.all_claimed = draft.claims.len() == own_count;
     }
 
     /// Claims along the list until the Need is covered.
     pub(crate) fn take(&mut self, need: NeedIx, machines: &[MachineIx]) {
         for machine in machines {
-            if self.need(need).is_covered() {
+            if self.holding(need).is_covered() {
                 return;
             }
             let record = self.record(*machine);
-            if record.claimant == NONE && self.contributes(need, record.shape) {
+            if self.claimant(*machine) == NONE && self.contributes(need, record.shape) {
                 self.claim(need, *machine);
             }
         }

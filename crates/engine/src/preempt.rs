@@ -35,7 +35,7 @@ impl Deficit {
             .collect();
         Self {
             dimensions,
-            left: entry.left.clone(),
+            left: book.holding(need).left.to_vec(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Book {
             victims: Vec::new(),
             resolved: false,
         };
-        if self.is_parked(need) || (is_gang && self.need(need).domain == NONE) {
+        if self.is_parked(need) || (is_gang && self.holding(need).domain == NONE) {
             return nothing;
         }
         let mut deficit = Deficit::of(self, need);
@@ -101,7 +101,7 @@ impl Book {
         for machine in &picked {
             self.records[*machine as usize].preempted = true;
         }
-        self.needs[need].victims.clone_from(&picked);
+        self.holding_mut(need).victims.clone_from(&picked);
         nothing.victims = picked;
         nothing.resolved = deficit.is_covered();
         nothing
@@ -109,9 +109,9 @@ impl Book {
 
     /// A drain promised in Phase 2 is claimed, but the residual stays Phase 1's (§22.3).
     fn claim_promised(&mut self, need: NeedIx, machine: MachineIx) {
-        let left = self.need(need).left.clone();
+        let left = self.holding(need).left.clone();
         self.claim(need, machine);
-        self.needs[need].left = left;
+        self.holding_mut(need).left = left;
     }
 
     /// Draining machines without intent that the Need can use, by (price, id).
@@ -128,7 +128,7 @@ impl Book {
             pool.sort(ids);
             if self.is_within_reach(need, shape) {
                 let pool = self.stocks[shape as usize].pool(PoolKind::Draining);
-                let free = |machine: &&MachineIx| self.record(**machine).claimant == NONE;
+                let free = |machine: &&MachineIx| self.claimant(**machine) == NONE;
                 machines.extend(pool.machines.iter().filter(free));
             }
         }
@@ -148,7 +148,7 @@ impl Book {
     fn is_within_reach(&self, need: NeedIx, shape: ShapeIx) -> bool {
         let is_gang = self.tables.profiles[self.need(need).profile as usize].same_key != NONE;
         if is_gang {
-            self.domain_of(need, shape) == self.need(need).domain
+            self.domain_of(need, shape) == self.holding(need).domain
         } else {
             self.lies_somewhere(need, shape)
         }
@@ -247,7 +247,7 @@ impl Book {
                     continue;
                 }
                 let cluster = &self.clusters[record.cluster as usize];
-                let is_loose = record.claimant == NONE && cluster.known && cluster.ready;
+                let is_loose = self.claimant(*machine) == NONE && cluster.known && cluster.ready;
                 let terms = &self.tables.terms[record.terms as usize];
                 let gap = i64::from(priority) - i64::from(standing);
                 victims.push(Victim {

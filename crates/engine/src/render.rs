@@ -60,7 +60,7 @@ impl Book {
     pub(crate) fn needs_in_order(&self) -> Vec<NeedIx> {
         let all = self.needs.numbers();
         let mut live: Vec<NeedIx> = all
-            .filter(|need| self.need(*need).in_use && self.need(*need).live)
+            .filter(|need| self.need(*need).in_use && self.need(*need).is_live())
             .collect();
         live.sort_by(|one, other| self.need_order(*one, *other));
         live
@@ -69,7 +69,7 @@ impl Book {
     pub(crate) fn decision(&self, outcome: &Outcome) -> Decision {
         Decision {
             actions: self.actions(outcome),
-            claims: self.claims().collect(),
+            claims: self.all_claims().collect(),
             ended_intents: self.named(&outcome.ended),
             held: self.named(&outcome.held),
             restamps: self.restamps(outcome),
@@ -81,7 +81,7 @@ impl Book {
     pub(crate) fn digest(&self, outcome: &Outcome) -> Digest {
         let mut digest = Digest::default();
         digest.list(self.actions(outcome));
-        digest.list(self.claims());
+        digest.list(self.all_claims());
         digest.list(self.named(&outcome.ended));
         digest.list(self.named(&outcome.held));
         digest.list(self.restamps(outcome));
@@ -89,12 +89,12 @@ impl Book {
         digest
     }
 
-    fn claims(&self) -> impl Iterator<Item = Claim> {
+    fn all_claims(&self) -> impl Iterator<Item = Claim> {
         let all = 0..self.records.len() as MachineIx;
-        let claimed = all.filter(|machine| self.record(*machine).claimant != NONE);
+        let claimed = all.filter(|machine| self.claimant(*machine) != NONE);
         self.by_id(claimed).into_iter().map(|machine| Claim {
             machine: self.machine_id(machine),
-            need: self.slot_key(self.need(self.record(machine).claimant).slot),
+            need: self.slot_key(self.need(self.claimant(machine)).slot),
         })
     }
 
@@ -129,7 +129,7 @@ impl Book {
         let restamp = |(machine, slot)| Restamp {
             machine: self.machine_id(machine),
             need: self.slot_key(slot),
-            terms: match self.record(machine).claimant {
+            terms: match self.claimant(machine) {
                 NONE => self.slot_terms(slot),
                 claimant => self.terms_of(claimant),
             },
@@ -195,10 +195,10 @@ impl Book {
     }
 
     pub(crate) fn verdict(&self, need: NeedIx, outcome: &Outcome) -> Verdict {
-        let entry = self.need(need);
+        let (entry, holding) = (self.need(need), self.holding(need));
         let shortfall = outcome.short.get(&need);
         let is_gang = self.tables.profiles[entry.profile as usize].same_key != NONE;
-        let residual = entry.wanted.iter().zip(&entry.left);
+        let residual = entry.wanted.iter().zip(&*holding.left);
         let residual = residual.map(|((dimension, _), left)| (*dimension, *left));
         let (victims_found, capacity_freed, unmet_reason, matching_supply) = match shortfall {
             Some(short) => (
@@ -213,14 +213,14 @@ impl Book {
             need: Arc::new(self.need_value(need)),
             satisfied: shortfall.is_none(),
             residual: self.tables.amounts(residual),
-            claimed: entry.claims.len() as u32,
-            bootstrap: entry.bootstraps,
-            provision: entry.provisions,
+            claimed: self.claims(need).len() as u32,
+            bootstrap: holding.bootstraps,
+            provision: holding.provisions,
             same_domain: match is_gang {
-                true => self.domain_name(need, entry.domain).to_owned(),
+                true => self.domain_name(need, holding.domain).to_owned(),
                 false => String::new(),
             },
-            same_satisfiable: is_gang && entry.satisfiable,
+            same_satisfiable: is_gang && holding.satisfiable,
             parked: is_gang && entry.parked,
             victims_found,
             capacity_freed,

@@ -70,7 +70,7 @@ impl Book {
     ) -> Vec<NeedIx> {
         let mut turns = Turns::new(self, short);
         while let Some(need) = turns.next() {
-            if self.need(need).is_covered() {
+            if self.holding(need).is_covered() {
                 continue;
             }
             let profile = &self.tables.profiles[self.need(need).profile as usize];
@@ -82,8 +82,8 @@ impl Book {
             weighed(self, need, &domains);
             let (domain, case) = self.choose(need, &domains);
             self.trace_choice(need, &domains, case);
-            let entry = &mut self.needs[need];
-            (entry.domain, entry.satisfiable) = (domain, case != Case::Partial);
+            let holding = self.holding_mut(need);
+            (holding.domain, holding.satisfiable) = (domain, case != Case::Partial);
             if domain == NONE {
                 // Nothing anywhere: what it holds of its own would be a domain.
                 continue;
@@ -95,7 +95,7 @@ impl Book {
     }
 
     fn leave_other_domains(&mut self, need: NeedIx, domain: DomainIx) {
-        for machine in self.need(need).claims.clone() {
+        for machine in self.claims(need).to_vec() {
             if self.domain_of(need, self.record(machine).shape) != domain {
                 self.unclaim(need, machine);
             }
@@ -110,16 +110,16 @@ impl Book {
         if self.is_parked(need) {
             return;
         }
-        let before = self.need(need).claims.len();
+        let before = self.claims(need).len();
         self.take_free(need, place, PoolKind::Idle);
-        self.needs[need].bootstraps = (self.need(need).claims.len() - before) as u32;
+        self.holding_mut(need).bootstraps = (self.claims(need).len() - before) as u32;
         self.take_free(need, place, PoolKind::Creating);
         if case != Case::Partial {
-            let before = self.need(need).claims.len();
+            let before = self.claims(need).len();
             self.take_free(need, place, PoolKind::Speculative);
-            self.needs[need].provisions = (self.need(need).claims.len() - before) as u32;
+            self.holding_mut(need).provisions = (self.claims(need).len() - before) as u32;
         }
-        if self.need(need).is_covered() {
+        if self.holding(need).is_covered() {
             self.prune(need, before);
         } else if case != Case::Partial {
             self.outrank(need, place, case, turns);
@@ -135,7 +135,7 @@ impl Book {
         order: impl Fn(&Self, MachineIx, MachineIx) -> Ordering,
         is_own: bool,
     ) {
-        if self.need(need).is_covered() || machines.is_empty() {
+        if self.holding(need).is_covered() || machines.is_empty() {
             return;
         }
         let spread = self.is_spread(need);
@@ -166,7 +166,9 @@ impl Book {
         self.work.machines += cluster.bound.len() as u64;
         let is_leftover = |machine: &&MachineIx| {
             let record = self.record(**machine);
-            record.claimant == NONE && !record.is_unfit() && self.serves(need, record.shape)
+            !record.is_unfit()
+                && self.serves(need, record.shape)
+                && self.claimant(**machine) == NONE
         };
         let mut machines: Vec<MachineIx> =
             cluster.bound.iter().filter(is_leftover).copied().collect();
@@ -176,7 +178,7 @@ impl Book {
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
     fn take_free(&mut self, need: NeedIx, place: Where, kind: PoolKind) {
-        if self.need(need).is_covered() {
+        if self.holding(need).is_covered() {
             return;
         }
         let groups = self.shape_groups(need, place, kind);
@@ -185,7 +187,7 @@ impl Book {
             return;
         }
         for group in groups {
-            while !self.need(need).is_covered() {
+            while !self.holding(need).is_covered() {
                 let Some(machine) = self.lowest_free(need, kind, &group) else {
                     break;
                 };
@@ -277,7 +279,7 @@ impl Book {
             let same = |one: &ShapeIx, other: &ShapeIx| self.by_values(need, *one, *other).is_eq();
             sorted.push(group.chunk_by(same).map(<[ShapeIx]>::to_vec).collect());
         }
-        while !self.need(need).is_covered() {
+        while !self.holding(need).is_covered() {
             let mut taken = None;
             for shapes in sorted.iter().flatten() {
                 if balance.admits(self, shapes[0]) {
@@ -298,17 +300,18 @@ impl Book {
         if self.is_spread(need) {
             return;
         }
-        let taken: Vec<MachineIx> = self.need(need).claims[from..].to_vec();
+        let taken: Vec<MachineIx> = self.claims(need)[from..].to_vec();
         for machine in taken {
             if !self.is_redundant(need, machine) {
                 continue;
             }
             self.trace_pruned(need, machine);
             self.unclaim(need, machine);
-            let entry = &mut self.needs[need];
-            match self.records[machine as usize].state {
-                Some(State::Idle) => entry.bootstraps -= 1,
-                Some(State::Speculative) => entry.provisions -= 1,
+            let state = self.record(machine).state;
+            let holding = self.holding_mut(need);
+            match state {
+                Some(State::Idle) => holding.bootstraps -= 1,
+                Some(State::Speculative) => holding.provisions -= 1,
                 _ => {}
             }
         }
@@ -316,9 +319,9 @@ impl Book {
 
     /// Whether the Need is covered without this machine.
     pub(crate) fn is_redundant(&self, need: NeedIx, machine: MachineIx) -> bool {
-        let entry = self.need(need);
         let shape = &self.tables.shapes[self.record(machine).shape as usize];
-        let mut left = entry.wanted.iter().zip(&entry.left);
+        let wanted = self.need(need).wanted.iter();
+        let mut left = wanted.zip(&*self.holding(need).left);
         left.all(|((dimension, _), left)| left + i128::from(shape.amount(*dimension)) <= 0)
     }
 
@@ -330,16 +333,13 @@ impl Book {
             return;
         }
         // Owners lose a claim only when it is taken, so each is offered free and then put back.
-        let owners: Vec<NeedIx> = machines
-            .iter()
-            .map(|at| self.record(*at).claimant)
-            .collect();
+        let owners: Vec<NeedIx> = machines.iter().map(|at| self.claimant(*at)).collect();
         if self.is_spread(need) {
             self.outrank_spread(need, machines, turns);
             return;
         }
         for (machine, owner) in machines.into_iter().zip(owners) {
-            if self.need(need).is_covered() {
+            if self.holding(need).is_covered() {
                 return;
             }
             if self.contributes(need, self.record(machine).shape) {
@@ -362,10 +362,11 @@ impl Book {
         self.work.machines += cluster.bound.len() as u64;
         let is_outranked = |machine: &&MachineIx| {
             let record = self.record(**machine);
-            record.claimant != NONE
-                && self.priority(record.claimant) < priority
+            let claimant = self.claimant(**machine);
+            claimant != NONE
+                && self.priority(claimant) < priority
                 && self.serves(need, record.shape)
-                && self.is_own(record.claimant, **machine)
+                && self.is_own(claimant, **machine)
         };
         let mut machines: Vec<MachineIx> =
             cluster.bound.iter().filter(is_outranked).copied().collect();
@@ -377,7 +378,7 @@ impl Book {
     }
 
     fn by_owner(&self, one: MachineIx, other: MachineIx) -> Ordering {
-        let owner = |machine: MachineIx| self.priority(self.record(machine).claimant);
+        let owner = |machine: MachineIx| self.priority(self.claimant(machine));
         owner(one).cmp(&owner(other))
     }
 
@@ -392,7 +393,7 @@ impl Book {
         });
         let shapes = machines.iter().map(|machine| self.record(*machine).shape);
         let mut balance = Balance::new(self, need, shapes);
-        while !self.need(need).is_covered() {
+        while !self.holding(need).is_covered() {
             let eligible = |machine: &MachineIx| {
                 let shape = self.record(*machine).shape;
                 self.contributes(need, shape) && balance.admits(self, shape)
@@ -401,7 +402,7 @@ impl Book {
                 return;
             };
             let machine = machines.remove(place);
-            let owner = self.record(machine).claimant;
+            let owner = self.claimant(machine);
             self.move_claim(machine, owner, need, turns);
             balance.count(self, self.record(machine).shape);
         }
@@ -413,7 +414,7 @@ impl Book {
         entry
             .wanted
             .iter()
-            .zip(&entry.left)
+            .zip(&*self.holding(need).left)
             .all(|((dimension, _), left)| {
                 let amount = |machine: &MachineIx| {
                     let shape = self.record(*machine).shape;

@@ -39,6 +39,11 @@ impl<T> Slab<T> {
         self.free.push(number);
     }
 
+    /// The thing with this number, if it is one.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.items.get_mut(number as usize)
+    }
+
     /// Every number ever given.
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
         0..self.items.len() as u32

@@ -30,7 +30,7 @@ impl Balance {
         candidates: impl IntoIterator<Item = ShapeIx>,
     ) -> Self {
         let mut balance = Self::empty(book, need, candidates);
-        for machine in &book.need(need).claims {
+        for machine in book.claims(need) {
             balance.count(book, book.record(*machine).shape);
         }
         balance
@@ -117,7 +117,7 @@ impl Book {
     ) {
         let candidate = |machine: &&MachineIx| {
             let record = self.record(**machine);
-            record.claimant == NONE
+            self.claimant(**machine) == NONE
                 && self.lies_somewhere(need, record.shape)
                 && self.contributes(need, record.shape)
         };
@@ -131,7 +131,7 @@ impl Book {
         let shapes = candidates.iter().map(|machine| self.record(*machine).shape);
         let mut balance = Balance::new(self, need, shapes);
         self.work.machines += candidates.len() as u64;
-        while !self.need(need).is_covered() {
+        while !self.holding(need).is_covered() {
             let eligible = |machine: &MachineIx| {
                 let shape = self.record(*machine).shape;
                 self.contributes(need, shape) && balance.admits(self, shape)

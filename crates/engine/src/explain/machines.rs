@@ -79,7 +79,8 @@ impl Book {
         for machine in 0..self.records.len() as MachineIx {
             let record = self.record(machine);
             let Some(state) = record.state else { continue };
-            let is_unfit = unfit[record.shape as usize].is_some() && record.claimant != view.need;
+            let is_unfit =
+                unfit[record.shape as usize].is_some() && self.claimant(machine) != view.need;
             let group = match is_unfit {
                 true => unusable.entry((record.shape, state)).or_default(),
                 false => {
@@ -144,7 +145,8 @@ impl Book {
     /// What became of a machine of a shape that is of use, or claimed.
     fn fate(&self, view: &View<'_>, machine: MachineIx, state: State) -> Fate {
         let (need, record) = (view.need, self.record(machine));
-        if record.claimant == need {
+        let claimant = self.claimant(machine);
+        if claimant == need {
             return Fate::Claimed(self.how(need, machine, state));
         }
         match view.preempted.get(&machine) {
@@ -152,8 +154,8 @@ impl Book {
             Some(taker) => return Fate::PreemptedFor(self.key_of(*taker)),
             None => {}
         }
-        if record.claimant != NONE {
-            return Fate::ClaimedBy(self.key_of(record.claimant));
+        if claimant != NONE {
+            return Fate::ClaimedBy(self.key_of(claimant));
         }
         let is_own = self.is_own(need, machine);
         let is_promised = state.may_hold_intent() && record.slot != NONE && !is_own;
@@ -225,7 +227,7 @@ impl Book {
     /// Why a machine that nobody else has was left.
     fn why_left(&self, view: &View<'_>, machine: MachineIx, is_own: bool) -> Fate {
         let (need, record) = (view.need, self.record(machine));
-        let entry = self.need(need);
+        let (entry, holding) = (self.need(need), self.holding(need));
         let profile = &self.tables.profiles[entry.profile as usize];
         let is_bound = record.cluster != NONE;
         let is_free = !is_bound && !is_own;
@@ -239,15 +241,15 @@ impl Book {
             match self.domain_of(need, record.shape) {
                 NONE => return Fate::NoDomain(profile.profile.same_key().unwrap_or("").to_owned()),
                 // A gang without a domain found nothing that it takes in any.
-                _ if entry.domain == NONE => {}
-                domain if domain != entry.domain => return Fate::OutsideDomain,
+                _ if holding.domain == NONE => {}
+                domain if domain != holding.domain => return Fate::OutsideDomain,
                 _ => {}
             }
         }
         if view.trace.pruned.contains(&machine) {
             return Fate::Pruned;
         }
-        if entry.is_covered() {
+        if holding.is_covered() {
             return Fate::NotReached;
         }
         if is_free && self.is_parked(need) {
@@ -261,7 +263,7 @@ impl Book {
         if view.buys_nothing && record.state == Some(State::Speculative) {
             return Fate::NotBoughtInPart;
         }
-        if !self.has_some(need, record.shape, &entry.left) {
+        if !self.has_some(need, record.shape, &holding.left) {
             return Fate::OffersNothingMissing;
         }
         match (self.is_spread(need) && profile.same_key == NONE, is_own) {

@@ -113,7 +113,7 @@ impl Book {
         let usage = &self.tables.uses[self.need(need).usage as usize];
         let shapes = usage.by_price.iter();
         let configured = shapes.flat_map(|shape| &self.stocks[*shape as usize].configured);
-        let others = configured.filter(|machine| self.record(**machine).claimant != need);
+        let others = configured.filter(|machine| self.claimant(**machine) != need);
         let weighed = others.map(|machine| {
             let stands_at = self.victim_priority(*machine, i32::MAX);
             let raised = held.priority(*machine).unwrap_or(i32::MIN);

@@ -78,7 +78,7 @@ impl Preemption {
 impl Book {
     pub(super) fn explain_victims(&self, need: NeedIx, traced: trace::Victims) -> Preemption {
         let picked: BTreeSet<MachineIx> = traced.picked.iter().copied().collect();
-        let kept: BTreeSet<MachineIx> = self.need(need).victims.iter().copied().collect();
+        let kept: BTreeSet<MachineIx> = self.holding(need).victims.iter().copied().collect();
         let covered = traced.left.iter().all(|left| *left <= 0);
         let fate = |weighed: &Weighed| {
             let shape = self.record(weighed.machine).shape;
@@ -128,7 +128,7 @@ impl Book {
         let shape = self.record(weighed.machine).shape;
         let is_gang = self.tables.profiles[self.need(need).profile as usize].same_key != NONE;
         let inside = match is_gang {
-            true => self.domain_of(need, shape) == self.need(need).domain,
+            true => self.domain_of(need, shape) == self.holding(need).domain,
             false => self.lies_somewhere(need, shape),
         };
         if !inside {
