@@ -19,7 +19,7 @@ use crate::{
     slab::Slab,
     tables::{ProfileIx, ShapeIx, Tables, UseIx, Wanted},
 };
-use bigfleet_model::{Amounts, Holds, State, Time};
+use bigfleet_model::{Amounts, CapacityType, Holds, State, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of a machine: that of its id.
@@ -101,6 +101,11 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// What it is found by.
+    pub(crate) fn identity(&self) -> (ClusterIx, u32, u32) {
+        (self.cluster, self.group, self.fingerprint)
+    }
+
     /// Whether it names a row of the current demand, as received or in folded form.
     pub(crate) fn is_current(&self) -> bool {
         !self.rows.is_empty() || !self.classes.is_empty()
@@ -116,6 +121,8 @@ pub(crate) struct NeedEntry {
     pub(crate) usage: UseIx,
     /// The class of a gang, or the class this is the folded row of; else [`NONE`].
     pub(crate) class: ClassIx,
+    /// A digest of its group's text, to know the row by without going there.
+    pub(crate) group_mark: u32,
     pub(crate) arrival: Time,
     pub(crate) wanted: Wanted,
     pub(crate) parked: bool,
@@ -181,6 +188,8 @@ pub(crate) struct Supply {
     pub(crate) usage: UseIx,
     pub(crate) wanted: Wanted,
     pub(crate) classes: BTreeSet<ClassIx>,
+    /// The numbers of the folded row's fingerprint and group, the same in every cluster.
+    pub(crate) folded: (u32, u32),
     /// Counted no further than `most`.
     pub(crate) holds: u64,
     /// The most members of any class that could fold.
@@ -230,9 +239,12 @@ pub(crate) struct Book {
     /// By cluster and supply.
     pub(crate) class_numbers: BTreeMap<(ClusterIx, u32), ClassIx>,
     pub(crate) supplies: Slab<Supply>,
-    pub(crate) supply_numbers: BTreeMap<(ProfileIx, Amounts), u32>,
+    /// By profile, then aggregate.
+    pub(crate) supply_numbers: Vec<BTreeMap<Amounts, u32>>,
     pub(crate) holds: Holds,
 
+    /// Free Idle machines of tiers that are given back, by tier and since when they are idle.
+    pub(crate) idle: BTreeMap<CapacityType, BTreeSet<(Time, MachineIx)>>,
     /// Machines with an intent on record.
     pub(crate) intents: BTreeSet<MachineIx>,
     /// Slots that have machines but name no current row, by cluster.
@@ -453,10 +465,10 @@ impl Book {
     /// Takes over what a row wants. Where only amounts differ, the same claims often still do.
     pub(crate) fn set_wanted(&mut self, need: NeedIx, wanted: Wanted) {
         let entry = &mut self.needs[need];
-        let dimensions = |wanted: &Wanted| wanted.iter().map(|(at, _)| *at).collect::<Vec<_>>();
-        let is_alike = dimensions(&entry.wanted) == dimensions(&wanted);
+        let is_alike = entry.wanted.len() == wanted.len()
+            && entry.wanted.iter().zip(&*wanted).all(|(a, b)| a.0 == b.0);
         if let Some(holding) = self.holdings.get_mut(entry.holding) {
-            let each = wanted.iter().zip(&entry.wanted);
+            let each = wanted.iter().zip(&*entry.wanted);
             for (left, (now, before)) in holding.left.iter_mut().zip(each) {
                 *left += now.1 - before.1;
             }

@@ -10,8 +10,11 @@ use crate::{
     book::{Book, Class, ClassIx, ClusterIx, Fold, Member, NeedEntry, NeedIx, SlotIx, Supply},
     tables::ProfileIx,
 };
-use bigfleet_model::{Amounts, Group, NeedKey, Time};
-use std::collections::BTreeSet;
+use bigfleet_model::{Amounts, Group, Time};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 impl Book {
     /// Puts a gang among its equals (RF-12).
@@ -79,15 +82,8 @@ impl Book {
         aggregate: &Amounts,
     ) -> ClassIx {
         let folded_profile = self.tables.profiles[profile as usize].folded;
-        let key = NeedKey {
-            cluster: self.cluster_id(cluster),
-            fingerprint: self.tables.profiles[folded_profile as usize]
-                .profile
-                .fingerprint()
-                .clone(),
-            group: Group::new(&format!("fold:{}", aggregate.key())),
-        };
-        let slot = self.slot_of(&key);
+        let (fingerprint, group) = self.supplies[supply].folded;
+        let slot = self.slot_at(cluster, group, fingerprint);
         let usage = self.tables.usage(folded_profile, aggregate);
         let wanted = self.supplies[supply].wanted.clone();
         let mut equals = self.slots[slot]
@@ -163,15 +159,22 @@ impl Book {
     }
 
     fn supply(&mut self, profile: ProfileIx, aggregate: &Amounts) -> u32 {
-        let identity = (profile, aggregate.clone());
-        if let Some(number) = self.supply_numbers.get(&identity) {
+        self.supply_numbers
+            .resize_with(self.tables.profiles.len(), BTreeMap::new);
+        if let Some(number) = self.supply_numbers[profile as usize].get(aggregate) {
             return *number;
         }
+        let folded = self.tables.profiles[profile as usize].folded;
+        let folded = Arc::clone(&self.tables.profiles[folded as usize].profile);
+        let fingerprint = self.fingerprint(folded.fingerprint());
+        let group = self.group(&Group::new(&format!("fold:{}", aggregate.key())));
+        self.group_uses[group as usize] += 1;
         let usage = self.tables.usage(profile, aggregate);
         let wanted = self.tables.wanted(aggregate);
         let (classes, holds, most) = (BTreeSet::new(), 0, 0);
         let supply = Supply {
-            identity: identity.clone(),
+            identity: (profile, aggregate.clone()),
+            folded: (fingerprint, group),
             usage,
             wanted,
             classes,
@@ -179,7 +182,7 @@ impl Book {
             most,
         };
         let number = self.supplies.insert_with(|_| supply);
-        self.supply_numbers.insert(identity, number);
+        self.supply_numbers[profile as usize].insert(aggregate.clone(), number);
         number
     }
 
@@ -188,8 +191,10 @@ impl Book {
         let supply = &mut self.supplies[number];
         if supply.classes.is_empty() {
             (supply.most, supply.holds) = (0, 0);
-            self.supply_numbers.remove(&supply.identity);
+            let ((profile, aggregate), (_, group)) = (&supply.identity, supply.folded);
+            self.supply_numbers[*profile as usize].remove(aggregate);
             self.supplies.remove(number);
+            self.leave_group(group);
         }
     }
 }

@@ -142,11 +142,15 @@ impl Book {
             .copied()
             .filter(|need| self.is_short(*need))
             .collect();
-        self.preempt_for(&short, &mut outcome);
-        let held = self.hold();
+        let held = self.preempt_for(&short, &mut outcome);
+        let exchanged = self.exchange(&held, &short);
+        let held = match exchanged.is_empty() {
+            true => held,
+            false => self.hold(),
+        };
         outcome.touched = served;
-        outcome.touched.extend(self.exchange(&held, &short));
-        self.let_go(now, &mut outcome);
+        outcome.touched.extend(exchanged);
+        self.let_go(now, &held, &mut outcome);
         self.review_intents(&mut outcome);
         self.judge_supply(&mut outcome);
         outcome
@@ -230,11 +234,10 @@ impl Book {
         }
     }
 
-    fn preempt_for(&mut self, short: &[NeedIx], outcome: &mut Outcome) {
-        if short.is_empty() {
-            return;
-        }
+    /// Phase 2; returns what is held after it (RF-11).
+    fn preempt_for(&mut self, short: &[NeedIx], outcome: &mut Outcome) -> Held {
         let held = self.hold();
+        let mut moved = false;
         for need in short {
             let preemption = self.preempt(*need, &held);
             for machine in &preemption.victims {
@@ -264,15 +267,19 @@ impl Book {
                 freed,
                 ..Shortfall::default()
             };
+            moved |= 0 < victims || preemption.promised;
             outcome.preempted.extend(preemption.victims);
             outcome.short.insert(preemption.need, shortfall);
+        }
+        match moved {
+            true => self.hold(),
+            false => held,
         }
     }
 
     /// Reclaims and Deletes (Phase 3).
-    fn let_go(&mut self, now: Time, outcome: &mut Outcome) {
-        let held: Held = self.hold();
-        let reclaims = self.reclaims(&held);
+    fn let_go(&self, now: Time, held: &Held, outcome: &mut Outcome) {
+        let reclaims = self.reclaims(held);
         outcome.steps.extend(
             reclaims
                 .into_iter()

@@ -3,8 +3,9 @@
 use crate::{
     NONE,
     book::{Book, ClusterIx, NeedEntry, NeedIx, Slot, SlotIx},
+    names,
 };
-use bigfleet_model::{Cluster, ClusterId, Need, NeedKey, Time};
+use bigfleet_model::{Cluster, ClusterId, Group, Need, NeedKey, Time};
 use std::collections::BTreeSet;
 
 impl Book {
@@ -87,6 +88,7 @@ impl Book {
         let row = self.new_need(NeedEntry {
             arrival: need.arrival,
             parked: need.parked,
+            group_mark: names::mark(need.row.group.as_str()),
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
         if self.tables.profiles[profile as usize].folded == NONE {
@@ -103,14 +105,16 @@ impl Book {
     pub(crate) fn update_row(&mut self, row: NeedIx, need: &Need) {
         let entry = self.need(row);
         let profile = &self.tables.profiles[entry.profile as usize].profile;
-        let group = self.groups.get(self.slots[entry.slot].group);
-        let is_it = entry.in_use && need.row.group.as_str() == group;
+        let is_it = entry.in_use && entry.group_mark == names::mark(need.row.group.as_str());
         assert!(
             is_it && need.row.profile == *profile,
             "{} is the row put here",
             need.key()
         );
-        let usage = self.tables.usage(entry.profile, &need.row.min_unit);
+        let usage = match self.tables.uses[entry.usage as usize].min_unit == need.row.min_unit {
+            true => entry.usage,
+            false => self.tables.usage(entry.profile, &need.row.min_unit),
+        };
         let wanted = self.tables.wanted(&need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;
@@ -184,7 +188,7 @@ impl Book {
         self.drop_holding(need);
         let entry = &mut self.needs[need];
         entry.in_use = false;
-        entry.wanted = Box::default();
+        entry.wanted = Default::default();
         self.needs.remove(need);
     }
 
@@ -204,8 +208,12 @@ impl Book {
     pub(crate) fn slot_of(&mut self, key: &NeedKey) -> SlotIx {
         let cluster = self.cluster(key.cluster.as_str());
         let fingerprint = self.fingerprint(&key.fingerprint);
-        let group = self.groups.intern(key.group.as_str());
-        self.group_uses.resize(self.groups.bound(), 0);
+        let group = self.group(&key.group);
+        self.slot_at(cluster, group, fingerprint)
+    }
+
+    /// As [`Self::slot_of`], by number.
+    pub(crate) fn slot_at(&mut self, cluster: ClusterIx, group: u32, fingerprint: u32) -> SlotIx {
         let identity = (cluster, group, fingerprint);
         if let Some(slot) = self.slot_numbers.get(&identity) {
             return *slot;
@@ -229,7 +237,22 @@ impl Book {
         number
     }
 
-    fn fingerprint(&mut self, fingerprint: &bigfleet_model::Fingerprint) -> u32 {
+    /// The number of a group, for whoever counts it among its uses.
+    pub(crate) fn group(&mut self, group: &Group) -> u32 {
+        let number = self.groups.intern(group.as_str());
+        self.group_uses.resize(self.groups.bound(), 0);
+        number
+    }
+
+    /// Takes a use of a group back, and the group out if it was the last.
+    pub(crate) fn leave_group(&mut self, group: u32) {
+        self.group_uses[group as usize] -= 1;
+        if self.group_uses[group as usize] == 0 {
+            self.groups.remove(group);
+        }
+    }
+
+    pub(crate) fn fingerprint(&mut self, fingerprint: &bigfleet_model::Fingerprint) -> u32 {
         let number = self.fingerprints.intern(fingerprint.as_str());
         if self.constraints.len() < self.fingerprints.bound() {
             let constraints = fingerprint.constraints();
@@ -278,10 +301,7 @@ impl Book {
                 fingerprint, group, ..
             } = self.slots[slot];
             self.slot_numbers.remove(&(cluster, group, fingerprint));
-            self.group_uses[group as usize] -= 1;
-            if self.group_uses[group as usize] == 0 {
-                self.groups.remove(group);
-            }
+            self.leave_group(group);
             self.slots.remove(slot);
         }
     }
@@ -301,6 +321,7 @@ impl NeedEntry {
             profile,
             usage,
             class: NONE,
+            group_mark: 0,
             arrival: Time::ZERO,
             wanted,
             parked: false,

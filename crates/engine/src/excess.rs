@@ -13,39 +13,49 @@ use crate::{
 use bigfleet_model::{State, Time};
 use std::collections::BTreeMap;
 
-/// Loose machines that stay for now, each with the highest priority among the Needs it stays for.
+/// What lies loose, and which of it stays for now.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held(BTreeMap<MachineIx, i32>);
+pub(crate) struct Held {
+    /// Machines that stay, each with the highest priority among the Needs it stays for.
+    priorities: BTreeMap<MachineIx, i32>,
+    /// Loose machines of clusters that may be reclaimed from, in keep order.
+    loose: Vec<(ClusterIx, Vec<MachineIx>)>,
+}
 
 impl Held {
     pub(crate) fn priority(&self, machine: MachineIx) -> Option<i32> {
-        self.0.get(&machine).copied()
+        self.priorities.get(&machine).copied()
     }
 
     pub(crate) fn machines(&self) -> impl Iterator<Item = MachineIx> {
-        self.0.keys().copied()
+        self.priorities.keys().copied()
     }
 }
 
 impl Book {
     /// Which loose machines of ready clusters are held (RF-11), given this cycle's preemptions.
     pub(crate) fn hold(&mut self) -> Held {
-        let mut held = BTreeMap::new();
+        let mut held = Held::default();
         for cluster in self.loose_clusters.clone() {
             if !self.may_reclaim(cluster) {
                 continue;
             }
+            let loose = self.loose(cluster);
+            if loose.is_empty() {
+                continue;
+            }
             let waiting = self.waiting(cluster);
-            for machine in self.loose(cluster) {
-                let for_need = |need: &NeedIx| self.is_held_for(machine, *need);
+            for machine in &loose {
+                let for_need = |need: &NeedIx| self.is_held_for(*machine, *need);
                 let needs = waiting.iter().copied().filter(for_need);
-                let needs = needs.chain(self.holds_the_unfit(machine));
+                let needs = needs.chain(self.holds_the_unfit(*machine));
                 if let Some(priority) = needs.map(|need| self.priority(need)).max() {
-                    held.insert(machine, priority);
+                    held.priorities.insert(*machine, priority);
                 }
             }
+            held.loose.push((cluster, loose));
         }
-        Held(held)
+        held
     }
 
     pub(crate) fn may_reclaim(&self, cluster: ClusterIx) -> bool {
@@ -151,18 +161,12 @@ impl Book {
     /// Needs whose claims changed.
     pub(crate) fn exchange(&mut self, held: &Held, short: &[NeedIx]) -> Vec<NeedIx> {
         let mut touched = Vec::new();
-        for cluster in self.loose_clusters.clone() {
-            if !self.may_reclaim(cluster) {
-                continue;
-            }
-            let short: Vec<NeedIx> = short
-                .iter()
-                .copied()
-                .filter(|at| self.need(*at).cluster == cluster)
-                .collect();
-            for machine in self.loose(cluster) {
-                if held.priority(machine).is_none() && !self.record(machine).not_ready {
-                    touched.extend(self.exchange_one(machine, cluster, &short));
+        for (cluster, loose) in &held.loose {
+            let of_cluster = |at: &NeedIx| self.need(*at).cluster == *cluster;
+            let short: Vec<NeedIx> = short.iter().copied().filter(of_cluster).collect();
+            for machine in loose {
+                if held.priority(*machine).is_none() && !self.record(*machine).not_ready {
+                    touched.extend(self.exchange_one(*machine, *cluster, &short));
                 }
             }
         }
@@ -208,39 +212,30 @@ impl Book {
     }
 
     /// Machines to reclaim, by cluster and in keep order.
-    pub(crate) fn reclaims(&mut self, held: &Held) -> Vec<MachineIx> {
-        let mut clusters: Vec<ClusterIx> = self.loose_clusters.iter().copied().collect();
-        clusters.retain(|cluster| self.may_reclaim(*cluster));
-        clusters.sort_by(|one, other| self.cluster_names.compare(*one, *other));
-        let mut machines = Vec::new();
-        for cluster in clusters {
-            let loose = self.loose(cluster).into_iter();
-            machines.extend(loose.filter(|machine| held.priority(*machine).is_none()));
-        }
-        machines
+    pub(crate) fn reclaims(&self, held: &Held) -> Vec<MachineIx> {
+        let mut clusters: Vec<_> = held.loose.iter().collect();
+        clusters.sort_by(|one, other| self.cluster_names.compare(one.0, other.0));
+        let loose = clusters.into_iter().flat_map(|(_, loose)| loose).copied();
+        loose
+            .filter(|machine| held.priority(*machine).is_none())
+            .collect()
     }
 
     /// Idle machines whose hold has run out, by id, and when the next one's does.
-    pub(crate) fn releases(&mut self, now: Time) -> (Vec<MachineIx>, f64) {
+    pub(crate) fn releases(&self, now: Time) -> (Vec<MachineIx>, f64) {
         let (mut machines, mut next) = (Vec::new(), f64::INFINITY);
-        for (stock, shape) in self.stocks.iter().zip(&self.tables.shapes) {
-            let tier = shape.shape.capacity_type;
-            let Some(hold) = self.holds.of(tier) else {
+        for (tier, idle) in &self.idle {
+            let Some(hold) = self.holds.of(*tier) else {
                 continue;
             };
-            for machine in &stock.pool(crate::pool::PoolKind::Idle).machines {
-                let record = self.record(*machine);
-                if record.claimant != NONE || record.slot != NONE {
-                    continue;
-                }
-                let Some(since) = Time::from_seconds(record.number) else {
-                    continue;
-                };
-                if self.holds.expired(tier, since, now) {
-                    machines.push(*machine);
-                } else {
+            let unclaimed = |at: &&(Time, MachineIx)| self.record(at.1).claimant == NONE;
+            for (since, machine) in idle.iter().filter(unclaimed) {
+                if !self.holds.expired(*tier, *since, now) {
+                    // Whoever became idle later goes later.
                     next = next.min(since.seconds() + hold.as_secs_f64());
+                    break;
                 }
+                machines.push(*machine);
             }
         }
         machines.sort_by(|one, other| self.ids.compare(*one, *other));

@@ -142,7 +142,11 @@ impl Book {
         let scaled = |(dimension, milli): &(u32, i128)| {
             (*dimension, milli.saturating_mul(i128::from(members.max(1))))
         };
-        let wanted: Wanted = one.into_iter().flatten().map(scaled).collect();
+        let wanted: Wanted = one
+            .into_iter()
+            .flat_map(|one| one.iter())
+            .map(scaled)
+            .collect();
         self.set_live(row, 0 < members);
         let entry = &mut self.needs[row];
         entry.arrival = arrival;

@@ -13,63 +13,10 @@
 use crate::{
     NONE,
     book::{Book, MachineIx, NeedIx},
+    few::{Few, INLINE},
     tables::DomainIx,
 };
 use bigfleet_model::State;
-use std::ops::{Deref, DerefMut};
-
-/// Dimensions kept beside a holding: processors, memory, accelerators. More go elsewhere.
-const INLINE: usize = 3;
-
-/// Amounts in the order of a Need's dimensions.
-#[derive(Clone, Debug)]
-pub(crate) enum Milli {
-    Few(u8, [i128; INLINE]),
-    Many(Vec<i128>),
-}
-
-impl Default for Milli {
-    fn default() -> Self {
-        Self::Few(0, [0; INLINE])
-    }
-}
-
-impl Deref for Milli {
-    type Target = [i128];
-
-    fn deref(&self) -> &[i128] {
-        match self {
-            Self::Few(count, amounts) => &amounts[..*count as usize],
-            Self::Many(amounts) => amounts,
-        }
-    }
-}
-
-impl DerefMut for Milli {
-    fn deref_mut(&mut self) -> &mut [i128] {
-        match self {
-            Self::Few(count, amounts) => &mut amounts[..*count as usize],
-            Self::Many(amounts) => amounts,
-        }
-    }
-}
-
-impl FromIterator<i128> for Milli {
-    fn from_iter<I: IntoIterator<Item = i128>>(amounts: I) -> Self {
-        let mut few = [0; INLINE];
-        let mut count = 0;
-        let mut amounts = amounts.into_iter();
-        while let Some(amount) = amounts.next() {
-            if count == INLINE {
-                let rest = std::iter::once(amount).chain(amounts);
-                return Self::Many(few.into_iter().chain(rest).collect());
-            }
-            few[count] = amount;
-            count += 1;
-        }
-        Self::Few(count as u8, few)
-    }
-}
 
 /// What the own machines of a Need come to.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +63,7 @@ pub(crate) struct Holding {
     /// Machines preempted for it this cycle.
     pub(crate) victims: Vec<MachineIx>,
     /// Wanted less claimed, in the order of what is wanted; below zero where more is claimed.
-    pub(crate) left: Milli,
+    pub(crate) left: Few<i128>,
     own: Own,
 }
 
@@ -134,7 +81,7 @@ impl Holding {
             provisions: 0,
             claims: Vec::new(),
             victims: Vec::new(),
-            left: Milli::default(),
+            left: Few::default(),
             own: Own::Mixed,
         }
     }

@@ -27,6 +27,7 @@
 //! No clock, thread, hash order or randomness is in here: the same facts, in any order, give the
 //! same bytes.
 
+mod few;
 mod names;
 mod slab;
 mod tables;

@@ -9,7 +9,8 @@ use crate::{
     tables::ShapeIx,
 };
 use bigfleet_model::{
-    ClusterId, FleetMachine, MachineId, NeedKey, Price, Probability, Shape, State, Terms, Time,
+    CapacityType, ClusterId, FleetMachine, MachineId, NeedKey, Price, Probability, Shape, State,
+    Terms, Time,
 };
 use std::sync::Arc;
 
@@ -112,12 +113,16 @@ impl Book {
             self.records.resize(self.ids.bound(), Record::ABSENT);
         }
         let is_new_slot = slot == NONE && facts.attribution.is_some();
+        let identity = (!is_new_slot && slot != NONE).then(|| self.slots[slot].identity());
         if !is_new_slot && self.records[machine as usize].states_the_same_as(&record) {
             return;
         }
         self.detach(machine);
         // Only now: leaving its slot may have been the end of it.
-        let slot = facts.attribution.map_or(NONE, |need| self.slot_of(need));
+        let slot = match identity {
+            Some(identity) if self.slot_numbers.get(&identity) == Some(&slot) => slot,
+            _ => facts.attribution.map_or(NONE, |need| self.slot_of(need)),
+        };
         self.records[machine as usize] = Record { slot, ..record };
         self.attach(machine);
     }
@@ -231,6 +236,9 @@ impl Book {
         if let Some(kind) = self.pool_of(machine) {
             let shape = self.record(machine).shape;
             self.stocks[shape as usize].pool_mut(kind).insert(machine);
+            if let Some((tier, since)) = self.idle_place(machine) {
+                self.idle.entry(tier).or_default().insert((since, machine));
+            }
         }
     }
 
@@ -241,7 +249,23 @@ impl Book {
             self.stocks[shape as usize]
                 .pool_mut(kind)
                 .remove(machine, &self.ids);
+            if let Some((tier, since)) = self.idle_place(machine) {
+                let idle = self.idle.entry(tier).or_default();
+                idle.remove(&(since, machine));
+            }
         }
+    }
+
+    /// Where a machine of a tier that is given back waits for its hold to run out.
+    fn idle_place(&self, machine: MachineIx) -> Option<(CapacityType, Time)> {
+        let record = self.record(machine);
+        let tier = self.tables.shapes[record.shape as usize]
+            .shape
+            .capacity_type;
+        let is_returned = matches!(tier, CapacityType::OnDemand | CapacityType::Spot);
+        let is_free = record.state == Some(State::Idle) && record.slot == NONE;
+        let since = Time::from_seconds(record.number)?;
+        (is_returned && is_free).then_some((tier, since))
     }
 
     /// The pool a machine is in: nobody's by intent, or by one that has ended; and available,

@@ -151,6 +151,11 @@ impl Names {
     }
 }
 
+/// A few bits by which a text is known from others, without a place to look it up in.
+pub(crate) fn mark(text: &str) -> u32 {
+    hash(text.as_bytes()) as u32
+}
+
 /// FNV-1a over words of eight bytes, finished by a multiply-shift: quick, and the same everywhere.
 fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -61,6 +61,8 @@ impl Deficit {
 pub(crate) struct Preemption {
     pub(crate) need: NeedIx,
     pub(crate) victims: Vec<MachineIx>,
+    /// Whether it claimed drains that were going on.
+    pub(crate) promised: bool,
     /// Whether the Need is covered once all of it is done.
     pub(crate) resolved: bool,
 }
@@ -72,6 +74,7 @@ impl Book {
         let mut nothing = Preemption {
             need,
             victims: Vec::new(),
+            promised: false,
             resolved: false,
         };
         if self.is_parked(need) || (is_gang && self.holding(need).domain == NONE) {
@@ -95,6 +98,7 @@ impl Book {
         if is_gang && !deficit.is_covered() {
             return nothing;
         }
+        nothing.promised = !drains.is_empty();
         for machine in drains {
             self.claim_promised(need, machine);
         }

@@ -11,7 +11,7 @@
 //! A fleet of millions has a few thousand shapes and a few hundred uses; all string comparison of
 //! the engine happens here and in the last tie-break of a sort.
 
-use crate::{NONE, names::Names};
+use crate::{NONE, few::Few, names::Names};
 use bigfleet_model::{
     Amounts, Cost, Dimension, Need, Price, Probability, Profile, Shape, Terms, effective_cost,
 };
@@ -27,7 +27,7 @@ pub(crate) type UseIx = u32;
 pub(crate) type DomainIx = u32;
 
 /// Amounts wanted, by dimension number; ascending by dimension *name*, each above zero.
-pub(crate) type Wanted = Box<[(u32, i128)]>;
+pub(crate) type Wanted = Few<(u32, i128)>;
 
 /// What machines that match the same and cost the same have in common.
 #[derive(Clone, Debug)]
@@ -106,7 +106,8 @@ pub(crate) struct Tables {
     pub(crate) profiles: Vec<ProfileEntry>,
     profile_numbers: BTreeMap<Arc<Profile>, ProfileIx>,
     pub(crate) uses: Vec<UseEntry>,
-    use_numbers: BTreeMap<(ProfileIx, Amounts), UseIx>,
+    /// By profile, then smallest unit.
+    use_numbers: Vec<BTreeMap<Amounts, UseIx>>,
     pub(crate) keys: Vec<KeyEntry>,
     pub(crate) terms: Vec<Terms>,
     term_numbers: BTreeMap<(i32, u64, u64), u32>,
@@ -149,8 +150,10 @@ impl Tables {
             return *number;
         }
         let effective = shape.effective();
-        let whole = |(dimension, milli)| (dimension, i64::try_from(milli).unwrap_or(i64::MAX));
-        let amounts = self.wanted(effective).into_iter().map(whole).collect();
+        let whole = |(dimension, milli): &(u32, i128)| {
+            (*dimension, i64::try_from(*milli).unwrap_or(i64::MAX))
+        };
+        let amounts = self.wanted(effective).iter().map(whole).collect();
         let number = self.shapes.len() as ShapeIx;
         let equal = self
             .shapes
@@ -207,8 +210,9 @@ impl Tables {
 
     /// The number of a use; looks at every shape once.
     pub(crate) fn usage(&mut self, profile: ProfileIx, min_unit: &Amounts) -> UseIx {
-        let identity = (profile, min_unit.clone());
-        if let Some(number) = self.use_numbers.get(&identity) {
+        self.use_numbers
+            .resize_with(self.profiles.len(), BTreeMap::new);
+        if let Some(number) = self.use_numbers[profile as usize].get(min_unit) {
             return *number;
         }
         let mut entry = UseEntry {
@@ -222,7 +226,7 @@ impl Tables {
         entry.learn(&self.shapes, &self.profiles);
         let number = self.uses.len() as UseIx;
         self.uses.push(entry);
-        self.use_numbers.insert(identity, number);
+        self.use_numbers[profile as usize].insert(min_unit.clone(), number);
         number
     }
 
