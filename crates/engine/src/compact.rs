@@ -57,6 +57,7 @@ impl Book {
     fn rewritten(&self) -> Self {
         let mut book = Self {
             holds: self.holds,
+            skip_own_first: self.skip_own_first,
             ..Self::default()
         };
         for (number, cluster) in self.clusters.iter().enumerate() {

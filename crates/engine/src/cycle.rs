@@ -178,7 +178,9 @@ impl Book {
             if own_changed {
                 self.sum_up(*need);
             }
-            if self.is_shared(*need) {
+            if self.skip_own_first {
+                self.release(*need);
+            } else if self.is_shared(*need) {
                 self.release(*need);
                 shared.push(*need);
             } else if !self.keep_whole(*need) && (own_changed || !self.is_settled(*need)) {

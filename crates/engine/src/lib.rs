@@ -217,6 +217,12 @@ impl Engine {
         }
     }
 
+    /// Brings an old mistake back: no Need keeps its own first, so that whoever comes first in the
+    /// order takes whatever the cluster has. Only for the simulator, which must catch it.
+    pub fn skip_own_first(&mut self) {
+        self.book.skip_own_first = true;
+    }
+
     /// Counts how often the tables were written anew, which [`Self::decide`] does when they have
     /// outgrown the fleet. A [`KnownShape`] or [`KnownRow`] is good for one generation.
     pub fn generation(&self) -> u32 {

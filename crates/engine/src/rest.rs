@@ -103,8 +103,10 @@ impl Book {
     }
 
     fn serve(&mut self, need: NeedIx, place: Where, case: Case, turns: &mut Turns) {
-        let own = self.own(need);
-        self.step(need, place, &own, Self::by_keep_key, true);
+        if !self.skip_own_first {
+            let own = self.own(need);
+            self.step(need, place, &own, Self::by_keep_key, true);
+        }
         let leftovers = self.leftovers(need);
         self.step(need, place, &leftovers, Self::by_keep_key, false);
         if self.is_parked(need) {

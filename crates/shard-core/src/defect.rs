@@ -39,11 +39,13 @@ pub enum Defect {
     DrainingNotPromised,
     /// The engine takes machines in configuration for serving ones (RF-11).
     NoMakeBeforeBreak,
+    /// The engine lets whoever comes first take whatever the cluster has (RF-4).
+    NoOwnFirst,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -58,5 +60,6 @@ impl Defect {
         Self::CreditByClusterOnly,
         Self::DrainingNotPromised,
         Self::NoMakeBeforeBreak,
+        Self::NoOwnFirst,
     ];
 }

@@ -261,3 +261,19 @@ fn no_make_before_break_drains_a_machine_before_its_heir_serves() {
     });
     assert_eq!(reclaims, (0, 1));
 }
+
+/// EX-RF7 once more: what the ledger says is whose is not asked first.
+#[test]
+fn no_own_first_moves_machines_between_needs() {
+    let serves = arms(Defect::NoOwnFirst, |config| {
+        let machines = "g1 Configured a cpu=4 $1\n m1 Idle cpu=4 $2";
+        let mut world = started(config, machines, &["a"]);
+        world.roll_up("a", "cpu=4 prio=100");
+        world.run(20.0);
+        world.roll_up("a", "cpu=4 prio=100\n cpu=4 prio=1000");
+        world.run(60.0);
+        let machine = world.core.machine(&id("g1")).unwrap();
+        machine.terms().priority
+    });
+    assert_eq!(serves, (100, 1000));
+}
