@@ -144,6 +144,9 @@ impl ShardCore {
         };
         core.ledger.engine.set_holds(core.config.holds);
         core.ledger.defect = core.config.defect;
+        if core.has(Defect::NoOwnFirst) {
+            core.ledger.engine.skip_own_first();
+        }
         core.timers.set(now, Timer::List);
         core.cycle_by(now);
         core.journal.others.push(Record::Epoch(epoch));
