@@ -15,6 +15,7 @@ mod help;
 mod input;
 mod output;
 mod provider;
+mod sim;
 mod table;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -36,6 +37,8 @@ enum Verb {
     Bench(bench::Args),
     /// Runs a provider.
     Provider(provider::Args),
+    /// Lives through years of a fleet under a seeded clock.
+    Sim(sim::Args),
     /// Prints the script with which a shell completes this command line.
     Completions(help::CompletionsArgs),
     /// Prints a manual page.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Verb::Decide(args) => decide::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Provider(args) => provider::run(&args),
+        Verb::Sim(args) => sim::run(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),
     };

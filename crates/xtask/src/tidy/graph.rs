@@ -33,6 +33,10 @@ pub(super) struct Crate {
 pub(super) struct Dependency {
     pub(super) package: String,
     pub(super) kind: Kind,
+    /// It is there only with a feature.
+    pub(super) optional: bool,
+    /// It is taken without any feature, so without what it has only with one.
+    pub(super) bare: bool,
 }
 
 /// When the dependency is there.
@@ -259,25 +263,26 @@ fn reach_outside(
     graph: &Graph,
 ) -> BTreeMap<String, Option<String>> {
     let mut reached: BTreeMap<String, Option<String>> = BTreeMap::new();
-    // What a build script uses runs on the builder's machine, so only normal dependencies travel.
-    let normal = |of: &Crate| -> Vec<String> {
-        let arrows = of
-            .dependencies
-            .iter()
-            .filter(|arrow| arrow.kind == Kind::Normal);
-        arrows.map(|arrow| arrow.package.clone()).collect()
+    // What a build script uses runs on the builder's machine, so only normal dependencies travel; and
+    // from a crate taken without features only what it has without them.
+    let normal = |of: &Crate, bare: bool| -> Vec<(String, bool)> {
+        let arrows = of.dependencies.iter();
+        let arrows = arrows.filter(|arrow| arrow.kind == Kind::Normal && !(bare && arrow.optional));
+        arrows
+            .map(|arrow| (arrow.package.clone(), arrow.bare))
+            .collect()
     };
-    let mut seen: BTreeSet<String> = BTreeSet::new();
-    let mut open: Vec<(String, Option<String>)> = normal(this)
+    let mut seen: BTreeSet<(String, bool)> = BTreeSet::new();
+    let mut open: Vec<((String, bool), Option<String>)> = normal(this, false)
         .into_iter()
         .map(|package| (package, None))
         .collect();
-    while let Some((package, via)) = open.pop() {
-        if !seen.insert(package.clone()) {
+    while let Some(((package, bare), via)) = open.pop() {
+        if !seen.insert((package.clone(), bare)) {
             continue;
         }
-        let next: Vec<String> = match ours.get(package.as_str()) {
-            Some(next) => normal(next),
+        let next: Vec<(String, bool)> = match ours.get(package.as_str()) {
+            Some(next) => normal(next, bare),
             None => {
                 reached.insert(package.clone(), via);
                 graph
@@ -285,7 +290,7 @@ fn reach_outside(
                     .get(&package)
                     .into_iter()
                     .flatten()
-                    .cloned()
+                    .map(|next| (next.clone(), false))
                     .collect()
             }
         };
@@ -299,7 +304,8 @@ mod tests {
     use super::super::table::TABLE;
     use super::*;
 
-    /// A workspace in text: `name -> dep, dev:dep, build:dep`; names of ours carry no prefix.
+    /// A workspace in text: `name -> dep, dev:dep, build:dep, optional:dep, bare:dep`; names of ours
+    /// carry no prefix.
     fn graph(text: &str) -> Graph {
         let lines: Vec<(&str, &str)> = text
             .lines()
@@ -317,17 +323,21 @@ mod tests {
             }
         };
         let dependency = |text: &str| match text.split_once(':') {
-            Some(("dev", name)) => Dependency {
+            Some((how, name)) => Dependency {
                 package: package(name),
-                kind: Kind::Dev,
-            },
-            Some((_, name)) => Dependency {
-                package: package(name),
-                kind: Kind::Build,
+                kind: match how {
+                    "dev" => Kind::Dev,
+                    "build" => Kind::Build,
+                    _ => Kind::Normal,
+                },
+                optional: how == "optional",
+                bare: how == "bare",
             },
             None => Dependency {
                 package: package(text),
                 kind: Kind::Normal,
+                optional: false,
+                bare: false,
             },
         };
         let crates = lines.iter().map(|(name, arrows)| Crate {
@@ -373,6 +383,16 @@ mod tests {
             ),
             &[],
         );
+    }
+
+    /// A simulator uses the plain value of a crate that can also be a server.
+    #[test]
+    fn what_a_crate_has_only_with_a_feature_is_not_reached_without_one() {
+        let kit = "provider-kit -> model, optional:tokio\n model\n";
+        check(&graph(&format!("{kit} sim -> bare:provider-kit")), &[]);
+        let reached = "crates/sim/Cargo.toml: [forbidden-dependency] `sim` keeps out `tokio`, here \
+                       reached through `bigfleet-provider-kit`";
+        check(&graph(&format!("{kit} sim -> provider-kit")), &[reached]);
     }
 
     #[test]

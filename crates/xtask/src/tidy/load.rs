@@ -72,6 +72,8 @@ fn ours(package: &Package, root: &Path, files: &[File]) -> Crate {
             // A kind cargo invents later is judged as if it shipped.
             _ => Kind::Normal,
         },
+        optional: dependency.optional,
+        bare: !dependency.uses_default_features && dependency.features.is_empty(),
     });
     Crate {
         package: package.name.to_string(),

@@ -68,12 +68,13 @@ pub(super) const FOR_TESTS: &[&str] = &[
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
-/// --engine oracle|incremental` and `bigfleet bench` are verbs of the binary.
+/// --engine oracle|incremental`, `bigfleet bench` and `bigfleet sim` are verbs of the binary.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
     ("bigfleet", "fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
+    ("bigfleet", "sim"),
     ("bigfleet", "provider-behaviours"),
     ("conformance", "provider-behaviours"),
 ];

@@ -1,0 +1,85 @@
+//! Defects: old mistakes, switched back on one at a time, to see that somebody objects.
+//!
+//! Those of the shard live in its core, behind its own switch; this crate adds those of what is around
+//! it: a provider that does not fence, clusters whose demand does not mean what it says.
+
+use crate::plan::ClusterPlan;
+use bigfleet_shard_core as shard;
+
+/// One old mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Defect {
+    /// One of the shard's.
+    Shard(shard::Defect),
+    /// The provider takes calls from any life of a shard (FE-2).
+    ProviderIgnoresFences,
+    /// Evicted Pods do not come back: demand that destroys itself (§8.5 bare-pods).
+    BarePods,
+    /// Bound Pods are left out of roll-ups: what is served looks like surplus (§8.5 unmet-only).
+    UnmetOnly,
+}
+
+impl Defect {
+    /// All of them.
+    pub fn all() -> Vec<Self> {
+        let shard = shard::Defect::ALL.into_iter().map(Self::Shard);
+        let others = [Self::ProviderIgnoresFences, Self::BarePods, Self::UnmetOnly];
+        shard.chain(others).collect()
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        match self {
+            Self::Shard(defect) => dashed(&format!("{defect:?}")),
+            Self::ProviderIgnoresFences => "provider-ignores-fences".to_owned(),
+            Self::BarePods => "bare-pods".to_owned(),
+            Self::UnmetOnly => "unmet-only".to_owned(),
+        }
+    }
+
+    /// The defect of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|defect| defect.name() == name)
+    }
+
+    pub(crate) fn apply(self, config: &mut shard::ShardConfig) {
+        if let Self::Shard(defect) = self {
+            config.defect = Some(defect);
+        }
+    }
+
+    /// What it makes of a cluster.
+    pub(crate) fn spoil(self, cluster: &mut ClusterPlan) {
+        cluster.managed &= self != Self::BarePods;
+        cluster.pending_only |= self == Self::UnmetOnly;
+    }
+
+    pub(crate) fn provider_ignores_fences(self) -> bool {
+        self == Self::ProviderIgnoresFences
+    }
+}
+
+/// `ReclaimCapOff` to `reclaim-cap-off`.
+fn dashed(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_defect_is_found_by_its_name() {
+        for defect in Defect::all() {
+            assert_eq!(Defect::named(&defect.name()), Some(defect));
+        }
+        assert_eq!(dashed("CreateErrorBurnsSlot"), "create-error-burns-slot");
+    }
+}

@@ -1,0 +1,217 @@
+//! Faults and demand: entries of the timeline, as they come due, and the weather's own breakages.
+
+use crate::{
+    clock::Moment,
+    plan::Change,
+    world::{Happening, World},
+};
+use bigfleet_model::{CapacityType, MachineId, State};
+use bigfleet_provider_kit as kit;
+use bigfleet_shard_core::{Event, PausedBy, Scope};
+
+impl World {
+    /// One entry of the timeline.
+    pub(crate) fn change(&mut self, change: &Change) {
+        self.trace.line(self.now, || format!("change {change:?}"));
+        self.watch.disturbed(self.now);
+        match *change {
+            Change::Scale {
+                cluster,
+                work,
+                pods,
+            } => self.clusters[cluster].pods.scale(work, pods),
+            Change::ScaleAll { cluster, per_mille } => {
+                self.clusters[cluster].pods.scale_all(per_mille);
+            }
+            Change::ScaleRow {
+                cluster,
+                work,
+                per_mille,
+            } => self.clusters[cluster].pods.scale_row(work, per_mille),
+            Change::Priority {
+                cluster,
+                work,
+                priority,
+            } => self.clusters[cluster].pods.set_priority(work, priority),
+            Change::Break { cluster, count } => self.lose(cluster, count, false),
+            Change::Vanish { cluster, count } => self.lose(cluster, count, true),
+            Change::SpotWave(per_mille) => self.spot_wave(per_mille),
+            Change::Reprice => self.reprice(),
+            Change::StockOut { ref kind, millis } => {
+                let until = self.now.after(millis);
+                self.cloud.out_of_stock.push((kind.clone(), until));
+            }
+            Change::FailNext { kind, count } => {
+                let fails = std::iter::repeat_n(kind, count as usize);
+                self.cloud.fail_next.extend(fails);
+            }
+            Change::Crash { torn, millis } => self.crash(torn, millis),
+            Change::Twin { millis } => self.twin(millis),
+            Change::OperatorAway { cluster, millis } => {
+                let back = self.now.after(millis);
+                self.clusters[cluster].away_until = back;
+                self.disconnect(cluster, back);
+            }
+            Change::ProviderAway { millis, restart } => {
+                self.cloud.away_until = self.now.after(millis);
+                if restart {
+                    let changed = self.cloud.restart();
+                    self.cloud_changed(changed);
+                }
+            }
+            Change::TruncatedLists { lists, per_mille } => {
+                self.cloud.truncate = (lists, per_mille);
+            }
+            Change::BlockDrains { cluster, millis } => {
+                self.clusters[cluster].drains_blocked_until = self.now.after(millis);
+            }
+            Change::BlobErrors { cluster, millis } => {
+                self.clusters[cluster].blob_errors_until = self.now.after(millis);
+            }
+            Change::Pause { millis } => self.pause(millis),
+        }
+    }
+
+    /// Serving machines that the shard is not doing anything with right now.
+    fn serving(&self, cluster: Option<usize>) -> Vec<MachineId> {
+        let name = cluster.map(|cluster| self.clusters[cluster].id.as_str());
+        let serving = self.cloud.machines().filter(|one| {
+            one.state == State::Configured && name.is_none_or(|name| one.cluster == name)
+        });
+        serving.map(|one| one.id.clone()).collect()
+    }
+
+    fn lose(&mut self, cluster: Option<usize>, count: u32, vanish: bool) {
+        let mut serving = self.serving(cluster);
+        self.dice.shuffle(&mut serving);
+        serving.truncate(count as usize);
+        for machine in serving {
+            self.lose_one(machine, vanish);
+        }
+    }
+
+    fn lose_one(&mut self, machine: MachineId, vanish: bool) {
+        self.watch.losses += 1;
+        let event = match vanish {
+            true => kit::Event::Vanished { machine },
+            false => kit::Event::Broke {
+                machine,
+                failure: kit::Failure::permanent("the machine broke"),
+            },
+        };
+        let changed = self.cloud.tell(event).0;
+        self.cloud_changed(changed);
+    }
+
+    pub(crate) fn break_by_weather(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        self.watch.disturbed(self.now);
+        self.lose(None, 1, false);
+        let next = self.dice.interval(self.plan.weather.break_every);
+        self.queue.at(self.now.after(next), Happening::Break);
+    }
+
+    fn spot_wave(&mut self, per_mille: u64) {
+        let spot = self.cloud.machines().filter(|one| {
+            one.offer.capacity_type == CapacityType::Spot
+                && matches!(one.state, State::Idle | State::Configured)
+        });
+        let spot: Vec<MachineId> = spot.map(|one| one.id.clone()).collect();
+        for machine in spot {
+            if self.dice.per_mille(per_mille) {
+                self.lose_one(machine, false);
+            }
+        }
+    }
+
+    fn reprice(&mut self) {
+        let all: Vec<MachineId> = self.cloud.machines().map(|one| one.id.clone()).collect();
+        for machine in all {
+            if self.dice.per_mille(100) {
+                let factor = self.dice.between(900, 1100);
+                let changed = self.cloud.reprice(&machine, factor);
+                self.cloud_changed(changed);
+            }
+        }
+    }
+
+    /// The process dies. What was being written may be there in part.
+    fn crash(&mut self, torn: bool, millis: u64) {
+        let Some(process) = self.processes.remove(&self.current) else {
+            return;
+        };
+        self.current = 0;
+        let dice = &mut self.dice;
+        let records = process.disk.found(|unsure| match torn {
+            true => dice.below(unsure + 1),
+            false => 0,
+        });
+        self.watch.process_lost(self.now);
+        let back = self.now.after(millis);
+        self.queue.in_order(back, Happening::Begin { records });
+        self.lose_sessions(back);
+    }
+
+    /// A second process takes the shard's place while the first still runs.
+    fn twin(&mut self, millis: u64) {
+        let old = self.current;
+        let Some(process) = self.processes.get_mut(&old) else {
+            return;
+        };
+        process.reachable = false;
+        let records = process.disk.found(|_| 0);
+        self.watch.process_lost(self.now);
+        self.watch.twins = true;
+        self.watch.commits.outlived(old);
+        let ends = self.now.after(millis);
+        self.queue.at(ends, Happening::End { epoch: old });
+        self.lose_sessions(self.now);
+        self.start_process(records);
+    }
+
+    fn lose_sessions(&mut self, back: Moment) {
+        for cluster in 0..self.clusters.len() {
+            let again = back.after(self.dice.between(500, 8_000));
+            self.disconnect(cluster, again);
+        }
+    }
+
+    fn pause(&mut self, millis: u64) {
+        let until = self.now.after(millis);
+        let epoch = self.current;
+        let pause = Event::Pause {
+            by: PausedBy::Admin,
+            scope: Scope::All,
+            until: Some(until.time()),
+        };
+        self.watch.paused_until = until;
+        self.tell(epoch, pause);
+    }
+
+    /// The faults stop: whoever was away comes back, whatever was broken works.
+    pub(crate) fn calm_down(&mut self) {
+        self.is_calm = true;
+        self.watch.disturbed(self.now);
+        self.cloud.away_until = self.now;
+        self.cloud.out_of_stock.clear();
+        self.cloud.fail_next.clear();
+        self.cloud.truncate = (0, 0);
+        for cluster in &mut self.clusters {
+            cluster.away_until = self.now;
+            cluster.drains_blocked_until = self.now;
+            cluster.blob_errors_until = self.now;
+        }
+        for cluster in 0..self.clusters.len() {
+            self.queue.at(self.now, Happening::Connect { cluster });
+        }
+        self.trace.line(self.now, || "calm".to_owned());
+        let resume = Event::Resume {
+            by: PausedBy::Admin,
+            scope: Scope::All,
+        };
+        self.watch.paused_until = self.now;
+        self.tell(self.current, resume);
+    }
+}

@@ -1,0 +1,114 @@
+//! Gates: what a scenario demands beyond the invariants, judged by program once the fleet rests.
+
+use crate::{clock::Moment, watch::Rule, world::World};
+use bigfleet_model::{ActionKind, State};
+
+/// Bootstraps and Provisions.
+pub(crate) const ACQUIRE: &[ActionKind] = &[ActionKind::Bootstrap, ActionKind::Provision];
+
+/// From the least to the most, both allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) u64, pub(crate) u64);
+
+impl Count {
+    pub(crate) const NONE: Self = Self(0, 0);
+
+    pub(crate) const fn exactly(count: u64) -> Self {
+        Self(count, count)
+    }
+
+    pub(crate) const fn at_least(count: u64) -> Self {
+        Self(count, u64::MAX)
+    }
+
+    fn check(self, what: &str, is: u64) -> Result<(), String> {
+        match (self.0..=self.1).contains(&is) {
+            true => Ok(()),
+            false if self.0 == self.1 => Err(format!("{is} {what}, not {}", self.0)),
+            false if self.1 == u64::MAX => Err(format!("{is} {what}, not at least {}", self.0)),
+            false => Err(format!("{is} {what}, not {} to {}", self.0, self.1)),
+        }
+    }
+}
+
+/// One demand.
+#[derive(Clone, Debug)]
+pub(crate) enum Gate {
+    /// So many actions of these kinds are committed from one moment up to another.
+    Actions(&'static [ActionKind], Moment, Moment, Count),
+    /// The provider takes on so many Creates.
+    Creates(Count),
+    /// So many machines serve a cluster in the end.
+    Serving(usize, Count),
+    /// So many machines are in a state in the end.
+    InState(State, Count),
+    /// So many Needs are short in the end.
+    Short(Count),
+    /// So many Pods of a cluster wait in the end.
+    Pending(usize, Count),
+    /// So many Pods of a cluster live in the end.
+    Live(usize, Count),
+    /// Anything else.
+    Judge(fn(&World) -> Result<(), String>),
+}
+
+impl World {
+    /// Judges every gate; the first that is not met counts.
+    pub(crate) fn judge(&mut self) {
+        for gate in self.plan.gates.clone() {
+            if let Err(text) = self.judge_one(&gate) {
+                self.watch.broke(Rule::Gate, self.now, text);
+                return;
+            }
+        }
+    }
+
+    fn judge_one(&self, gate: &Gate) -> Result<(), String> {
+        match gate {
+            Gate::Actions(kinds, from, until, count) => {
+                let is = kinds
+                    .iter()
+                    .map(|kind| self.log.count(*kind, *from, *until));
+                let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+                let what = format!("{} from {from} s to {until} s", words.join(" and "));
+                count.check(&what, is.sum())
+            }
+            Gate::Creates(count) => count.check("Creates", self.log.creates.len() as u64),
+            Gate::Serving(cluster, count) => {
+                let name = &self.clusters[*cluster].id;
+                count.check(
+                    &format!("machines serve {name}"),
+                    self.serving_count(*cluster),
+                )
+            }
+            Gate::InState(state, count) => {
+                let is = self.cloud.count(*state) as u64;
+                count.check(&format!("machines are {state}"), is)
+            }
+            Gate::Short(count) => {
+                let short = self.process().map(|one| one.core.shortfalls().count());
+                count.check("Needs are short", short.unwrap_or(0) as u64)
+            }
+            Gate::Pending(cluster, count) => {
+                let known = &self.clusters[*cluster];
+                let what = format!("Pods of {} wait", known.id);
+                count.check(&what, known.pods.pending().into())
+            }
+            Gate::Live(cluster, count) => {
+                let known = &self.clusters[*cluster];
+                count.check(
+                    &format!("Pods of {} live", known.id),
+                    known.pods.live().into(),
+                )
+            }
+            Gate::Judge(judge) => judge(self),
+        }
+    }
+
+    pub(crate) fn serving_count(&self, cluster: usize) -> u64 {
+        let name = self.clusters[cluster].id.as_str();
+        let serving = self.cloud.machines();
+        let serving = serving.filter(|one| one.state == State::Configured && one.cluster == name);
+        serving.count() as u64
+    }
+}

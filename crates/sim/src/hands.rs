@@ -1,0 +1,189 @@
+//! The hands of a process: its core is told things, and what it wants done is set on its way.
+//!
+//! ```text
+//! event ─▶ busy with a cycle? wait ─▶ ShardCore::handle ─▶ effects ─▶ watch ─▶ on their way
+//! ```
+//!
+//! Effects leave when the cycle that decided them is over, so that completions land during a cycle,
+//! after its snapshot, as they do in a real process.
+
+use crate::{
+    clock::Moment,
+    world::{Happening, World},
+};
+use bigfleet_shard_core::{CallOutcome, Code, Effect, Event, Frame, Listed};
+
+/// How a call fails about which nothing is known.
+const UNKNOWN: [Code; 4] = [
+    Code::Transport,
+    Code::Unavailable,
+    Code::DeadlineExceeded,
+    Code::Unknown,
+];
+
+impl World {
+    /// Tells a process something, unless it is busy: then it hears it afterwards.
+    pub(crate) fn tell(&mut self, epoch: u64, event: Event) {
+        let Some(process) = self.processes.get_mut(&epoch) else {
+            return;
+        };
+        if self.now < process.busy_until {
+            let event = Box::new(event);
+            let until = process.busy_until;
+            self.queue.in_order(until, Happening::Tell { epoch, event });
+            return;
+        }
+        self.trace.event(self.now, epoch, &event);
+        let listed = is_full_list(&event).then(|| self.unknown_to(epoch));
+        let Some(process) = self.processes.get_mut(&epoch) else {
+            return;
+        };
+        process.fenced |= is_fence(&event);
+        let before = process.core.gauges().cycle;
+        let mut effects = Vec::new();
+        process.core.handle(self.now.time(), event, &mut effects);
+        if process.core.gauges().cycle != before {
+            let took = self.dice.latency(self.plan.stages.cycle);
+            process.busy_until = self.now.after(took);
+        }
+        let start = process.busy_until.max(self.now);
+        self.look(epoch, &effects);
+        if let Some(unknown) = listed {
+            self.look_at_list(epoch, unknown);
+        }
+        for effect in effects {
+            self.perform(epoch, start, effect);
+        }
+    }
+
+    fn perform(&mut self, epoch: u64, start: Moment, effect: Effect) {
+        let stages = self.plan.stages;
+        match effect {
+            Effect::Persist { barrier, records } => {
+                let due = start.after(self.dice.latency(stages.disk));
+                if let Some(process) = self.processes.get_mut(&epoch) {
+                    let due = process.disk.write(barrier, records, due);
+                    self.queue
+                        .in_order(due, Happening::Written { epoch, barrier });
+                }
+            }
+            Effect::Call {
+                operation,
+                machine,
+                token,
+                call,
+            } => {
+                if self.happens(self.plan.weather.call_lost) {
+                    let outcome = CallOutcome::Refused(self.dice.pick(&UNKNOWN));
+                    let event = Event::CallEnded {
+                        operation,
+                        sequence: token.sequence,
+                        outcome,
+                    };
+                    let after = self.dice.between(1_000, 30_000);
+                    self.later(start.after(after), epoch, event);
+                    return;
+                }
+                let at = start.after(self.dice.latency(stages.network));
+                let arrives = Happening::Call {
+                    epoch,
+                    operation,
+                    machine,
+                    token,
+                    call,
+                };
+                self.queue.at(at, arrives);
+            }
+            Effect::Get { get, machine } => {
+                let at = start.after(self.dice.latency(stages.network));
+                let arrives = Happening::Get {
+                    epoch,
+                    get,
+                    machine,
+                };
+                self.queue.at(at, arrives);
+            }
+            Effect::List { list, cursor } => {
+                let at = start.after(self.dice.latency(stages.network));
+                if self.happens(self.plan.weather.list_failed) {
+                    let outcome = Listed::Failed;
+                    self.later(at, epoch, Event::ListEnded { list, outcome });
+                    return;
+                }
+                let arrives = Happening::List {
+                    epoch,
+                    list,
+                    cursor,
+                };
+                self.queue.at(at, arrives);
+            }
+            Effect::Send { session, frame } => self.send(epoch, start, session, frame),
+            Effect::WakeAt(time) => {
+                if let Some(process) = self.processes.get_mut(&epoch) {
+                    process.wake += 1;
+                    let wake = process.wake;
+                    let at = Moment::not_before(time).max(self.now);
+                    self.queue.at(at, Happening::Wake { epoch, wake });
+                }
+            }
+            Effect::Close { session, .. } => {
+                if let Some(process) = self.processes.get_mut(&epoch) {
+                    process.sessions.remove(&session);
+                }
+            }
+            // Nobody is there to read them but the watch, which has.
+            _ => {}
+        }
+    }
+
+    fn send(
+        &mut self,
+        epoch: u64,
+        start: Moment,
+        session: bigfleet_shard_core::SessionId,
+        frame: Frame,
+    ) {
+        let process = self.processes.get(&epoch);
+        let cluster = process.and_then(|process| process.sessions.get(&session).copied());
+        let Some(cluster) = cluster else {
+            return;
+        };
+        let drawn = start.after(self.dice.latency(self.plan.stages.stream));
+        let known = &mut self.clusters[cluster];
+        // One stream, one order.
+        known.last_down = known.last_down.after(1).max(drawn);
+        let frame = Box::new(frame);
+        let arrives = Happening::Frame {
+            cluster,
+            session,
+            frame,
+        };
+        self.queue.in_order(known.last_down, arrives);
+    }
+
+    /// Tells a process something at a moment.
+    pub(crate) fn later(&mut self, at: Moment, epoch: u64, event: Event) {
+        let event = Box::new(event);
+        self.queue.at(at, Happening::Tell { epoch, event });
+    }
+
+    /// Whether a fault of the weather strikes, so often in a thousand.
+    pub(crate) fn happens(&mut self, per_mille: u64) -> bool {
+        !self.is_calm && self.dice.per_mille(per_mille)
+    }
+}
+
+fn is_full_list(event: &Event) -> bool {
+    let Event::ListEnded { outcome, .. } = event else {
+        return false;
+    };
+    matches!(
+        outcome,
+        Listed::Complete { full: true, .. } | Listed::Failed
+    )
+}
+
+fn is_fence(event: &Event) -> bool {
+    let fenced = CallOutcome::Refused(Code::FailedPrecondition);
+    matches!(event, Event::CallEnded { outcome, .. } if *outcome == fenced)
+}

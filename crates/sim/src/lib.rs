@@ -1,0 +1,48 @@
+//! Years of fleet life per hour: the shard's core and the provider's kit under one seeded queue.
+//!
+//! ```text
+//! Scenario ── seed ──▶ Plan ─▶ World ── one event at a time ──▶ Report
+//!                               │ the real ShardCore and engine · the real provider kit
+//!                               │ clusters whose Pods bind, are evicted and return
+//!                               └ invariants after every event; then the faults stop: rest is demanded
+//! ```
+//!
+//! One seed decides everything: latencies, the order of events at one moment, which messages are
+//! lost, what breaks when. The same seed gives the same bytes on every machine, so a failure is a
+//! scenario's name and a number. There is no thread, no clock and no platform arithmetic in here;
+//! running many seeds at once is the caller's business.
+//!
+//! A simulation that cannot fail proves nothing. Every [`Defect`] is an old mistake behind a switch,
+//! and some scenario must object to each of them.
+
+mod clock;
+mod dice;
+mod size;
+
+mod build;
+mod plan;
+
+mod cloud;
+mod log;
+mod pods;
+mod process;
+mod trace;
+
+mod faults;
+mod hands;
+mod operators;
+mod provider;
+mod world;
+
+mod gate;
+mod watch;
+
+mod defect;
+mod run;
+mod scenarios;
+
+pub use clock::Moment;
+pub use defect::Defect;
+pub use run::{Report, run};
+pub use scenarios::{Class, Scenario};
+pub use watch::{Broken, Rule};

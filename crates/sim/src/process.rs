@@ -1,0 +1,90 @@
+//! A process of the shard: the real core, its disk, and what it is connected to.
+//!
+//! ```text
+//! Persist ─▶ written, in order ─▶ on disk ─▶ Persisted        crash ─▶ any prefix from "on disk" on
+//! ```
+
+use crate::clock::Moment;
+use bigfleet_shard_core::{Barrier, Record, SessionId, ShardCore};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One life of the shard.
+pub(crate) struct Process {
+    pub(crate) core: ShardCore,
+    pub(crate) disk: Disk,
+    /// A cycle is being computed until then; what arrives waits.
+    pub(crate) busy_until: Moment,
+    /// The last WakeAt counts, earlier ones do not.
+    pub(crate) wake: u64,
+    pub(crate) sessions: BTreeMap<SessionId, usize>,
+    /// Whether operators can reach it.
+    pub(crate) reachable: bool,
+    /// It was told that a newer process has its place.
+    pub(crate) fenced: bool,
+    /// Clusters it has accepted a roll-up from.
+    pub(crate) heard: BTreeSet<usize>,
+}
+
+impl Process {
+    pub(crate) fn new(core: ShardCore, records: Vec<Record>) -> Self {
+        Self {
+            core,
+            disk: Disk {
+                durable: records.len(),
+                records,
+                writes: BTreeMap::new(),
+                last: Moment::START,
+            },
+            busy_until: Moment::START,
+            wake: 0,
+            sessions: BTreeMap::new(),
+            reachable: true,
+            fenced: false,
+            heard: BTreeSet::new(),
+        }
+    }
+}
+
+/// What a process has written, and how much of it is surely there.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    records: Vec<Record>,
+    durable: usize,
+    writes: BTreeMap<Barrier, usize>,
+    last: Moment,
+}
+
+impl Disk {
+    /// Takes a write; answers when it will be on disk. Writes end in the order they began.
+    pub(crate) fn write(&mut self, barrier: Barrier, records: Vec<Record>, due: Moment) -> Moment {
+        self.records.extend(records);
+        self.writes.insert(barrier, self.records.len());
+        self.last = self.last.max(due);
+        self.last
+    }
+
+    pub(crate) fn written(&mut self, barrier: Barrier) {
+        let upto = self.writes.remove(&barrier).unwrap_or(0);
+        self.durable = self.durable.max(upto);
+    }
+
+    /// What a new process finds: all that is surely there, and of what was being written any number
+    /// of records from the front.
+    pub(crate) fn found(&self, torn: impl FnOnce(usize) -> usize) -> Vec<Record> {
+        let unsure = self.records.len() - self.durable;
+        let kept = self.durable + torn(unsure).min(unsure);
+        self.records[..kept].to_vec()
+    }
+
+    /// How many records were written since the beginning.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Writes the file anew: what all records so far say.
+    pub(crate) fn compact(&mut self, records: Vec<Record>) {
+        self.durable = records.len();
+        self.records = records;
+        self.writes.clear();
+    }
+}

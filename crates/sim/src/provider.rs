@@ -1,0 +1,305 @@
+//! What reaches the provider, and what comes back.
+
+use crate::{
+    cloud::{Changed, ListAsked, fault, host},
+    dice::Latency,
+    watch::Rule,
+    world::{Happening, World},
+};
+use bigfleet_model::{MachineId, State};
+use bigfleet_provider_kit as kit;
+use bigfleet_shard_core::{
+    CallOutcome, Code, Event, GetId, Got, ListId, Listed, OperationId, ProviderCall, Token,
+};
+use std::sync::Arc;
+
+impl World {
+    pub(crate) fn call_arrives(
+        &mut self,
+        epoch: u64,
+        operation: OperationId,
+        machine: &MachineId,
+        token: &Token,
+        call: ProviderCall,
+    ) {
+        let outcome = self.answer_call(epoch, machine, token, call);
+        let lost = self.happens(self.plan.weather.answer_lost);
+        let (outcome, after) = match lost {
+            true => (
+                CallOutcome::Refused(Code::DeadlineExceeded),
+                self.dice.between(5_000, 30_000),
+            ),
+            false => (outcome, self.dice.latency(self.plan.stages.network)),
+        };
+        let sequence = token.sequence;
+        let event = Event::CallEnded {
+            operation,
+            sequence,
+            outcome,
+        };
+        self.later(self.now.after(after), epoch, event);
+    }
+
+    fn answer_call(
+        &mut self,
+        epoch: u64,
+        machine: &MachineId,
+        token: &Token,
+        call: ProviderCall,
+    ) -> CallOutcome {
+        if self.now < self.cloud.away_until {
+            return CallOutcome::Refused(Code::Unavailable);
+        }
+        let ask = ask(call);
+        let kind = ask.kind();
+        let known = self.cloud.machine(machine).cloned();
+        let empty = known.is_some_and(|known| self.cloud.is_out_of_stock(self.now, &known));
+        // A cloud says so at once, or takes the call on and finds out: both happen.
+        if kind == kit::Kind::Create && empty && self.dice.per_mille(500) {
+            self.create_failed(machine);
+            return CallOutcome::Refused(Code::ResourceExhausted);
+        }
+        let mutation = kit::Mutation {
+            machine: machine.to_string(),
+            token: self.fence(token),
+            ask,
+        };
+        self.next_call += 1;
+        let call = self.next_call;
+        let (changed, effects) = self.cloud.tell(kit::Event::Mutate { call, mutation });
+        let mut answer = Err(kit::Refusal::Defect);
+        for effect in effects {
+            if let kit::Effect::Answer { answer: given, .. } = effect {
+                answer = given;
+            } else if let kit::Effect::Start(work) = effect {
+                self.took_effect(epoch, machine, kind);
+                self.begin_work(work, empty);
+            }
+        }
+        self.cloud_changed(changed);
+        match answer {
+            Ok(ack) => {
+                let now = self.cloud.machine(machine).cloned();
+                let now = now.unwrap_or(ack.machine);
+                CallOutcome::Acked(Box::new(self.cloud.sighting(&now)))
+            }
+            Err(refusal) => CallOutcome::Refused(code(&refusal)),
+        }
+    }
+
+    /// The token as the provider checks it; a provider with this defect does not.
+    fn fence(&self, token: &Token) -> kit::Token {
+        if self
+            .defect
+            .is_some_and(crate::Defect::provider_ignores_fences)
+        {
+            return kit::Token::default();
+        }
+        kit::Token {
+            shard: token.shard.clone(),
+            epoch: token.epoch as i64,
+            sequence: token.sequence as i64,
+        }
+    }
+
+    /// A call changed a machine: no older life of the shard may do that after a newer one.
+    fn took_effect(&mut self, epoch: u64, machine: &MachineId, kind: kit::Kind) {
+        if kind == kit::Kind::Create {
+            self.log.creates.push(self.now);
+        }
+        let newest = self.watch.newest.entry(machine.clone()).or_default();
+        let overtaken = epoch < *newest;
+        *newest = epoch.max(*newest);
+        if overtaken {
+            let text = format!("process {epoch} could {kind} {machine} after a newer one had it");
+            self.watch.broke(Rule::Fenced, self.now, text);
+        }
+    }
+
+    /// The provider works on it, for as long as the seed has it.
+    fn begin_work(&mut self, work: kit::Work, out_of_stock: bool) {
+        let stages = self.plan.stages;
+        let Some(kind) = kit::Kind::under_way(work.machine.state) else {
+            return;
+        };
+        let (latency, outcome) = match kind {
+            kit::Kind::Create => {
+                let created = kit::Created {
+                    host: host(work.machine.id.as_str()),
+                    ..kit::Created::default()
+                };
+                (stages.create, Ok(Some(created)))
+            }
+            kit::Kind::Configure => (stages.configure, Ok(None)),
+            kit::Kind::Drain => (stages.drain, Ok(None)),
+            kit::Kind::Delete => (stages.delete, Ok(None)),
+        };
+        let mut takes = self.dice.latency(latency);
+        if let kit::Task::Drain { grace } = &work.task {
+            takes = takes.min(grace.as_millis() as u64);
+        }
+        let fails =
+            self.cloud.takes_a_failure(kind) || self.happens(self.plan.weather.stage_failed);
+        let outcome = match () {
+            () if kind == kit::Kind::Create && out_of_stock => Err(fault("insufficient capacity")),
+            () if fails => Err(fault("simulated fault")),
+            () => outcome,
+        };
+        let (machine, operation) = (work.machine.id.clone(), work.operation);
+        if takes == 0 {
+            self.settles(machine, operation, outcome);
+            return;
+        }
+        let settles = Happening::Settles {
+            machine,
+            operation,
+            outcome,
+        };
+        self.queue.at(self.now.after(takes), settles);
+    }
+
+    pub(crate) fn settles(
+        &mut self,
+        machine: MachineId,
+        operation: Arc<str>,
+        outcome: kit::Outcome,
+    ) {
+        let failed = outcome.is_err();
+        if failed
+            && self
+                .cloud
+                .machine(&machine)
+                .is_some_and(|one| one.state == State::Creating)
+        {
+            self.create_failed(&machine);
+        }
+        let settled = kit::Event::Settled {
+            machine,
+            operation,
+            outcome,
+        };
+        let changed = self.cloud.tell(settled).0;
+        self.cloud_changed(changed);
+    }
+
+    fn create_failed(&mut self, machine: &MachineId) {
+        if let Some(known) = self.cloud.machine(machine) {
+            self.watch.pool_failed(&known.offer, self.now);
+        }
+    }
+
+    pub(crate) fn list_arrives(&mut self, epoch: u64, list: ListId, cursor: Vec<u8>) {
+        let after = self.dice.latency(self.plan.stages.list);
+        let at = self.now.after(after);
+        if self.now < self.cloud.away_until {
+            let outcome = Listed::Failed;
+            self.later(at, epoch, Event::ListEnded { list, outcome });
+            return;
+        }
+        let asked = ListAsked {
+            since: cursor,
+            incremental: self.plan.shard.incremental,
+            stale: self.happens(self.plan.weather.list_stale),
+        };
+        let answer = self.cloud.list(self.now, asked, &mut self.dice);
+        match (answer.lied, answer.full) {
+            (true, _) => self.watch.lied_at = self.now,
+            (false, true) => self.watch.truthful_at = self.now,
+            (false, false) => {}
+        }
+        let page = Event::ListPage {
+            list,
+            machines: answer.machines,
+            refused: Vec::new(),
+        };
+        let outcome = Listed::Complete {
+            full: answer.full,
+            removed: answer.removed,
+            cursor: answer.cursor,
+        };
+        let ended = Event::ListEnded { list, outcome };
+        for event in [page, ended] {
+            let event = Box::new(event);
+            self.queue.in_order(at, Happening::Tell { epoch, event });
+        }
+    }
+
+    pub(crate) fn get_arrives(&mut self, epoch: u64, get: GetId, machine: &MachineId) {
+        let answer = match self.cloud.machine(machine).cloned() {
+            _ if self.now < self.cloud.away_until => Got::Failed,
+            Some(found) => Got::Found(Box::new(self.cloud.sighting(&found))),
+            None => Got::NotFound,
+        };
+        let at = self.now.after(self.dice.latency(self.plan.stages.network));
+        self.later(at, epoch, Event::GotMachine { get, answer });
+    }
+
+    /// What follows from machines that changed at the provider: nodes come and go, slots are mended.
+    pub(crate) fn cloud_changed(&mut self, changed: Vec<Changed>) {
+        for (machine, now) in changed {
+            self.watch.moved_at = self.now;
+            let state = now.as_ref().map(|now| now.state);
+            self.trace.machine(self.now, &machine, now.as_deref());
+            let cluster = now
+                .as_ref()
+                .and_then(|now| self.cluster_named(&now.cluster));
+            let serves = matches!(state, Some(State::Configured | State::Draining));
+            for (number, known) in self.clusters.iter_mut().enumerate() {
+                if !(serves && cluster == Some(number)) && known.pods.has_node(&machine) {
+                    known.pods.lose(&machine);
+                }
+            }
+            if let (Some(State::Configured), Some(cluster)) = (state, cluster)
+                && !self.clusters[cluster].pods.has_node(&machine)
+            {
+                let after = self.dice.latency(self.plan.stages.join);
+                let joins = Happening::Joins {
+                    cluster,
+                    machine: machine.clone(),
+                };
+                self.queue.at(self.now.after(after), joins);
+            }
+            let broken = matches!(state, None | Some(State::Failed));
+            if broken && self.plan.stages.repair != Latency::NONE {
+                let after = self.dice.latency(self.plan.stages.repair);
+                self.watch.repairs += 1;
+                self.queue
+                    .at(self.now.after(after), Happening::Repair(machine));
+            }
+        }
+    }
+}
+
+fn ask(call: ProviderCall) -> kit::Ask {
+    match call {
+        ProviderCall::Create => kit::Ask::Create {
+            metadata: Arc::default(),
+        },
+        ProviderCall::Configure {
+            cluster,
+            blob,
+            metadata,
+        } => kit::Ask::Configure {
+            cluster: cluster.to_string(),
+            blob: blob.into(),
+            metadata: Arc::new(metadata),
+        },
+        ProviderCall::Drain { grace_seconds } => kit::Ask::Drain {
+            grace_seconds: grace_seconds.into(),
+        },
+        ProviderCall::Delete => kit::Ask::Delete,
+    }
+}
+
+/// The status code of a refusal (§6 of the provider contract).
+fn code(refusal: &kit::Refusal) -> Code {
+    match refusal {
+        kit::Refusal::Invalid(_) => Code::InvalidArgument,
+        kit::Refusal::Unsupported(_) => Code::Unimplemented,
+        kit::Refusal::Fenced { .. } => Code::FailedPrecondition,
+        kit::Refusal::NotFound(_) => Code::NotFound,
+        kit::Refusal::Position { .. } | kit::Refusal::Defect => Code::Internal,
+        kit::Refusal::Bound { .. } => Code::AlreadyExists,
+        kit::Refusal::Unavailable => Code::Unavailable,
+    }
+}

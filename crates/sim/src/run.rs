@@ -1,0 +1,82 @@
+//! A run: from a scenario and a seed to a report.
+//!
+//! ```text
+//! plan(seed) ─▶ World ─▶ until calm ─▶ faults stop ─▶ comes to rest ─▶ gates ─▶ Report
+//! ```
+
+use crate::{
+    clock::Moment, defect::Defect, dice::Dice, plan::Plan, scenarios::Scenario, trace::Trace,
+    watch::Broken, world::World,
+};
+use bigfleet_model::ActionKind;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The scenario.
+    pub scenario: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// The rule that broke, if one did.
+    pub broken: Option<Broken>,
+    /// Events that happened.
+    pub events: u64,
+    /// Milliseconds of fleet life.
+    pub simulated_millis: u64,
+    /// Machines of the fleet.
+    pub machines: usize,
+    /// Actions committed: Bootstrap, Provision, Preempt, Reclaim, Delete.
+    pub actions: [u64; 5],
+    /// Creates the provider took on.
+    pub creates: u64,
+    /// A digest of everything that happened.
+    pub digest: u64,
+    /// What happened, if it was to be written down.
+    pub lines: Vec<String>,
+}
+
+const KINDS: [ActionKind; 5] = [
+    ActionKind::Bootstrap,
+    ActionKind::Provision,
+    ActionKind::Preempt,
+    ActionKind::Reclaim,
+    ActionKind::Delete,
+];
+
+/// Runs a scenario with a seed, as it is or with a defect; `traced` keeps what happened.
+pub fn run(scenario: &Scenario, seed: u64, defect: Option<Defect>, traced: bool) -> Report {
+    let plan = scenario.plan(&mut Dice::stream(seed, 0));
+    run_plan(scenario.name, plan, seed, defect, traced)
+}
+
+/// Runs a plan.
+pub(crate) fn run_plan(
+    scenario: &'static str,
+    plan: Plan,
+    seed: u64,
+    defect: Option<Defect>,
+    traced: bool,
+) -> Report {
+    let (calm, machines) = (plan.calm, plan.machines.len());
+    let mut world = World::new(plan, seed, defect, Trace::new(traced));
+    if world.run_until(calm) {
+        world.calm_down();
+        world.come_to_rest();
+        if world.watch.broken.is_none() {
+            world.judge();
+        }
+    }
+    let count = |kind| world.log.count(kind, Moment::START, Moment(u64::MAX));
+    Report {
+        scenario,
+        seed,
+        events: world.events,
+        simulated_millis: world.now.0,
+        machines,
+        actions: KINDS.map(count),
+        creates: world.log.creates.len() as u64,
+        digest: world.trace.digest(),
+        broken: world.watch.broken,
+        lines: world.trace.into_lines(),
+    }
+}

@@ -1,0 +1,83 @@
+//! The scenarios: each a name, a sentence, and a plan drawn from a seed.
+
+mod closed_loop;
+mod fixed_point;
+mod profiles;
+mod random;
+mod scripted;
+mod soak;
+
+use crate::{dice::Dice, plan::Plan};
+
+/// How much of it is run by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Up to 1,000 machines: a thousand seeds.
+    Small,
+    /// Long or large: a few seeds.
+    Large,
+}
+
+/// One scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// How much of it is run by default.
+    pub class: Class,
+    plan: fn(&mut Dice) -> Plan,
+}
+
+impl Scenario {
+    pub(crate) const fn small(
+        name: &'static str,
+        about: &'static str,
+        plan: fn(&mut Dice) -> Plan,
+    ) -> Self {
+        let class = Class::Small;
+        Self {
+            name,
+            about,
+            class,
+            plan,
+        }
+    }
+
+    pub(crate) const fn large(
+        name: &'static str,
+        about: &'static str,
+        plan: fn(&mut Dice) -> Plan,
+    ) -> Self {
+        let class = Class::Large;
+        Self {
+            name,
+            about,
+            class,
+            plan,
+        }
+    }
+
+    pub(crate) fn plan(&self, dice: &mut Dice) -> Plan {
+        (self.plan)(dice)
+    }
+
+    /// Every scenario.
+    pub fn all() -> Vec<Self> {
+        [
+            scripted::ALL,
+            closed_loop::ALL,
+            fixed_point::ALL,
+            random::ALL,
+            soak::ALL,
+            profiles::ALL,
+        ]
+        .concat()
+    }
+
+    /// The scenario of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|one| one.name == name)
+    }
+}

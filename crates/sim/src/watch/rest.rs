@@ -1,0 +1,168 @@
+//! Rest: what is left once nothing is under way.
+
+use super::Rule;
+use crate::{
+    clock::{Moment, seconds},
+    world::World,
+};
+use bigfleet_model::{ActionKind, Intent, State};
+use bigfleet_shard_core::Record;
+
+/// Nothing happened for this long: longer than a cycle and a List with all their latencies.
+const STILL: u64 = seconds(45);
+/// And nothing happens for this long afterwards.
+const STAYS: u64 = seconds(300);
+
+impl World {
+    /// After the faults: the fleet comes to rest within a bound, is in order, and stays at rest.
+    pub(crate) fn come_to_rest(&mut self) {
+        let bound = self.now.after(self.plan.rest_within);
+        while !self.is_at_rest() {
+            if bound <= self.now {
+                let text = format!("still not at rest: {}", self.unrest());
+                self.watch.broke(Rule::ComesToRest, self.now, text);
+                return;
+            }
+            if !self.run_until(self.now.after(seconds(10))) {
+                return;
+            }
+        }
+        let rested = self.now;
+        self.check_truth();
+        self.check_leaks();
+        if self.watch.broken.is_none() && self.run_until(rested.after(STAYS)) {
+            self.check_stillness(rested);
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let Some(process) = self.process() else {
+            return false;
+        };
+        let still = self
+            .watch
+            .acted_at
+            .max(self.watch.moved_at)
+            .max(self.watch.disturbed_at);
+        STILL <= self.now.since(still)
+            && process.core.is_ready()
+            && process.core.gauges().in_flight == 0
+            && self.cloud.under_way() == 0
+            && self.watch.repairs == 0
+            // What an incremental List left out is only missed by the next full one (G3).
+            && self.watch.lied_at <= self.watch.truthful_at
+            && self.processes.len() == 1
+            && self.clusters.iter().all(|one| {
+                one.session.is_some() && process.core.withheld(&one.id).is_none()
+            })
+            && !(0 < process.core.shortfalls().count() && self.watch.some_pool_waits(self.now))
+    }
+
+    fn unrest(&self) -> String {
+        let in_flight = self.process().map_or(0, |one| one.core.gauges().in_flight);
+        let (acted, under_way) = (self.watch.acted_at, self.cloud.under_way());
+        let sessions = self.clusters.iter().filter(|one| one.session.is_some());
+        format!(
+            "{in_flight} operations, {under_way} machines on their way, {} sessions, last action at \
+             {acted} s",
+            sessions.count()
+        )
+    }
+
+    /// The ledger says what the provider says, machine by machine.
+    fn check_truth(&mut self) {
+        let Some(core) = self.process().map(|process| &process.core) else {
+            return;
+        };
+        let mut wrong = None;
+        for there in self.cloud.machines() {
+            let known = core.machine(&there.id);
+            let said = known.map(|one| (one.state(), one.cluster().map(ToString::to_string)));
+            let cluster = Some(there.cluster.clone()).filter(|name| !name.is_empty());
+            // A Failed machine keeps its cluster as evidence, which the ledger need not.
+            let truth = match there.state {
+                State::Failed => said.clone().filter(|(state, _)| *state == State::Failed),
+                state => Some((state, cluster)),
+            };
+            if said != truth || known.is_none() {
+                let text = format!(
+                    "{} is {} {} at the provider and {said:?} in the ledger",
+                    there.id, there.state, there.cluster
+                );
+                wrong.get_or_insert(text);
+            }
+        }
+        let extra = core
+            .machines()
+            .find(|one| self.cloud.machine(one.id()).is_none());
+        if let Some(extra) = extra {
+            wrong.get_or_insert(format!("{} is only in the ledger", extra.id()));
+        }
+        if let Some(text) = wrong {
+            self.watch.broke(Rule::LedgerIsTruth, self.now, text);
+        }
+    }
+
+    /// Nothing is left of what was under way.
+    fn check_leaks(&mut self) {
+        if let Some((operation, machine)) = self.watch.commits.unaudited() {
+            let text = format!("{operation} acted on {machine}, and no audit record says so");
+            self.watch.broke(Rule::Audited, self.now, text);
+        }
+        let Some(core) = self.process().map(|process| &process.core) else {
+            return;
+        };
+        let gauges = core.gauges();
+        let busy = (gauges.in_flight, gauges.waiting, gauges.on_wire);
+        let mut text = (busy != (0, 0, 0)).then(|| format!("work is left over: {busy:?}"));
+        let promised = core.machines().find(|one| {
+            let served = |intent: &Intent| core.withheld(&intent.need.cluster).is_none();
+            one.intent().is_some_and(served)
+        });
+        if let Some(promised) = promised {
+            let (id, state) = (promised.id(), promised.state());
+            let need = promised.attribution();
+            text.get_or_insert(format!("{id} is {state} and promised to {need:?} for ever"));
+        }
+        let left = core.records().into_iter().find_map(|record| match record {
+            Record::Machine {
+                machine,
+                kept: Some(kept),
+            } if kept.operation.is_some() => Some(machine),
+            _ => None,
+        });
+        if let Some(machine) = left {
+            text.get_or_insert(format!(
+                "a record of an operation on {machine} is left over"
+            ));
+        }
+        if let Some(text) = text {
+            self.watch.broke(Rule::NothingLeaks, self.now, text);
+        }
+    }
+
+    /// At static demand nothing is acquired, drained or moved. Idle machines may be released when
+    /// their hold is over, and a reclaim that was blocked may be tried again.
+    fn check_stillness(&mut self, rested: Moment) {
+        let blocked = self
+            .process()
+            .map_or(0, |one| one.core.counters().drains_blocked);
+        let moved = self.log.actions.iter().find(|one| {
+            let excused = match one.kind {
+                ActionKind::Delete => true,
+                ActionKind::Reclaim => 0 < blocked,
+                ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => false,
+            };
+            rested <= one.at && !excused
+        });
+        if let Some(moved) = moved {
+            let text = format!(
+                "{} of {} at {} s, though nothing changed since {rested} s",
+                moved.kind.word(),
+                moved.machine,
+                moved.at
+            );
+            self.watch.broke(Rule::ComesToRest, self.now, text);
+        }
+    }
+}
