@@ -2,9 +2,14 @@
 
 use crate::{failure::Failure, output::say, table::columns};
 use bigfleet_provider_behaviours::{BenchReport, Binary, Percentiles};
-use bigfleet_provider_fake::{FakeRefused, ProviderFakeArgs};
+use bigfleet_provider_fake::{FakeRefused, ProviderFakeArgs, Timepiece};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
 
 /// What was asked.
 #[derive(Debug, ClapArgs)]
@@ -47,11 +52,19 @@ enum Output {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Which::Fake(args) = &args.which;
     let origin = Instant::now();
-    let clock = Arc::new(move || origin.elapsed());
-    bigfleet_provider_fake::run(args, Some(clock)).map_err(|refused| match refused {
+    let time = Timepiece {
+        clock: Arc::new(move || origin.elapsed()),
+        // A host whose clock is before 1970 still gets a provider.
+        began_at: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    };
+    bigfleet_provider_fake::run(args, Some(time)).map_err(|refused| match refused {
         FakeRefused::File { .. }
         | FakeRefused::Knobs { .. }
         | FakeRefused::Latency(_)
+        | FakeRefused::Tls(_)
+        | FakeRefused::Logs(_)
         | FakeRefused::Offerings(_) => Failure::Input(refused.to_string()),
         FakeRefused::Start(_) | FakeRefused::Runtime(_) => Failure::Undone(refused.to_string()),
     })

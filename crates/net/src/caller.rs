@@ -4,6 +4,7 @@
 //! check passes: plaintext is for networks that are trusted as a whole. With TLS a caller is what its
 //! certificate says, and nothing more.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use tonic::Status;
@@ -57,20 +58,20 @@ impl Caller {
 
     /// Passes this identity only, `what` being what it is needed for.
     pub fn must_be(&self, wanted: &Identity, what: &str) -> Result<(), Status> {
-        self.must(what, &wanted.to_string(), |is| is == wanted)
+        self.must(what, wanted, |is| is == wanted)
     }
 
     /// Passes those who may look: readers and admins.
     pub fn may_read(&self, what: &str) -> Result<(), Status> {
-        let wanted = format!("{} or {}", Identity::ReadOnly, Identity::Admin);
+        let wanted = format_args!("{} or {}", Identity::ReadOnly, Identity::Admin);
         let reads = |is: &Identity| matches!(is, Identity::ReadOnly | Identity::Admin);
-        self.must(what, &wanted, reads)
+        self.must(what, wanted, reads)
     }
 
     fn must(
         &self,
         what: &str,
-        wanted: &str,
+        wanted: impl fmt::Display,
         passes: impl FnOnce(&Identity) -> bool,
     ) -> Result<(), Status> {
         let problem = match &self.verified {

@@ -165,6 +165,27 @@ impl Tls {
         }
     }
 
+    /// The same, but as a client it shows no certificate: a caller that must not be let in.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn load_without_showing(files: TlsFiles) -> Result<Arc<Self>, TlsRefused> {
+        let roots = Arc::new(roots(&files.ca)?);
+        let tls = Self::load(files)?;
+        let mut client =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_protocol_versions(&[&rustls::version::TLS13])
+                .map_err(|why| content(&tls.files.ca, &why.to_string()))?
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        let current = tls.current();
+        tls.current.store(Arc::new(Loaded {
+            server: Arc::clone(&current.server),
+            client: Arc::new(client),
+            expires: current.expires,
+        }));
+        Ok(tls)
+    }
+
     pub(crate) fn server(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current().server)
     }
@@ -215,12 +236,7 @@ fn load(files: &TlsFiles) -> Result<Loaded, TlsRefused> {
     let key_bytes = read(key)?;
     let private = PrivateKeyDer::from_pem_slice(&key_bytes)
         .map_err(|_| content(key, "no private key in PEM form"))?;
-    let mut roots = RootCertStore::empty();
-    for root in certificates(ca)? {
-        let added = roots.add(root);
-        added.map_err(|why| content(ca, &format!("not a usable CA: {why}")))?;
-    }
-    let roots = Arc::new(roots);
+    let roots = Arc::new(roots(ca)?);
     let pair = |why: rustls::Error| TlsRefused::Pair {
         cert: files.cert.clone(),
         key: files.key.clone(),
@@ -255,6 +271,15 @@ fn load(files: &TlsFiles) -> Result<Loaded, TlsRefused> {
         client,
         expires,
     })
+}
+
+fn roots(ca: &Path) -> Result<RootCertStore, TlsRefused> {
+    let mut roots = RootCertStore::empty();
+    for root in certificates(ca)? {
+        let added = roots.add(root);
+        added.map_err(|why| content(ca, &format!("not a usable CA: {why}")))?;
+    }
+    Ok(roots)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsRefused> {

@@ -101,6 +101,7 @@ async fn boot(options: &Options, lane: Lane) -> Result<Subject, BootFailed> {
                 "--fault-hooks",
                 "--transition-timeout=2s",
                 "--reconcile-interval=200ms",
+                "--price-refresh=200ms",
             ];
             (64, None, flags)
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bigfleet_provider_kit::{
-    Backend, Created, Failure, Instance, Job, Kind, Machine, Outcome, Readiness,
+    Backend, Created, Failure, Instance, Job, Kind, Machine, Outcome, Quote, Readiness,
 };
 
 use crate::selectors::Selector;
@@ -103,6 +103,15 @@ impl Backend for FakeBackend {
             return Err(Failure::new("the node never became Ready"));
         }
         Ok(())
+    }
+
+    async fn prices(&self) -> Result<Vec<Quote>, Failure> {
+        Ok(self.substrate().prices())
+    }
+
+    // This cloud is in memory and ends with the process: whatever was under way is yet to be done.
+    fn resumes(&self) -> bool {
+        true
     }
 
     fn deletes(&self) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! mutate(now) ─▶ Kit ─▶ Start ─▶ Substrate::plan ─▶ due(now + after) ─▶ advance(later) ─▶ Settled
+//!                         ▲                            │ turned away
+//!                         └──────── a pause ◀──────────┘
 //! ```
 //!
 //! Time is whatever the caller says it is. Two clouds given the same calls at the same moments give
@@ -13,8 +15,8 @@ use std::time::Duration;
 
 use bigfleet_model::{Host, MachineId, State};
 use bigfleet_provider_kit::{
-    Ack, Effect, Event, Failure, Instance, Kind, Kit, Machine, Mutation, Options, Outcome, Page,
-    Query, Refusal, SeedRefused, Tables, Task, TextMap, Work,
+    Ack, Effect, Event, Failure, FailureClass, Instance, Kind, Kit, Machine, Mutation, Options,
+    Outcome, Page, Query, Refusal, SeedRefused, Tables, Task, TextMap, Work,
 };
 
 use crate::knobs::Knobs;
@@ -36,14 +38,23 @@ pub enum CallFailed {
 #[derive(Clone, Debug)]
 enum Due {
     Ends {
-        machine: Arc<Machine>,
-        operation: Arc<str>,
+        work: Work,
         kind: Kind,
+        attempts: u32,
         outcome: Outcome,
+    },
+    Again {
+        work: Work,
+        attempts: u32,
     },
     TimesOut {
         machine: MachineId,
         operation: Arc<str>,
+    },
+    CleanUp(MachineId),
+    GivenBack(Arc<Machine>),
+    Prices {
+        every: Duration,
     },
 }
 
@@ -51,6 +62,7 @@ enum Due {
 #[derive(Debug)]
 pub struct FakeCloud {
     kit: Kit,
+    options: Options,
     substrate: Substrate,
     lies: Lies,
     staged: crate::knobs::ByKind<bool>,
@@ -58,7 +70,10 @@ pub struct FakeCloud {
     next_due: u64,
     next_call: u64,
     rotation: usize,
+    /// The latest moment anyone spoke of.
+    now: Duration,
     ticked: Duration,
+    refused: BTreeMap<MachineId, Failure>,
     fail_next: BTreeMap<(String, Kind), String>,
     random: Random,
 }
@@ -66,11 +81,12 @@ pub struct FakeCloud {
 impl FakeCloud {
     /// A cloud with these slots at time zero.
     pub fn new(slots: Vec<Instance>, knobs: Knobs, options: Options) -> Result<Self, SeedRefused> {
-        let mut kit = Kit::new(Tables::new(knobs.seed), options);
+        let mut kit = Kit::new(Tables::new(knobs.seed), options.clone());
         kit.seed(&slots)?;
         kit.commit();
         Ok(Self {
             kit,
+            options,
             lies: Lies::new(&knobs),
             staged: knobs.staged,
             random: Random::new(knobs.seed ^ 0x5eed),
@@ -79,7 +95,9 @@ impl FakeCloud {
             next_due: 0,
             next_call: 0,
             rotation: 0,
+            now: Duration::ZERO,
             ticked: Duration::ZERO,
+            refused: BTreeMap::new(),
             fail_next: BTreeMap::new(),
         })
     }
@@ -92,14 +110,8 @@ impl FakeCloud {
         }
         let call = self.next_call;
         self.next_call += 1;
-        let mut answer = None;
-        for effect in self.handle(Event::Mutate { call, mutation }) {
-            match effect {
-                Effect::Answer { answer: given, .. } => answer = Some(given),
-                Effect::Start(work) => self.begin(now, work),
-                Effect::Discarded { .. } | Effect::Skipped(_) | Effect::Failed(_) => {}
-            }
-        }
+        self.now = self.now.max(now);
+        let answer = self.handle(Event::Mutate { call, mutation });
         self.run_due(now);
         // Every Mutate is answered; a missing answer would be a defect of the kit.
         let mut ack = answer.unwrap_or(Err(Refusal::Defect))?;
@@ -143,6 +155,22 @@ impl FakeCloud {
         self.handle(Event::Described { instances, as_of });
     }
 
+    /// Asks for prices, as a provider does every half hour.
+    pub fn refresh_prices(&mut self) {
+        let quotes = self.substrate.prices();
+        self.handle(Event::Quoted { quotes });
+    }
+
+    /// From now on asks for prices this often.
+    pub fn refresh_prices_every(&mut self, every: Duration) {
+        self.schedule(self.now + every, Due::Prices { every });
+    }
+
+    /// What the substrate itself would say there is.
+    pub fn describe(&self) -> Vec<Instance> {
+        self.substrate.describe()
+    }
+
     /// Completes what is staged on one machine. True if something was.
     pub fn complete_staged(&mut self, now: Duration, id: &MachineId) -> bool {
         let entry = self.kit.tables().machines().get(id);
@@ -162,15 +190,21 @@ impl FakeCloud {
             End::Blocks => return false,
             End::Panics => Err(Failure::new("the backend panicked")),
         };
-        self.schedule(
-            now,
-            Due::Ends {
-                machine,
-                operation,
-                kind,
-                outcome,
-            },
-        );
+        let work = Work {
+            machine,
+            operation,
+            // Only its end is of interest: it has begun long ago.
+            task: Task::Delete,
+            timeout: Duration::ZERO,
+        };
+        let attempts = 1;
+        let ends = Due::Ends {
+            work,
+            kind,
+            attempts,
+            outcome,
+        };
+        self.schedule(now, ends);
         self.run_due(now);
         true
     }
@@ -276,51 +310,80 @@ impl FakeCloud {
             .map(|(id, _)| id.clone())
     }
 
-    fn handle(&mut self, event: Event) -> Vec<Effect> {
+    /// Tells the kit something and does what it wants done; the answer, if something was asked.
+    fn handle(&mut self, event: Event) -> Option<Result<Ack, Refusal>> {
         let mut effects = Vec::new();
         self.kit.handle(event, &mut effects);
         self.kit.commit();
-        effects
+        let mut answer = None;
+        for effect in effects {
+            match effect {
+                Effect::Answer { answer: given, .. } => answer = Some(given),
+                Effect::Start(work) => self.begin(work),
+                Effect::Discarded { left, .. } => {
+                    if let Some(machine) = left {
+                        let plan = self.substrate.plan(Kind::Delete, &machine, Duration::ZERO);
+                        self.schedule(self.now + plan.after, Due::GivenBack(machine));
+                    }
+                }
+                Effect::Failed(machine) => {
+                    self.refused.remove(&machine.id);
+                    if let Some(after) = self.options.clean_up_after {
+                        self.schedule(self.now + after, Due::CleanUp(machine.id.clone()));
+                    }
+                }
+                Effect::Skipped(_) => {}
+            }
+        }
+        answer
     }
 
-    fn begin(&mut self, now: Duration, work: Work) {
-        let Work {
-            machine,
-            operation,
-            task,
-            timeout,
-        } = work;
-        let (kind, grace) = match task {
+    fn begin(&mut self, work: Work) {
+        let times_out = Due::TimesOut {
+            machine: work.machine.id.clone(),
+            operation: Arc::clone(&work.operation),
+        };
+        self.schedule(self.now + work.timeout, times_out);
+        self.attempt(work, 1);
+    }
+
+    fn attempt(&mut self, work: Work, attempts: u32) {
+        let (kind, grace) = match work.task {
             Task::Create => (Kind::Create, Duration::ZERO),
             Task::Configure { .. } => (Kind::Configure, Duration::ZERO),
             Task::Drain { grace } => (Kind::Drain, grace),
             Task::Delete => (Kind::Delete, Duration::ZERO),
+            Task::CleanUp if self.options.deletes => (Kind::Delete, Duration::ZERO),
+            Task::CleanUp => (Kind::Drain, Duration::ZERO),
         };
-        let id = machine.id.clone();
-        let times_out = Due::TimesOut {
-            machine: id,
-            operation: Arc::clone(&operation),
-        };
-        self.schedule(now + timeout, times_out);
-        if self.staged.of(kind) {
+        if self.staged.of(kind) && work.task != Task::CleanUp {
             return;
         }
-        let plan = self.substrate.plan(kind, &machine, grace);
+        let plan = self.substrate.plan(kind, &work.machine, grace);
         let (after, outcome) = match plan.end {
             End::Returns(outcome) => (plan.after, outcome),
-            End::IgnoresCancel(outcome) => (timeout + Duration::from_secs(1), outcome),
+            End::IgnoresCancel(outcome) => (work.timeout + Duration::from_secs(1), outcome),
             End::Panics => (plan.after, Err(Failure::new("the backend panicked"))),
             End::Blocks => return,
         };
-        self.schedule(
-            now + after,
-            Due::Ends {
-                machine,
-                operation,
-                kind,
-                outcome,
-            },
-        );
+        let ends = Due::Ends {
+            work,
+            kind,
+            attempts,
+            outcome,
+        };
+        self.schedule(self.now + after, ends);
+    }
+
+    /// Whether a machine is still in the middle of this work.
+    fn is_under_way(&self, work: &Work) -> bool {
+        let entry = self.kit.tables().machines().get(&work.machine.id);
+        entry.is_some_and(|entry| {
+            let kind = Kind::under_way(work.machine.state);
+            let current = kind.and_then(|kind| entry.operation(kind));
+            entry.machine.state == work.machine.state
+                && current.is_none_or(|current| *current == work.operation)
+        })
     }
 
     fn schedule(&mut self, at: Duration, due: Due) {
@@ -332,28 +395,56 @@ impl FakeCloud {
         while let Some(first) = self.due.first_entry()
             && first.key().0 <= now
         {
+            self.now = self.now.max(first.key().0);
             match first.remove() {
                 Due::TimesOut { machine, operation } => {
-                    self.handle(Event::TimedOut { machine, operation });
-                }
-                Due::Ends {
-                    machine,
-                    operation,
-                    kind,
-                    outcome,
-                } => {
-                    if outcome.is_ok() {
-                        self.substrate.succeeded(kind, &machine);
-                    }
-                    let machine = machine.id.clone();
-                    self.handle(Event::Settled {
+                    let refused = self.refused.remove(&machine);
+                    self.handle(Event::TimedOut {
                         machine,
                         operation,
-                        outcome,
+                        refused,
                     });
+                }
+                Due::Ends {
+                    work,
+                    kind,
+                    attempts,
+                    outcome,
+                } => self.end(work, kind, attempts, outcome),
+                Due::Again { work, attempts } => {
+                    if self.is_under_way(&work) {
+                        self.attempt(work, attempts);
+                    }
+                }
+                Due::CleanUp(machine) => drop(self.handle(Event::CleanUp { machine })),
+                Due::GivenBack(machine) => self.substrate.succeeded(Kind::Delete, &machine),
+                Due::Prices { every } => {
+                    self.refresh_prices();
+                    self.schedule(self.now + every, Due::Prices { every });
                 }
             }
         }
+        self.now = self.now.max(now);
+    }
+
+    fn end(&mut self, work: Work, kind: Kind, attempts: u32, outcome: Outcome) {
+        let id = work.machine.id.clone();
+        match &outcome {
+            Err(failure) if failure.class == FailureClass::Passing => {
+                self.refused.insert(id, failure.clone());
+                let pause = self.options.retry.pause(&work.operation, attempts);
+                let attempts = attempts + 1;
+                return self.schedule(self.now + pause, Due::Again { work, attempts });
+            }
+            Err(_) => {}
+            Ok(_) => self.substrate.succeeded(kind, &work.machine),
+        }
+        self.refused.remove(&id);
+        self.handle(Event::Settled {
+            machine: id,
+            operation: work.operation,
+            outcome,
+        });
     }
 }
 

@@ -188,6 +188,8 @@ pub struct Knobs {
     pub staged: ByKind<bool>,
     /// How likely each kind fails.
     pub failure: ByKind<f64>,
+    /// How likely an attempt is turned away, to be tried again in a moment.
+    pub busy: ByKind<f64>,
     /// Where hosts run out; a create beyond it fails as retryable.
     pub stock: Vec<Stock>,
     /// How often a serving or idle machine breaks.
@@ -196,7 +198,7 @@ pub struct Knobs {
     pub host_loss_rate: f64,
     /// Turns a spot machine's hourly probability into interruptions: 1 is as declared.
     pub interruption_factor: f64,
-    /// How often a price moves, by up to a tenth.
+    /// How often a price moves, by up to a tenth; seen when prices are next asked for.
     pub price_change_rate: f64,
     /// How often a label changes.
     pub label_change_rate: f64,

@@ -31,7 +31,7 @@ pub use cloud::{CallFailed, FakeCloud};
 pub use knobs::{ByKind, Knobs, KnobsRefused, Latency, Stock, duration};
 pub use lies::Lies;
 #[cfg(feature = "serve")]
-pub use process::{FakeRefused, ProviderFakeArgs, backend, run, settings};
+pub use process::{FakeRefused, ProviderFakeArgs, Timepiece, backend, run, settings};
 pub use random::Random;
 pub use selectors::{CREATE_FAULT_LABEL, Selector};
 pub use substrate::{End, Plan, Substrate};

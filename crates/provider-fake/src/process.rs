@@ -1,14 +1,13 @@
 //! The process: `bigfleet provider fake`, with the flags every provider has and a few of its own.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bigfleet_net::{LogFlags, LogsRefused, TlsFlags, TlsRefused, asked_to_end, chain};
 use bigfleet_provider_kit::{
-    Clock, Instance, Options, Settings, StartRefused, Timeouts, Tls, asked_to_end, start,
+    Clock, Fencing, Instance, Options, Settings, StartRefused, Timeouts, start,
 };
-use tracing_subscriber::EnvFilter;
 
 use crate::backend::FakeBackend;
 use crate::catalogue::{OfferingsRefused, bare_metal, conventional, create_faults, offerings};
@@ -59,7 +58,7 @@ pub struct ProviderFakeArgs {
     /// How often the inventory is taken.
     #[arg(long, value_parser = duration, default_value = "2m")]
     pub reconcile_interval: Duration,
-    /// Accepted for the sake of the shared flags; prices here move by knobs.
+    /// How often the price list is fetched; until then the last known prices are listed.
     #[arg(long, value_parser = duration, default_value = "30m")]
     pub price_refresh: Duration,
     /// Where /metrics, /healthz and /readyz are; empty for nowhere.
@@ -69,15 +68,20 @@ pub struct ProviderFakeArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = clap::ArgAction::Set)]
     pub reflection: bool,
-    /// The server's certificate chain.
-    #[arg(long, requires = "tls_key")]
-    pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate.
-    #[arg(long, requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
-    /// Who signs callers.
-    #[arg(long, requires = "tls_cert")]
-    pub tls_ca: Option<PathBuf>,
+    /// How long a failed machine is left alone before its slot is cleaned up and offered again;
+    /// without it, for ever.
+    #[arg(long, value_parser = duration)]
+    pub clean_up_after: Option<Duration>,
+    /// Requires a fencing token on every mutation, and refuses every older life of a shard on every
+    /// machine.
+    #[arg(long)]
+    pub strict_fencing: bool,
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsFlags,
+    /// Logs.
+    #[command(flatten)]
+    pub logs: LogFlags,
 }
 
 /// Why the process ended without having served.
@@ -105,6 +109,12 @@ pub enum FakeRefused {
     /// The offerings are not what they should be.
     #[error(transparent)]
     Offerings(#[from] OfferingsRefused),
+    /// The certificate flags do not fit together.
+    #[error(transparent)]
+    Tls(#[from] TlsRefused),
+    /// The log flags are not what they should be.
+    #[error(transparent)]
+    Logs(#[from] LogsRefused),
     /// The provider did not start.
     #[error("{}", chain(.0))]
     Start(#[from] StartRefused),
@@ -113,36 +123,31 @@ pub enum FakeRefused {
     Runtime(#[from] std::io::Error),
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
-    }
+/// When the clock of a process said zero, and what it says since.
+#[derive(Clone)]
+pub struct Timepiece {
+    /// Monotonic time since the beginning.
+    pub clock: Clock,
+    /// The beginning, in unix time.
+    pub began_at: Duration,
 }
 
 /// Runs until asked to end.
-pub fn run(args: &ProviderFakeArgs, clock: Option<Clock>) -> Result<(), FakeRefused> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    // Colours are for people.
-    let logs = tracing_subscriber::fmt()
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    // Whoever runs us may have set up its own.
-    drop(logs.try_init());
+pub fn run(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), FakeRefused> {
+    args.logs.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(args, clock))
+    runtime.block_on(serve(args, time))
 }
 
-async fn serve(args: &ProviderFakeArgs, clock: Option<Clock>) -> Result<(), FakeRefused> {
+async fn serve(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), FakeRefused> {
     let asked = asked_to_end()?;
     let knobs = knobs(args)?;
     let lies = Arc::new(Lies::new(&knobs));
     let restless = restless(&knobs);
     let backend = Arc::new(backend(args, knobs)?);
-    let provider = start(Arc::clone(&backend), lies, settings(args, clock)).await?;
+    let provider = start(Arc::clone(&backend), lies, settings(args, time)?).await?;
     let chance = async {
         let mut ticks = tokio::time::interval(TICK);
         loop {
@@ -213,17 +218,16 @@ pub fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, Fak
 }
 
 /// How the provider is to be run.
-pub fn settings(args: &ProviderFakeArgs, clock: Option<Clock>) -> Settings {
+pub fn settings(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<Settings, FakeRefused> {
     let timeouts = args
         .transition_timeout
         .map(Timeouts::all)
         .unwrap_or_default();
-    let certificates = args.tls_cert.clone().zip(args.tls_key.clone());
     let metrics_addr = args
         .metrics_addr
         .clone()
         .unwrap_or_else(|| USUAL_METRICS.to_owned());
-    Settings {
+    Ok(Settings {
         metrics_addr: Some(metrics_addr),
         // Two providers on one host both want the usual address; the second goes without.
         metrics_required: args.metrics_addr.is_some(),
@@ -232,17 +236,20 @@ pub fn settings(args: &ProviderFakeArgs, clock: Option<Clock>) -> Settings {
             .clone()
             .filter(|state| !state.as_os_str().is_empty()),
         reflection: args.reflection,
-        tls: certificates.map(|(cert, key)| Tls {
-            cert,
-            key,
-            ca: args.tls_ca.clone(),
-        }),
+        tls: args.tls.files()?,
         options: Options {
             timeouts,
+            clean_up_after: args.clean_up_after,
+            fencing: match args.strict_fencing {
+                true => Fencing::Strict,
+                false => Fencing::PerMachine,
+            },
             ..Options::default()
         },
         reconcile_interval: args.reconcile_interval,
-        clock,
+        price_refresh: args.price_refresh,
+        clock_began_at: time.as_ref().map_or(Duration::ZERO, |time| time.began_at),
+        clock: time.map(|time| time.clock),
         ..Settings::new("fake", &args.addr)
-    }
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_model::{CapacityType, Host, MachineId, State};
-use bigfleet_provider_kit::{Created, Event, Failure, Instance, Kind, Machine, Outcome};
+use bigfleet_provider_kit::{Created, Event, Failure, Instance, Kind, Machine, Outcome, Quote};
 
 use crate::knobs::Knobs;
 use crate::random::Random;
@@ -35,8 +35,21 @@ pub enum End {
 
 #[derive(Clone, Debug)]
 struct Slot {
+    /// As it was last described, with the price that was last asked for.
     instance: Instance,
     selector: Option<Selector>,
+    /// What it really costs by now.
+    market_price: f64,
+}
+
+impl Slot {
+    fn new(instance: Instance) -> Self {
+        Self {
+            market_price: instance.offer.price_per_hour,
+            instance,
+            selector: None,
+        }
+    }
 }
 
 /// The simulated cloud.
@@ -54,15 +67,7 @@ impl Substrate {
     /// A cloud with these slots. With `hooks`, callers can pick faults over the wire.
     pub fn new(provider: &str, slots: Vec<Instance>, knobs: Knobs, hooks: bool) -> Self {
         let random = Random::new(knobs.seed);
-        let slot = |instance: Instance| {
-            (
-                instance.id.clone(),
-                Slot {
-                    instance,
-                    selector: None,
-                },
-            )
-        };
+        let slot = |instance: Instance| (instance.id.clone(), Slot::new(instance));
         let slots = slots.into_iter().map(slot).collect();
         Self {
             provider: provider.to_owned(),
@@ -87,15 +92,24 @@ impl Substrate {
             .collect()
     }
 
+    /// What everything costs now. Inventories show these prices from here on.
+    pub fn prices(&mut self) -> Vec<Quote> {
+        let quote = |slot: &mut Slot| {
+            if slot.instance.offer.price_per_hour != slot.market_price {
+                Arc::make_mut(&mut slot.instance.offer).price_per_hour = slot.market_price;
+            }
+            Quote {
+                id: slot.instance.id.clone(),
+                price_per_hour: slot.market_price,
+                interruption_probability: slot.instance.offer.interruption_probability,
+            }
+        };
+        self.slots.values_mut().map(quote).collect()
+    }
+
     /// Adds a slot, or replaces it.
     pub fn add(&mut self, instance: Instance) {
-        self.slots.insert(
-            instance.id.clone(),
-            Slot {
-                instance,
-                selector: None,
-            },
-        );
+        self.slots.insert(instance.id.clone(), Slot::new(instance));
     }
 
     /// Takes a slot away altogether.
@@ -121,9 +135,12 @@ impl Substrate {
             after = after.min(grace.max(Duration::from_millis(1)));
         }
         let failed = self.random.happens(self.knobs.failure.of(kind));
+        let busy = self.knobs.busy.of(kind);
+        let busy = busy != 0.0 && self.random.happens(busy);
         let chosen = self.chosen(kind, machine);
         let error = |text: &str| End::Returns(Err(Failure::permanent(text)));
         let end = match (kind, chosen) {
+            _ if busy => End::Returns(Err(Failure::passing(format!("simulated busy {kind}")))),
             _ if failed => End::Returns(Err(Failure::retryable(format!("simulated {kind} fault")))),
             (Kind::Create, _) if self.hooks && cannot_be_created(machine) => {
                 error("injected create error")
@@ -208,9 +225,15 @@ impl Substrate {
             return;
         };
         match (kind, slot.selector) {
-            (Kind::Delete, _) => slot.instance.host = None,
+            // A host that was made too late may be given back after its slot has another one.
+            (Kind::Delete, _) => {
+                let another = machine.host.is_some() && slot.instance.host != machine.host;
+                if !another {
+                    slot.instance.host = None;
+                }
+            }
             (Kind::Configure, Some(Selector::Reprice)) => {
-                Arc::make_mut(&mut slot.instance.offer).price_per_hour *= 2.0;
+                slot.market_price *= 2.0;
             }
             (Kind::Configure, Some(Selector::HostLoss)) => slot.instance.host = None,
             (Kind::Create | Kind::Configure | Kind::Drain, _) => {}
@@ -238,13 +261,12 @@ impl Substrate {
         let reprice = random.happens(chance(knobs.price_change_rate));
         let relabel = random.happens(chance(knobs.label_change_rate));
         if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
-            let offer = &mut slot.instance.offer;
-            if reprice && offer.price_per_hour != 0.0 {
-                Arc::make_mut(offer).price_per_hour *= 0.9 + 0.2 * random.unit();
+            if reprice && slot.market_price != 0.0 {
+                slot.market_price *= 0.9 + 0.2 * random.unit();
             }
             if relabel {
                 let value = format!("{}", random.below(1000));
-                Arc::make_mut(offer)
+                Arc::make_mut(&mut slot.instance.offer)
                     .labels
                     .insert("fake.bigfleet.lucy.sh/generation".to_owned(), value);
             }

@@ -11,12 +11,17 @@
 //! queue of its own. `docs/write-a-provider.md` is the way in.
 
 mod call;
+mod event;
+mod machine;
+mod options;
+
+mod admit;
 mod cursor;
 mod kit;
 mod list;
-mod machine;
 mod reconcile;
 mod seed;
+mod settle;
 mod tables;
 
 #[cfg(feature = "serve")]
@@ -25,14 +30,16 @@ mod serve;
 pub mod store;
 
 pub use call::{Ack, Ask, Kind, MAX_BLOB_BYTES, MAX_METADATA_BYTES, Mutation, Refusal, Token};
-pub use kit::{CallId, Created, Effect, Event, Kit, Options, Outcome, Task, Timeouts, Work};
+pub use event::{CallId, Created, Effect, Event, Outcome, Quote, Task, Work};
+pub use kit::Kit;
 pub use list::{Page, Query};
 pub use machine::{Failure, FailureClass, Instance, Machine, Offer, TextMap};
+pub use options::{Fencing, Options, Retry, Timeouts};
 pub use seed::{FORBIDDEN_LABELS, SeedRefused, check as check_instance};
 #[cfg(feature = "serve")]
 pub use serve::{
     Backend, Cancelled, Clock, Faithful, Job, Provider, Readiness, Reads, Settings, StartRefused,
-    Tls, asked_to_end, run, start,
+    run, start,
 };
 pub use tables::{Change, Entry, MAX_GHOST_MARKS, MAX_TOMBSTONES, Mark, MarkKey, Tables};
 

@@ -59,6 +59,9 @@ pub enum FailureClass {
     Retryable,
     /// Trying again is pointless.
     Permanent,
+    /// The substrate asks to come back in a moment: the kit does, inside the transition. No record
+    /// shows it; what is still refused when time is up was retryable.
+    Passing,
 }
 
 /// Why backend work did not succeed.
@@ -81,7 +84,15 @@ impl Failure {
         }
     }
 
-    /// A passing failure: no stock, throttling.
+    /// A refusal that is over in a moment, such as throttling: tried again inside the transition.
+    pub fn passing(text: impl Into<String>) -> Self {
+        Self {
+            class: FailureClass::Passing,
+            ..Self::new(text)
+        }
+    }
+
+    /// A failure that another slot or a later operation may not meet, such as no stock.
     pub fn retryable(text: impl Into<String>) -> Self {
         Self {
             class: FailureClass::Retryable,
@@ -125,7 +136,10 @@ impl Machine {
     /// Makes it Failed, keeping host, cluster and metadata as evidence.
     pub(crate) fn fail(&mut self, failure: &Failure) {
         self.state = State::Failed;
-        self.failure = failure.class;
+        self.failure = match failure.class {
+            FailureClass::Passing => FailureClass::Retryable,
+            class => class,
+        };
         self.last_error = match failure.text.as_str() {
             "" => "failed without a reason".to_owned(),
             text => text.to_owned(),

@@ -5,6 +5,7 @@
 //! described and known          ─▶ price, interruption, shape, labels refreshed; nothing else
 //! not confirmed, twice in a row ─┬─ with a host ──▶ Failed: host lost
 //!                                └─ Speculative ──▶ removed
+//! quoted and known ─▶ price and interruption refreshed; a quote that cannot be one changes nothing
 //! ```
 //!
 //! A single miss proves nothing: inventories of clouds lag. A machine that moved while the substrate
@@ -13,9 +14,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_model::{MachineId, State};
+use bigfleet_model::{CapacityType, MachineId, State};
 
+use crate::event::Quote;
 use crate::machine::{Failure, Machine, Offer};
+use crate::seed::{self, SeedRefused};
 use crate::tables::{Entry, Tables};
 
 #[derive(Debug, Default)]
@@ -93,4 +96,49 @@ fn refreshed(known: &Machine, offered: &Arc<Offer>) -> Option<Machine> {
         offer,
         ..known.clone()
     })
+}
+
+/// The known machines whose price or interruption a quote changes, and the quotes that are none.
+pub(crate) fn priced(tables: &Tables, quotes: &[Quote]) -> (Vec<Machine>, Vec<SeedRefused>) {
+    let (mut changed, mut refused) = (Vec::new(), Vec::new());
+    // Slots that offered the same go on sharing what they offer.
+    let mut made = BTreeMap::<(usize, u64, u64), Arc<Offer>>::new();
+    for quote in quotes {
+        let (price, chance) = (quote.price_per_hour, quote.interruption_probability);
+        let Some(entry) = tables.machines().get(quote.id.as_str()) else {
+            continue;
+        };
+        let known = &entry.machine.offer;
+        if (known.price_per_hour, known.interruption_probability) == (price, chance) {
+            continue;
+        }
+        let key = (
+            Arc::as_ptr(known) as usize,
+            price.to_bits(),
+            chance.to_bits(),
+        );
+        let offer = made.entry(key).or_insert_with(|| {
+            let mut offer = Offer::clone(known);
+            offer.price_per_hour = price;
+            offer.interruption_probability = chance;
+            Arc::new(offer)
+        });
+        let free = price == 0.0 && offer.capacity_type != CapacityType::BareMetal;
+        let checked = match free {
+            // It would win every ranking, and more likely means that a price list has a hole.
+            true => Err("a price of 0 is for capacity that is already paid".to_owned()),
+            false => seed::costs(offer),
+        };
+        match checked {
+            Ok(()) => changed.push(Machine {
+                offer: Arc::clone(offer),
+                ..Machine::clone(&entry.machine)
+            }),
+            Err(problem) => refused.push(SeedRefused {
+                id: quote.id.clone(),
+                problem,
+            }),
+        }
+    }
+    (changed, refused)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bigfleet_model::{CapacityType, Host, MachineId, State, shown};
 
-use crate::machine::{FailureClass, Instance, Machine};
+use crate::machine::{FailureClass, Instance, Machine, Offer};
 
 /// Label keys that would shadow a field of the record.
 pub const FORBIDDEN_LABELS: [&str; 9] = [
@@ -84,7 +84,6 @@ pub(crate) fn usable(host: &Host) -> Result<(), String> {
 
 fn offer(instance: &Instance, require_zone: bool) -> Result<(), String> {
     let offer = &instance.offer;
-    let (price, chance) = (offer.price_per_hour, offer.interruption_probability);
     if offer.instance_type.is_empty() {
         return Err("instance_type is required".to_owned());
     }
@@ -94,6 +93,19 @@ fn offer(instance: &Instance, require_zone: bool) -> Result<(), String> {
     if require_zone && offer.zone.is_empty() {
         return Err("zone is required".to_owned());
     }
+    costs(offer)?;
+    match FORBIDDEN_LABELS
+        .iter()
+        .find(|key| offer.labels.contains_key(**key))
+    {
+        Some(key) => Err(format!("label \"{key}\" belongs into its own field")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a price and a chance of interruption can be true of such capacity.
+pub(crate) fn costs(offer: &Offer) -> Result<(), String> {
+    let (price, chance) = (offer.price_per_hour, offer.interruption_probability);
     if !price.is_finite() || price < 0.0 {
         return Err(format!(
             "price_per_hour {price} is not a finite non-negative number"
@@ -107,19 +119,12 @@ fn offer(instance: &Instance, require_zone: bool) -> Result<(), String> {
     if offer.capacity_type == CapacityType::Spot && chance == 0.0 {
         return Err("interruption_probability of spot capacity must be above 0".to_owned());
     }
-    match FORBIDDEN_LABELS
-        .iter()
-        .find(|key| offer.labels.contains_key(**key))
-    {
-        Some(key) => Err(format!("label \"{key}\" belongs into its own field")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::machine::Offer;
 
     pub(crate) fn slot(id: &str) -> Instance {
         let offer = Offer {

@@ -13,12 +13,13 @@
 mod backend;
 pub(crate) mod convert;
 mod driver;
+mod hands;
 mod listing;
 mod metrics;
-mod probes;
 mod process;
+mod rounds;
 mod service;
 
 pub use backend::{Backend, Cancelled, Job, Readiness};
-pub use process::{Clock, Provider, Settings, StartRefused, Tls, asked_to_end, run, start};
+pub use process::{Clock, Provider, Settings, StartRefused, run, start};
 pub use service::{Faithful, Reads};

@@ -72,6 +72,8 @@ pub enum Change {
         operation: Arc<str>,
         /// The counter after it.
         next: u64,
+        /// What a Drain was granted; else 0.
+        grace_seconds: u64,
     },
 }
 
@@ -83,9 +85,15 @@ pub struct Entry {
     /// When it last changed.
     pub revision: u64,
     operations: [Option<Arc<str>>; 4],
+    grace_seconds: u64,
 }
 
 impl Entry {
+    /// What the last Drain was granted.
+    pub(crate) fn grace_seconds(&self) -> u64 {
+        self.grace_seconds
+    }
+
     /// The id of the last operation of this kind.
     pub fn operation(&self, kind: Kind) -> Option<&Arc<str>> {
         self.operations[kind as usize].as_ref()
@@ -96,8 +104,15 @@ impl Entry {
 enum Undo {
     Machine(MachineId, Option<Entry>),
     Removed(u64, Entry),
-    Mark(MarkKey, Option<Mark>),
-    Operation(MachineId, Kind, Option<Arc<str>>, u64),
+    Mark(MarkKey, Option<Mark>, Option<Shard>),
+    Operation(MachineId, Kind, Option<Arc<str>>, u64, u64),
+}
+
+/// What all marks of one shard say together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shard {
+    highest_epoch: i64,
+    marks: usize,
 }
 
 /// All that is known. Reading is public; writing goes through the kit.
@@ -111,6 +126,7 @@ pub struct Tables {
     removed: BTreeMap<u64, MachineId>,
     floor: u64,
     marks: BTreeMap<MarkKey, Mark>,
+    shards: BTreeMap<Arc<str>, Shard>,
     ghosts: BTreeMap<u64, MarkKey>,
     next_ghost: u64,
     counts: [usize; 9],
@@ -131,6 +147,7 @@ impl Tables {
             removed: BTreeMap::new(),
             floor: 0,
             marks: BTreeMap::new(),
+            shards: BTreeMap::new(),
             ghosts: BTreeMap::new(),
             next_ghost: 0,
             counts: [0; 9],
@@ -185,6 +202,11 @@ impl Tables {
         &self.marks
     }
 
+    /// The highest epoch a shard has shown, whatever the machine.
+    pub(crate) fn highest_epoch(&self, shard: &str) -> Option<i64> {
+        self.shards.get(shard).map(|shard| shard.highest_epoch)
+    }
+
     /// How many machines are in this state.
     pub fn count(&self, state: State) -> usize {
         self.counts[state.number() as usize]
@@ -205,11 +227,16 @@ impl Tables {
             Kind::ALL.into_iter().filter_map(|kind| {
                 let operation = Arc::clone(entry.operation(kind)?);
                 let (machine, next) = (id.clone(), self.next_operation);
+                let grace_seconds = match kind {
+                    Kind::Drain => entry.grace_seconds,
+                    Kind::Create | Kind::Configure | Kind::Delete => 0,
+                };
                 Some(Change::Operation {
                     machine,
                     kind,
                     operation,
                     next,
+                    grace_seconds,
                 })
             })
         });
@@ -252,18 +279,13 @@ impl Tables {
                 let before = self.machines.get(id).cloned();
                 before.map(|entry| Undo::Removed(*revision, entry))
             }
-            Change::Mark { key, .. } | Change::MarkForgotten { key } => {
-                Some(Undo::Mark(key.clone(), self.marks.get(key).copied()))
-            }
+            Change::Mark { key, .. } | Change::MarkForgotten { key } => Some(self.undo_mark(key)),
             Change::Operation { machine, kind, .. } => {
                 let entry = self.machines.get(machine);
                 let before = entry.and_then(|entry| entry.operation(*kind).cloned());
-                Some(Undo::Operation(
-                    machine.clone(),
-                    *kind,
-                    before,
-                    self.next_operation,
-                ))
+                let grace = entry.map_or(0, Entry::grace_seconds);
+                let (id, next) = (machine.clone(), self.next_operation);
+                Some(Undo::Operation(id, *kind, before, next, grace))
             }
         };
         self.undo.extend(undo.map(|undo| (undo, head)));
@@ -293,13 +315,20 @@ impl Tables {
                     self.removed.remove(&revision);
                     self.put_back(&entry.machine.id.clone(), Some(entry));
                 }
-                Undo::Mark(key, before) => match before {
-                    Some(mark) => drop(self.marks.insert(key, mark)),
-                    None => drop(self.marks.remove(&key)),
-                },
-                Undo::Operation(id, kind, before, next) => {
+                Undo::Mark(key, before, shard) => {
+                    match shard {
+                        Some(shard) => drop(self.shards.insert(Arc::clone(&key.1), shard)),
+                        None => drop(self.shards.remove(&key.1)),
+                    }
+                    match before {
+                        Some(mark) => drop(self.marks.insert(key, mark)),
+                        None => drop(self.marks.remove(&key)),
+                    }
+                }
+                Undo::Operation(id, kind, before, next, grace) => {
                     self.next_operation = next;
                     if let Some(entry) = self.machines.get_mut(&id) {
+                        entry.grace_seconds = grace;
                         entry.operations[kind as usize] = before;
                     }
                 }
@@ -328,7 +357,8 @@ impl Tables {
         match change {
             Change::Machine { machine, revision } => {
                 let before = self.take_out(&machine.id);
-                let operations = before.map(|entry| entry.operations).unwrap_or_default();
+                let before = before.map(|entry| (entry.operations, entry.grace_seconds));
+                let (operations, grace_seconds) = before.unwrap_or_default();
                 let machine = Arc::clone(machine);
                 let id = machine.id.clone();
                 self.put_back(
@@ -337,6 +367,7 @@ impl Tables {
                         machine,
                         revision: *revision,
                         operations,
+                        grace_seconds,
                     }),
                 );
                 self.head = self.head.max(*revision);
@@ -354,22 +385,48 @@ impl Tables {
             }
             Change::Mark { key, mark } => {
                 let new = self.marks.insert(key.clone(), *mark).is_none();
+                let shard = self.shards.entry(Arc::clone(&key.1)).or_insert(Shard {
+                    highest_epoch: mark.epoch,
+                    marks: 0,
+                });
+                shard.highest_epoch = shard.highest_epoch.max(mark.epoch);
+                shard.marks += usize::from(new);
                 if new && !self.machines.contains_key(&*key.0) {
                     self.ghosts.insert(self.next_ghost, key.clone());
                     self.next_ghost += 1;
                 }
             }
-            Change::MarkForgotten { key } => drop(self.marks.remove(key)),
+            Change::MarkForgotten { key } => self.forget_mark(key),
             Change::Operation {
                 machine,
                 kind,
                 operation,
                 next,
+                grace_seconds,
             } => {
                 self.next_operation = self.next_operation.max(*next);
                 if let Some(entry) = self.machines.get_mut(machine) {
+                    if *kind == Kind::Drain {
+                        entry.grace_seconds = *grace_seconds;
+                    }
                     entry.operations[*kind as usize] = Some(Arc::clone(operation));
                 }
+            }
+        }
+    }
+
+    fn undo_mark(&self, key: &MarkKey) -> Undo {
+        let (mark, shard) = (self.marks.get(key), self.shards.get(&key.1));
+        Undo::Mark(key.clone(), mark.copied(), shard.copied())
+    }
+
+    /// A shard without marks is forgotten too, so that made-up shards do not pile up either.
+    fn forget_mark(&mut self, key: &MarkKey) {
+        let known = self.marks.remove(key).is_some();
+        if let Some(shard) = self.shards.get_mut(&key.1).filter(|_| known) {
+            shard.marks -= 1;
+            if shard.marks == 0 {
+                self.shards.remove(&key.1);
             }
         }
     }
@@ -396,8 +453,8 @@ impl Tables {
                 return;
             };
             if self.marks.contains_key(&key) && !self.machines.contains_key(&*key.0) {
-                let before = self.marks.remove(&key);
-                self.undo.push((Undo::Mark(key.clone(), before), self.head));
+                self.undo.push((self.undo_mark(&key), self.head));
+                self.forget_mark(&key);
                 self.pending.push(Change::MarkForgotten { key });
             }
         }
@@ -445,6 +502,7 @@ mod tests {
             kind: Kind::Create,
             operation,
             next: 1,
+            grace_seconds: 0,
         });
         tables.write(Change::Removed { id, revision: 4 });
         tables.rollback();

@@ -246,3 +246,117 @@ fn a_harness_can_break_remove_shed_and_begin_in_the_middle() {
         .is_ok()
     );
 }
+
+/// The price of every machine, as List tells it.
+fn listed(cloud: &mut FakeCloud) -> Vec<f64> {
+    let page = cloud.list(Query::default()).unwrap();
+    let price = |machine: &Arc<Machine>| machine.offer.price_per_hour;
+    page.machines.iter().map(price).collect()
+}
+
+#[test]
+fn prices_are_listed_as_they_were_last_asked_for() {
+    let minutes = |count: u32| 60 * count * SECOND;
+    let mut cloud = cloud(Knobs {
+        price_change_rate: 1e9,
+        ..Knobs::default()
+    });
+    let id = ids(&cloud)[0].clone();
+    call(&mut cloud, SECOND, &id, create()).unwrap();
+    let (before, host) = (
+        listed(&mut cloud),
+        cloud.get(id.as_str()).unwrap().host.clone(),
+    );
+    let cursor = cloud.list(Query::default()).unwrap().revision;
+    cloud.refresh_prices_every(minutes(30));
+    cloud.advance(minutes(29));
+    cloud.reconcile();
+    assert_eq!(
+        listed(&mut cloud),
+        before,
+        "the market has moved, but nobody asked"
+    );
+    cloud.advance(minutes(31));
+    let after = listed(&mut cloud);
+    let moved = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| before != after);
+    assert_eq!(moved.count(), 12);
+    let query = Query {
+        since: cursor,
+        ..Query::default()
+    };
+    let delta = cloud.list(query).unwrap().machines;
+    assert_eq!(delta.len(), 12, "a price that moved is in the delta");
+    assert_eq!(cloud.get(id.as_str()).unwrap().host, host);
+    cloud.advance(minutes(61));
+    assert_ne!(listed(&mut cloud), after, "and again half an hour later");
+}
+
+#[test]
+fn a_busy_cloud_is_tried_again_until_time_is_up() {
+    let busy = |share| {
+        let mut cloud = cloud(Knobs {
+            busy: ByKind::all(share),
+            ..Knobs::default()
+        });
+        for id in ids(&cloud) {
+            call(&mut cloud, SECOND, &id, create()).unwrap();
+        }
+        cloud.advance(120 * SECOND);
+        cloud
+    };
+    assert_eq!(busy(0.5).count(State::Idle), 12);
+    let never = busy(1.0);
+    assert_eq!(never.count(State::Failed), 12);
+    let failed = never.get(ids(&never)[0].as_str()).unwrap();
+    for part in ["timed out", "busy create"] {
+        assert!(failed.last_error.contains(part), "{}", failed.last_error);
+    }
+    let hosts = never
+        .describe()
+        .into_iter()
+        .filter(|slot| slot.host.is_some());
+    assert_eq!(hosts.count(), 0, "what was turned away made no host");
+}
+
+#[test]
+fn a_host_made_too_late_does_not_stay() {
+    let mut knobs = Knobs::default();
+    knobs.latency.create = "90s".parse().unwrap();
+    knobs.latency.delete = "5s".parse().unwrap();
+    let mut cloud = cloud(knobs);
+    let id = ids(&cloud)[0].clone();
+    call(&mut cloud, SECOND, &id, create()).unwrap();
+    let hosts = |cloud: &FakeCloud| {
+        let slots = cloud.describe().into_iter();
+        slots.filter(|slot| slot.host.is_some()).count()
+    };
+    cloud.advance(92 * SECOND);
+    assert_eq!((cloud.count(State::Failed), hosts(&cloud)), (1, 1));
+    cloud.advance(96 * SECOND);
+    assert_eq!((cloud.count(State::Failed), hosts(&cloud)), (1, 0));
+}
+
+#[test]
+fn a_failed_slot_is_offered_again_after_its_cool_down() {
+    let options = Options {
+        clean_up_after: Some(600 * SECOND),
+        ..Options::default()
+    };
+    let mut knobs = Knobs::default();
+    knobs.failure.configure = 1.0;
+    let mut cloud = FakeCloud::new(crate::conventional("fake", 12), knobs, options).unwrap();
+    let id = ids(&cloud)[0].clone();
+    call(&mut cloud, SECOND, &id, create()).unwrap();
+    call(&mut cloud, SECOND, &id, configure("a")).unwrap();
+    cloud.advance(600 * SECOND);
+    assert_eq!(cloud.count(State::Failed), 1);
+    cloud.advance(601 * SECOND);
+    let slot = cloud.get(id.as_str()).unwrap();
+    assert_eq!((slot.state, &slot.host), (State::Speculative, &None));
+    assert_eq!((slot.cluster.as_str(), slot.last_error.as_str()), ("", ""));
+    let ack = call(&mut cloud, 602 * SECOND, &id, create()).unwrap();
+    assert_eq!(ack.machine.state, State::Idle);
+}

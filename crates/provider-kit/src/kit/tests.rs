@@ -1,8 +1,13 @@
 //! The contract, told as calls and what they lead to.
 
 use super::*;
+use crate::call::{Ack, Ask, Mutation, Refusal, Token};
+use crate::event::{Created, Outcome};
 use crate::list::Query;
+use crate::machine::{FailureClass, TextMap};
+use crate::options::{Fencing, Timeouts};
 use crate::seed::tests::slot;
+use bigfleet_model::{CapacityType, Host};
 use proptest::prelude::*;
 
 struct Bench {
@@ -29,6 +34,13 @@ fn bench(slots: usize) -> Bench {
 
 fn id(text: &str) -> MachineId {
     MachineId::new(text).unwrap()
+}
+
+fn host(reference: &str) -> Host {
+    Host {
+        provider: "p".to_owned(),
+        reference: reference.to_owned(),
+    }
 }
 
 fn token(epoch: i64, sequence: i64) -> Token {
@@ -101,10 +113,7 @@ impl Bench {
     }
 
     fn created(&mut self) -> Vec<Effect> {
-        let host = Host {
-            provider: "p".to_owned(),
-            reference: "h".to_owned(),
-        };
+        let host = host("h");
         self.end(Ok(Some(Created {
             host,
             ..Created::default()
@@ -259,6 +268,7 @@ fn what_comes_after_a_timeout_is_discarded() {
         Event::TimedOut {
             machine: id("m1"),
             operation,
+            refused: None,
         },
         &mut effects,
     );
@@ -269,10 +279,16 @@ fn what_comes_after_a_timeout_is_discarded() {
         "{}",
         failed.last_error
     );
-    assert!(matches!(
-        bench.created().as_slice(),
-        [Effect::Discarded { .. }]
-    ));
+    let late = bench.created();
+    let [
+        Effect::Discarded {
+            left: Some(left), ..
+        },
+    ] = late.as_slice()
+    else {
+        panic!("the host of a late create is left to nobody: {late:?}");
+    };
+    assert_eq!(left.host, Some(host("h")));
     assert_eq!(bench.machine("m1"), failed);
     for ask in [create(), configure("a"), drain(), Ask::Delete] {
         assert!(matches!(
@@ -305,6 +321,177 @@ fn an_interrupted_transition_comes_back_failed_and_says_so() {
         failed.last_error
     );
     assert_eq!(bench.machine("m2").state, State::Speculative);
+}
+
+#[test]
+fn what_needs_no_secret_is_taken_up_again_with_its_own_id() {
+    let mut bench = bench(4);
+    bench.kit.options.resumes = true;
+    bench.walk("m2", State::Idle);
+    bench.walk("m3", State::Configured);
+    bench.walk("m4", State::Idle);
+    let create = bench.ask("m1", create()).unwrap().operation;
+    bench.ask("m2", configure("a")).unwrap();
+    let long = Ask::Drain { grace_seconds: 90 };
+    let drain = bench.ask("m3", long).unwrap().operation;
+    let delete = bench.ask("m4", Ask::Delete).unwrap().operation;
+    let work = bench.kit.resume();
+    let ids: Vec<_> = work
+        .iter()
+        .map(|work| Arc::clone(&work.operation))
+        .collect();
+    assert_eq!(ids, [create, drain, delete]);
+    let grace = Duration::from_secs(90);
+    assert_eq!(work[1].task, Task::Drain { grace });
+    assert_eq!(bench.kit.recover(), 1, "only the configure is given up");
+    assert_eq!(bench.machine("m2").state, State::Failed);
+    assert_eq!(bench.machine("m1").state, State::Creating);
+}
+
+fn failed_after_create(bench: &mut Bench) {
+    bench.walk("m1", State::Configured);
+    bench.ask("m1", drain()).unwrap();
+    bench.end(Err(Failure::permanent("stuck")));
+    assert_eq!(bench.machine("m1").state, State::Failed);
+}
+
+fn clean_up(bench: &mut Bench) -> usize {
+    let mut effects = Vec::new();
+    let machine = id("m1");
+    bench.kit.handle(Event::CleanUp { machine }, &mut effects);
+    bench.kit.commit();
+    let before = bench.started.len();
+    for effect in effects {
+        if let Effect::Start(work) = effect {
+            assert_eq!(work.task, Task::CleanUp);
+            bench.started.push(work);
+        }
+    }
+    bench.started.len() - before
+}
+
+#[test]
+fn a_cleaned_up_machine_is_a_slot_again_and_failed_until_then() {
+    let mut bench = bench(1);
+    failed_after_create(&mut bench);
+    let failed = bench.machine("m1");
+    assert_eq!(clean_up(&mut bench), 1);
+    assert_eq!(clean_up(&mut bench), 0, "one at a time");
+    assert_eq!(bench.machine("m1"), failed);
+    assert!(matches!(
+        bench.ask("m1", create()),
+        Err(Refusal::Position { .. })
+    ));
+    let again = bench.end(Err(Failure::new("busy")));
+    assert!(matches!(again.as_slice(), [Effect::Failed(_)]), "{again:?}");
+    assert_eq!(
+        bench.machine("m1"),
+        failed,
+        "a clean-up that fails changes nothing"
+    );
+
+    assert_eq!(clean_up(&mut bench), 1);
+    bench.end(Ok(None));
+    let slot = bench.machine("m1");
+    assert_eq!((slot.state, &slot.host), (State::Speculative, &None));
+    let traces = (
+        slot.cluster.as_str(),
+        slot.metadata.len(),
+        slot.last_error.as_str(),
+    );
+    assert_eq!(traces, ("", 0, ""));
+    assert_eq!(slot.failure, FailureClass::Unspecified);
+    assert_eq!(clean_up(&mut bench), 0, "nothing is failed any more");
+    assert!(bench.ask("m1", create()).is_ok());
+}
+
+#[test]
+fn a_host_that_is_not_given_back_is_idle_after_its_clean_up() {
+    let mut bench = bench(1);
+    failed_after_create(&mut bench);
+    bench.kit.options.deletes = false;
+    clean_up(&mut bench);
+    bench.end(Ok(None));
+    let idle = bench.machine("m1");
+    assert_eq!(
+        (idle.state, idle.host.clone()),
+        (State::Idle, Some(host("h")))
+    );
+    assert_eq!(idle.cluster, "");
+}
+
+#[test]
+fn a_clean_up_that_was_rolled_back_can_begin_again() {
+    let mut bench = bench(1);
+    failed_after_create(&mut bench);
+    let (mut effects, machine) = (Vec::new(), id("m1"));
+    bench.kit.handle(Event::CleanUp { machine }, &mut effects);
+    bench.kit.rollback();
+    assert_eq!(clean_up(&mut bench), 1);
+}
+
+#[test]
+fn a_strict_fence_turns_an_older_life_away_everywhere() {
+    let mut bench = bench(2);
+    assert!(bench.call("m1", token(5, 1), create()).is_ok());
+    assert!(
+        bench.call("m2", token(4, 1), create()).is_ok(),
+        "off: each machine for itself"
+    );
+    bench.kit.options.fencing = Fencing::Strict;
+    let older = bench.call("m2", token(4, 2), create());
+    assert!(matches!(older, Err(Refusal::Fenced { .. })), "{older:?}");
+    assert!(bench.call("m2", token(5, 2), create()).is_ok());
+    let nobody = bench.ask("m2", create());
+    assert!(matches!(nobody, Err(Refusal::Invalid(_))), "{nobody:?}");
+    let other = Token {
+        shard: "t".to_owned(),
+        ..token(1, 1)
+    };
+    assert!(
+        bench.call("m2", other, create()).is_ok(),
+        "other shards have lives of their own"
+    );
+}
+
+#[test]
+fn a_quote_changes_the_price_and_nothing_else_and_a_bad_one_nothing() {
+    let mut bench = bench(2);
+    bench.walk("m1", State::Configured);
+    let quote = |id: &str, price: f64, chance: f64| Quote {
+        id: id.to_owned(),
+        price_per_hour: price,
+        interruption_probability: chance,
+    };
+    let mut quoted = |quotes: Vec<Quote>| {
+        let mut effects = Vec::new();
+        bench.kit.handle(Event::Quoted { quotes }, &mut effects);
+        let changes = bench.kit.tables().pending().len();
+        bench.kit.commit();
+        (changes, effects.len(), bench.machine("m1"))
+    };
+    let (_, _, before) = quoted(Vec::new());
+    let (changes, skipped, after) = quoted(vec![quote("m1", 0.5, 0.0), quote("ghost", 1.0, 0.0)]);
+    assert_eq!((changes, skipped, after.offer.price_per_hour), (1, 0, 0.5));
+    let mut offer = (*after.offer).clone();
+    offer.price_per_hour = before.offer.price_per_hour;
+    let same = Machine {
+        offer: Arc::new(offer),
+        ..(*after).clone()
+    };
+    assert_eq!(same, *before);
+    assert_eq!(
+        quoted(vec![quote("m1", 0.5, 0.0)]).0,
+        0,
+        "no change, no revision"
+    );
+    for bad in [
+        quote("m1", f64::NAN, 0.0),
+        quote("m1", 0.0, 0.0),
+        quote("m1", 0.5, 2.0),
+    ] {
+        assert_eq!(quoted(vec![bad]), (0, 1, Arc::clone(&after)));
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::kit::Created;
+use bigfleet_model::CapacityType;
+
+use crate::event::{Created, Quote};
 use crate::machine::{Failure, Instance, Machine};
 
 /// Who makes sure that Configured means "the node is Ready".
@@ -16,7 +18,7 @@ pub enum Readiness {
     Confirmed,
     /// [`Backend::configure`] itself returns only once the node is Ready.
     BackendWaits,
-    /// Nobody; the provider says so at start.
+    /// Nobody; the provider warns of it at start.
     NotEnforced,
 }
 
@@ -82,15 +84,46 @@ pub trait Backend: Send + Sync + 'static {
         async { Ok(()) }
     }
 
+    /// Makes sure that nothing is left of a failed machine: its host is given back, or is as good as
+    /// new where hosts are not given back. The machine may be without a host that is there all the
+    /// same, left by a Create that was given up; find it by what it was tagged with.
+    fn clean_up(&self, job: Job) -> impl Future<Output = Result<(), Failure>> + Send {
+        let stays = !self.deletes() || job.machine.offer.capacity_type == CapacityType::BareMetal;
+        async move {
+            match stays {
+                true => self.drain(job, Duration::ZERO).await,
+                false => self.delete(job).await,
+            }
+        }
+    }
+
+    /// What every machine costs now. Called every so often, never by a List. Those not named keep
+    /// their price. A substrate without a price list of its own says what [`Backend::describe`] says.
+    fn prices(&self) -> impl Future<Output = Result<Vec<Quote>, Failure>> + Send {
+        async {
+            let quote = |instance: Instance| Quote {
+                id: instance.id,
+                price_per_hour: instance.offer.price_per_hour,
+                interruption_probability: instance.offer.interruption_probability,
+            };
+            Ok(self.describe().await?.into_iter().map(quote).collect())
+        }
+    }
+
+    /// Whether Create, Drain and Delete may be asked for again after a restart, with the same
+    /// [`Job::operation`]: true if asking twice is asking once.
+    fn resumes(&self) -> bool {
+        false
+    }
+
     /// Whether Delete is supported at all.
     fn deletes(&self) -> bool {
         false
     }
 
-    /// Who makes sure that Configured means Ready.
-    fn readiness(&self) -> Readiness {
-        Readiness::NotEnforced
-    }
+    /// Who makes sure that Configured means Ready. There is no default: whoever forgets it would
+    /// report capacity that is not there.
+    fn readiness(&self) -> Readiness;
 
     /// Called at start with what the store remembers. A substrate that keeps no memory of its own
     /// learns here which hosts exist.

@@ -42,7 +42,7 @@ pub(crate) fn machine(machine: &Machine) -> wire::Machine {
         owner_shard_id: String::new(),
         failure_class: match machine.failure {
             FailureClass::Unspecified => wire::FailureClass::Unspecified,
-            FailureClass::Retryable => wire::FailureClass::Retryable,
+            FailureClass::Retryable | FailureClass::Passing => wire::FailureClass::Retryable,
             FailureClass::Permanent => wire::FailureClass::Permanent,
         }
         .into(),

@@ -1,28 +1,30 @@
 //! The driver: one thread that owns the kit and its store.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bigfleet_model::State;
+use bigfleet_model::{MachineId, State};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::backend::{Backend, Cancelled, Job, Readiness};
+use super::backend::Backend;
+use super::hands::Hands;
 use super::metrics::Metrics;
+use super::process::Clock;
 use crate::call::{Ack, Mutation, Refusal};
-use crate::kit::{Created, Effect, Event, Kit, Outcome, Task, Work};
+use crate::event::{Effect, Event, Work};
+use crate::kit::Kit;
 use crate::list::{Page, Query};
-use crate::machine::{Failure, Machine};
+use crate::machine::Machine;
 use crate::store::Store;
 
 /// Requests waiting for the driver; more callers wait in their own connection.
 pub(super) const INBOX: usize = 4096;
 /// The most requests that share one trip to the disk.
 const BATCH: usize = 512;
-/// How long work may go on after it was given up, before it is dropped.
-const LINGER: Duration = Duration::from_secs(30);
 /// When to try again to record a completion the store refused.
 const RETRY: Duration = Duration::from_millis(500);
 /// Failed trips to the disk in a row until the provider calls itself not ready.
@@ -45,11 +47,41 @@ pub(super) enum Request {
     Head {
         reply: oneshot::Sender<u64>,
     },
-    Counts {
-        reply: oneshot::Sender<Vec<(State, usize)>>,
+    Census {
+        reply: oneshot::Sender<Census>,
     },
     Event(Event),
     Stop,
+}
+
+/// How the inventory stands.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    pub(super) counts: Vec<(State, usize)>,
+    /// For how long this process has known the machine that has been failed longest.
+    pub(super) oldest_failed: Duration,
+}
+
+/// How the process itself stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Condition {
+    #[default]
+    Booting,
+    Ready,
+    NotStoring,
+    Stopping,
+}
+
+impl Condition {
+    /// Why it is not ready, if it is not.
+    pub(super) fn problem(self) -> Option<&'static str> {
+        match self {
+            Self::Ready => None,
+            Self::Booting => Some("not started yet"),
+            Self::NotStoring => Some("the store fails"),
+            Self::Stopping => Some("stopping"),
+        }
+    }
 }
 
 /// What the driver shares with the rest of the process.
@@ -57,21 +89,34 @@ pub(super) enum Request {
 pub(super) struct Shared {
     /// Pieces of work under way.
     pub(super) working: AtomicUsize,
-    /// Whether the store has been taking changes.
-    pub(super) storing: AtomicBool,
+    pub(super) condition: watch::Sender<Condition>,
     pub(super) metrics: Metrics,
+}
+
+impl Shared {
+    /// Notes how the process stands. Once it stops, it stops.
+    pub(super) fn is(&self, now: Condition) {
+        self.condition.send_if_modified(|condition| {
+            let news = *condition != now && *condition != Condition::Stopping;
+            if news {
+                *condition = now;
+            }
+            news
+        });
+    }
 }
 
 pub(super) struct Driver<B> {
     pub(super) kit: Kit,
     pub(super) store: Box<dyn Store>,
-    pub(super) backend: Arc<B>,
+    pub(super) hands: Hands<B>,
     pub(super) runtime: Handle,
     pub(super) inbox: mpsc::Receiver<Request>,
-    /// For what background work has to say; weak, so that it does not keep the driver alive.
-    pub(super) outbox: mpsc::WeakSender<Request>,
     pub(super) shared: Arc<Shared>,
     pub(super) failures: usize,
+    pub(super) clock: Option<Clock>,
+    /// When this process learned that a machine is failed.
+    pub(super) failed_since: BTreeMap<MachineId, Duration>,
 }
 
 impl<B: Backend> Driver<B> {
@@ -90,6 +135,18 @@ impl<B: Backend> Driver<B> {
         }
     }
 
+    /// Goes on with what the last process left behind.
+    pub(super) fn take_up(&mut self, unfinished: Vec<Work>) {
+        for work in unfinished {
+            self.shared.metrics.resumed.inc();
+            self.start(work);
+        }
+        let entries = self.kit.tables().machines().values();
+        let failed = entries.filter(|entry| entry.machine.state == State::Failed);
+        let failed: Vec<MachineId> = failed.map(|entry| entry.machine.id.clone()).collect();
+        failed.iter().for_each(|id| self.noticed_failed(id));
+    }
+
     /// Handles a batch; false when it was the last.
     fn step(&mut self, batch: Vec<Request>) -> bool {
         let mut events = Vec::new();
@@ -101,10 +158,7 @@ impl<B: Backend> Driver<B> {
                 Request::Get { id, reply } => drop(reply.send(self.kit.tables().get(&id))),
                 Request::List { query, reply } => drop(reply.send(self.kit.tables().list(&query))),
                 Request::Head { reply } => drop(reply.send(self.kit.tables().head())),
-                Request::Counts { reply } => {
-                    let count = |state: State| (state, self.kit.tables().count(state));
-                    drop(reply.send(State::ALL.into_iter().map(count).collect()));
-                }
+                Request::Census { reply } => drop(reply.send(self.census())),
                 Request::Mutate { mutation, reply } => {
                     events.push(Event::Mutate {
                         call: callers.len() as u64,
@@ -148,7 +202,10 @@ impl<B: Backend> Driver<B> {
             for caller in callers.into_iter().flatten() {
                 drop(caller.send(Err(refusal.clone())));
             }
-            return unlost.into_iter().for_each(|event| self.again_later(event));
+            // What the backend did is a fact: it is recorded as soon as the store works again.
+            return unlost
+                .into_iter()
+                .for_each(|event| self.later(RETRY, event));
         }
         self.kit.commit();
         for effect in effects {
@@ -158,14 +215,19 @@ impl<B: Backend> Driver<B> {
                     drop(caller.map(|caller| caller.send(answer)));
                 }
                 Effect::Start(work) => self.start(work),
-                Effect::Discarded { operation } => {
+                Effect::Discarded { operation, left } => {
                     self.shared.metrics.discarded.inc();
                     tracing::warn!(%operation, "a completion came too late and was discarded");
+                    if let Some(machine) = left {
+                        let hands = self.hands.clone();
+                        self.runtime.spawn(hands.give_back(machine, operation));
+                    }
                 }
                 Effect::Skipped(refused) => tracing::warn!(%refused, "an instance was skipped"),
                 Effect::Failed(machine) => {
                     let (id, error) = (&machine.id, &machine.last_error);
-                    tracing::warn!(machine = %id, %error, "a machine failed");
+                    tracing::warn!(machine = %id, %error, "a machine is failed");
+                    self.noticed_failed(id);
                 }
             }
         }
@@ -181,105 +243,60 @@ impl<B: Backend> Driver<B> {
         }
         let stored = self.store.commit(pending);
         self.failures = if stored.is_ok() { 0 } else { self.failures + 1 };
-        self.shared
-            .storing
-            .store(self.failures < UNREADY_AFTER, Ordering::Relaxed);
+        self.shared.is(match self.failures < UNREADY_AFTER {
+            true => Condition::Ready,
+            false => Condition::NotStoring,
+        });
         stored.map_err(|error| tracing::error!(%error, "a change could not be stored"))
     }
 
-    /// What the backend did is a fact: it is recorded as soon as the store works again.
-    fn again_later(&self, event: Event) {
-        let outbox = self.outbox.clone();
+    fn later(&self, after: Duration, event: Event) {
+        let outbox = self.hands.outbox.clone();
         self.runtime.spawn(async move {
-            tokio::time::sleep(RETRY).await;
+            tokio::time::sleep(after).await;
             if let Some(outbox) = outbox.upgrade() {
                 drop(outbox.send(Request::Event(event)).await);
             }
         });
     }
 
-    fn start(&self, work: Work) {
-        let (backend, outbox) = (Arc::clone(&self.backend), self.outbox.clone());
-        let shared = Arc::clone(&self.shared);
+    pub(super) fn start(&self, work: Work) {
+        let (hands, shared) = (self.hands.clone(), Arc::clone(&self.shared));
         shared.working.fetch_add(1, Ordering::Relaxed);
         self.runtime.spawn(async move {
-            supervise(backend, work, outbox).await;
+            hands.supervise(work).await;
             shared.working.fetch_sub(1, Ordering::Relaxed);
         });
     }
-}
 
-/// Runs one piece of work against its deadline. Its end is reported even if it comes too late: the
-/// kit decides what is too late.
-async fn supervise<B: Backend>(backend: Arc<B>, work: Work, outbox: mpsc::WeakSender<Request>) {
-    let (machine, operation) = (work.machine.id.clone(), Arc::clone(&work.operation));
-    let timeout = work.timeout;
-    let (cancel, cancelled) = watch::channel(false);
-    let mut task = tokio::spawn(perform(backend, work, Cancelled(cancelled)));
-    let say = async |event: Event| {
-        if let Some(outbox) = outbox.upgrade() {
-            drop(outbox.send(Request::Event(event)).await);
+    /// Notes that a machine is failed, and has it cleaned up in time if that is wanted.
+    pub(super) fn noticed_failed(&mut self, machine: &MachineId) {
+        let now = self.clock.as_ref().map(|clock| clock());
+        let since = self.failed_since.entry(machine.clone());
+        since.or_insert(now.unwrap_or_default());
+        if let Some(after) = self.kit.options.clean_up_after {
+            let machine = machine.clone();
+            self.later(after, Event::CleanUp { machine });
         }
-    };
-    let ended = match tokio::time::timeout(timeout, &mut task).await {
-        Ok(ended) => Some(ended),
-        Err(_) => {
-            let (machine, operation) = (machine.clone(), Arc::clone(&operation));
-            say(Event::TimedOut { machine, operation }).await;
-            cancel.send_replace(true);
-            tokio::time::timeout(LINGER, &mut task).await.ok()
-        }
-    };
-    match ended {
-        Some(ended) => {
-            let outcome = ended.unwrap_or_else(|panic| Err(panicked(panic)));
-            say(Event::Settled {
-                machine,
-                operation,
-                outcome,
-            })
-            .await;
-        }
-        None => task.abort(),
     }
-}
 
-fn panicked(error: tokio::task::JoinError) -> Failure {
-    let Ok(panic) = error.try_into_panic() else {
-        return Failure::new("the backend work was dropped");
-    };
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Failure::new(format!(
-        "the backend panicked: {}",
-        text.unwrap_or_default()
-    ))
-}
-
-async fn perform<B: Backend>(backend: Arc<B>, work: Work, cancelled: Cancelled) -> Outcome {
-    let Work {
-        machine,
-        operation,
-        task,
-        ..
-    } = work;
-    let job = Job {
-        machine,
-        operation,
-        cancelled,
-    };
-    let nothing = |()| None::<Created>;
-    match task {
-        Task::Create => backend.create(job).await.map(Some),
-        Task::Configure { blob } => {
-            backend.configure(job.clone(), blob).await?;
-            match backend.readiness() {
-                Readiness::Confirmed => backend.confirm_node_ready(job).await.map(nothing),
-                Readiness::BackendWaits | Readiness::NotEnforced => Ok(None),
-            }
+    fn census(&mut self) -> Census {
+        let tables = self.kit.tables();
+        let failed = |id: &MachineId| {
+            let entry = tables.machines().get(id);
+            entry.is_some_and(|entry| entry.machine.state == State::Failed)
+        };
+        self.failed_since.retain(|id, _| failed(id));
+        let oldest = self.failed_since.values().min();
+        let now = self.clock.as_ref().map(|clock| clock());
+        let age = now
+            .zip(oldest)
+            .map(|(now, since)| now.saturating_sub(*since));
+        let count = |state: State| (state, tables.count(state));
+        Census {
+            counts: State::ALL.into_iter().map(count).collect(),
+            oldest_failed: age.unwrap_or_default(),
         }
-        Task::Drain { grace } => backend.drain(job, grace).await.map(nothing),
-        Task::Delete => backend.delete(job).await.map(nothing),
     }
 }
 

@@ -1,26 +1,31 @@
 //! The process: from settings to a provider that answers, and back to nothing in good order.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bigfleet_net::{
+    Limits, ListenRefused, Probes, Serving, Tls, TlsFiles, TlsRefused, asked_to_end, listen,
+};
 use bigfleet_wire::v1alpha1::capacity_provider_server::CapacityProviderServer;
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic::transport::server::Router;
+use tonic_health::server::HealthReporter;
 
 use super::backend::{Backend, Readiness};
-use super::driver::{Driver, INBOX, Request, Shared};
+use super::driver::{Condition, Driver, INBOX, Request, Shared};
+use super::hands::Hands;
 use super::listing::Listing;
-use super::probes;
+use super::rounds;
 use super::service::{Reads, Service};
-use crate::kit::{Event, Kit, Options};
+use crate::event::{Event, Work};
+use crate::kit::Kit;
 use crate::list::Query;
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::seed::SeedRefused;
 use crate::store::{LogStore, Memory, Store, StoreRefused, new_incarnation};
 use crate::tables::Tables;
@@ -31,21 +36,8 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// Requests may carry a large blob and a large map; what is too large is then refused by name
 /// rather than by the transport.
 const MOST_REQUEST_BYTES: usize = 16 << 20;
-const MOST_STREAMS: u32 = 1024;
 /// How long a stopping provider waits for work under way.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
-const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Certificates, by file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// The server's certificate chain.
-    pub cert: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
-    /// Who signs callers; `None` lets anyone call.
-    pub ca: Option<PathBuf>,
-}
 
 /// How a provider is run.
 #[derive(Clone)]
@@ -62,14 +54,18 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Whether to answer gRPC reflection.
     pub reflection: bool,
-    /// Certificates; `None` for plaintext.
-    pub tls: Option<Tls>,
+    /// Certificates; `None` for plaintext. With them, a shard may only speak for itself.
+    pub tls: Option<TlsFiles>,
     /// The kit's own options.
     pub options: Options,
     /// How often to take an inventory.
     pub reconcile_interval: Duration,
+    /// How often to ask for prices.
+    pub price_refresh: Duration,
     /// Measures calls; without it their durations are not shown.
     pub clock: Option<Clock>,
+    /// The unix time at which the clock said zero.
+    pub clock_began_at: Duration,
 }
 
 impl Settings {
@@ -85,7 +81,9 @@ impl Settings {
             tls: None,
             options: Options::default(),
             reconcile_interval: Duration::from_secs(120),
+            price_refresh: Duration::from_secs(30 * 60),
             clock: None,
+            clock_began_at: Duration::ZERO,
         }
     }
 }
@@ -103,16 +101,14 @@ pub enum StartRefused {
     #[error("the inventory could not be taken: {0}")]
     Describe(String),
     /// An address cannot be listened on.
-    #[error("cannot listen on {addr}")]
-    Listen {
-        /// Which address.
-        addr: String,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A certificate or key cannot be used.
-    #[error("TLS: {0}")]
-    Tls(String),
+    #[error(transparent)]
+    Listen(#[from] ListenRefused),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsRefused),
+    /// What reflection would answer cannot be put together.
+    #[error("reflection: {0}")]
+    Reflection(String),
     /// The first changes could not be stored, or the runtime gave out.
     #[error("cannot start: {0}")]
     Io(#[from] std::io::Error),
@@ -121,12 +117,10 @@ pub enum StartRefused {
 /// A provider that runs.
 #[derive(Debug)]
 pub struct Provider {
-    addr: SocketAddr,
+    server: Serving,
     metrics_addr: Option<SocketAddr>,
-    stop: watch::Sender<bool>,
     driver: mpsc::Sender<Request>,
     shared: Arc<Shared>,
-    server: JoinHandle<Result<(), tonic::transport::Error>>,
     thread: std::thread::JoinHandle<()>,
     beside: Vec<JoinHandle<()>>,
 }
@@ -134,7 +128,7 @@ pub struct Provider {
 impl Provider {
     /// Where it answers.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.server.addr()
     }
 
     /// Where its probes are.
@@ -167,14 +161,8 @@ impl Provider {
 
     /// Stops in order: no new calls, then the work under way, then the store.
     pub async fn stop(self) {
-        self.stop.send_replace(true);
-        self.beside.iter().for_each(JoinHandle::abort);
-        if tokio::time::timeout(STOP_PATIENCE, self.server)
-            .await
-            .is_err()
-        {
-            tracing::warn!("some callers did not hang up in time");
-        }
+        self.shared.is(Condition::Stopping);
+        self.server.stop(STOP_PATIENCE).await;
         let idle = async {
             while self.shared.working.load(Ordering::Relaxed) != 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -182,6 +170,7 @@ impl Provider {
         };
         drop(tokio::time::timeout(STOP_PATIENCE, idle).await);
         drop(self.driver.send(Request::Stop).await);
+        self.beside.iter().for_each(JoinHandle::abort);
         let thread = self.thread;
         drop(tokio::task::spawn_blocking(move || thread.join()).await);
     }
@@ -193,14 +182,16 @@ pub async fn start<B: Backend>(
     reads: Arc<dyn Reads>,
     settings: Settings,
 ) -> Result<Provider, StartRefused> {
+    let tls = settings.tls.clone().map(Tls::load).transpose()?;
     let (mut store, tables) = open(&settings)?;
     let options = Options {
         deletes: backend.deletes(),
+        resumes: backend.resumes(),
         ..settings.options.clone()
     };
     let mut kit = Kit::new(tables, options);
     let first_boot = kit.tables().is_blank();
-    boot(&*backend, &mut kit).await?;
+    let unfinished = boot(&*backend, &mut kit).await?;
     if !kit.tables().pending().is_empty() {
         store.commit(kit.tables().pending())?;
     }
@@ -210,23 +201,8 @@ pub async fn start<B: Backend>(
     }
 
     let listener = listen(&settings.addr).await?;
-    let addr = listener.local_addr()?;
     let (outbox, inbox) = mpsc::channel(INBOX);
     let shared = Arc::new(Shared::default());
-    shared.storing.store(true, Ordering::Relaxed);
-    let driver = Driver {
-        kit,
-        store,
-        backend: Arc::clone(&backend),
-        runtime: tokio::runtime::Handle::current(),
-        inbox,
-        outbox: outbox.downgrade(),
-        shared: Arc::clone(&shared),
-        failures: 0,
-    };
-    let thread = std::thread::Builder::new()
-        .name("kit".to_owned())
-        .spawn(|| driver.run())?;
     let service = Service {
         driver: outbox.clone(),
         reads,
@@ -234,26 +210,69 @@ pub async fn start<B: Backend>(
         shared: Arc::clone(&shared),
         clock: settings.clock.clone(),
     };
-    let (stop, stopped) = watch::channel(false);
-    let server = tokio::spawn(server(&settings, service, listener, stopped).await?);
-    let mut beside = vec![tokio::spawn(reconcile(
-        backend,
-        outbox.clone(),
+    let (router, health) = router(&settings, service)?;
+    let server = bigfleet_net::serve(listener, tls.clone(), router)?;
+    let metrics = metrics(&settings, outbox.clone(), Arc::clone(&shared), tls).await?;
+
+    let retry = kit.options.retry;
+    let hands = Hands::new(
+        Arc::clone(&backend),
+        outbox.downgrade(),
         Arc::clone(&shared),
-        settings.reconcile_interval,
-        first_boot,
-    ))];
-    let metrics = metrics(&settings, outbox.clone(), Arc::clone(&shared)).await?;
+        retry,
+    );
+    let mut driver = Driver {
+        kit,
+        store,
+        hands,
+        runtime: tokio::runtime::Handle::current(),
+        inbox,
+        shared: Arc::clone(&shared),
+        failures: 0,
+        clock: settings.clock.clone(),
+        failed_since: Default::default(),
+    };
+    driver.take_up(unfinished);
+    let thread = std::thread::Builder::new()
+        .name("kit".to_owned())
+        .spawn(|| driver.run())?;
+    shared.is(Condition::Ready);
+    health
+        .set_serving::<CapacityProviderServer<Service>>()
+        .await;
+
+    // What changed while the provider was down should not wait for the first interval.
+    let interval = settings.reconcile_interval;
+    let wait = if first_boot { interval } else { Duration::ZERO };
+    let (of_driver, of_shared) = (outbox.clone(), Arc::clone(&shared));
+    let inventories = rounds::inventories(
+        Arc::clone(&backend),
+        of_driver.clone(),
+        Arc::clone(&of_shared),
+        wait,
+        interval,
+    );
+    let (clock, began) = (settings.clock.clone(), settings.clock_began_at);
+    let now = move || clock.as_ref().map(|clock| began + clock());
+    let prices = rounds::prices(backend, of_driver, of_shared, settings.price_refresh, now);
+    let mut beside = vec![
+        tokio::spawn(inventories),
+        tokio::spawn(prices),
+        tokio::spawn(tell_health(health, Arc::clone(&shared))),
+    ];
     let metrics_addr = metrics.as_ref().map(|(addr, _)| *addr);
     beside.extend(metrics.map(|(_, task)| task));
-    tracing::info!(%addr, state = ?settings.state, "provider ready");
+    let secured = settings.tls.is_some();
+    let probes = metrics_addr
+        .map(|addr| addr.to_string())
+        .unwrap_or_default();
+    let state = settings.state.as_deref().unwrap_or(Path::new("")).display();
+    tracing::info!(addr = %server.addr(), tls = secured, probes, %state, "listening");
     Ok(Provider {
-        addr,
+        server,
         metrics_addr,
-        stop,
         driver: outbox,
         shared,
-        server,
         thread,
         beside,
     })
@@ -272,20 +291,6 @@ pub async fn run<B: Backend>(
     Ok(())
 }
 
-/// Ends when the process is asked to: an interrupt or a termination.
-pub fn asked_to_end() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("stopping");
-    })
-}
-
 fn open(settings: &Settings) -> Result<(Box<dyn Store>, Tables), StoreRefused> {
     match &settings.state {
         None => Ok((Box::new(Memory), Tables::new(new_incarnation()))),
@@ -296,67 +301,37 @@ fn open(settings: &Settings) -> Result<(Box<dyn Store>, Tables), StoreRefused> {
     }
 }
 
-/// First boot takes the inventory; a later one believes its store and gives up what was under way.
-async fn boot<B: Backend>(backend: &B, kit: &mut Kit) -> Result<(), StartRefused> {
+/// First boot takes the inventory. A later one believes its store; of what was under way it gives up
+/// what cannot be taken up again, and answers with what can.
+async fn boot<B: Backend>(backend: &B, kit: &mut Kit) -> Result<Vec<Work>, StartRefused> {
     if !kit.tables().is_blank() {
+        let unfinished = kit.resume();
         let failed = kit.recover();
-        if failed != 0 {
-            tracing::warn!(
-                failed,
-                "transitions the last process left behind are now failed"
-            );
+        if failed != 0 || !unfinished.is_empty() {
+            let resumed = unfinished.len();
+            tracing::warn!(resumed, failed, "the last process left transitions behind");
         }
         let machines = kit.tables().machines().values();
         let machines: Vec<_> = machines.map(|entry| Arc::clone(&entry.machine)).collect();
         backend.restore(&machines);
-        return Ok(());
+        return Ok(unfinished);
     }
-    let described = tokio::time::timeout(DESCRIBE_TIMEOUT, backend.describe()).await;
+    let described = tokio::time::timeout(rounds::WITHIN, backend.describe()).await;
     let described = described.map_err(|_| StartRefused::Describe("it took too long".to_owned()))?;
     let instances = described.map_err(|why| StartRefused::Describe(why.to_string()))?;
-    Ok(kit.seed(&instances)?)
+    kit.seed(&instances)?;
+    Ok(Vec::new())
 }
 
-async fn listen(addr: &str) -> Result<TcpListener, StartRefused> {
-    let full = match addr.strip_prefix(':') {
-        Some(port) => format!("0.0.0.0:{port}"),
-        None => addr.to_owned(),
-    };
-    let listener = TcpListener::bind(&full).await;
-    listener.map_err(|source| StartRefused::Listen {
-        addr: addr.to_owned(),
-        source,
-    })
-}
-
-async fn server(
-    settings: &Settings,
-    service: Service,
-    listener: TcpListener,
-    mut stopped: watch::Receiver<bool>,
-) -> Result<impl Future<Output = Result<(), tonic::transport::Error>> + use<>, StartRefused> {
+fn router(settings: &Settings, service: Service) -> Result<(Router, HealthReporter), StartRefused> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    health
-        .set_serving::<CapacityProviderServer<Service>>()
-        .await;
     let reflection = settings.reflection.then(|| {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(bigfleet_wire::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()
-            .map_err(|why| StartRefused::Describe(why.to_string()))
+            .map_err(|why| StartRefused::Reflection(why.to_string()))
     });
-    let mut builder = Server::builder()
-        .http2_keepalive_interval(Some(Duration::from_secs(2 * 60 * 60)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(20)))
-        .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(4 << 20)
-        .max_concurrent_streams(MOST_STREAMS);
-    if let Some(files) = &settings.tls {
-        builder = builder
-            .tls_config(tls(files)?)
-            .map_err(|why| StartRefused::Tls(why.to_string()))?;
-    }
     let generated =
         CapacityProviderServer::new(service.clone()).max_decoding_message_size(MOST_REQUEST_BYTES);
     let service = Listing {
@@ -364,69 +339,33 @@ async fn server(
         service,
         most_request_bytes: MOST_REQUEST_BYTES,
     };
-    let router = builder
+    let router = Limits::PROVIDER
+        .server()
         .add_service(health_service)
         .add_optional_service(reflection.transpose()?)
         .add_service(service);
-    // Without it every small answer waits for an acknowledgement the peer delays by 40 ms.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    Ok(router.serve_with_incoming_shutdown(incoming, async move {
-        drop(stopped.wait_for(|stopped| *stopped).await);
-    }))
+    Ok((router, health))
 }
 
-fn tls(files: &Tls) -> Result<ServerTlsConfig, StartRefused> {
-    let read = |path: &PathBuf| {
-        let text = std::fs::read(path);
-        text.map_err(|why| StartRefused::Tls(format!("{}: {why}", path.display())))
-    };
-    let identity = Identity::from_pem(read(&files.cert)?, read(&files.key)?);
-    let config = ServerTlsConfig::new().identity(identity);
-    Ok(match &files.ca {
-        Some(ca) => config.client_ca_root(Certificate::from_pem(read(ca)?)),
-        None => config,
-    })
-}
-
-/// Takes an inventory now and then. A substrate that fails or panics is asked again next time.
-async fn reconcile<B: Backend>(
-    backend: Arc<B>,
-    driver: mpsc::Sender<Request>,
-    shared: Arc<Shared>,
-    interval: Duration,
-    first_boot: bool,
-) {
-    // What changed while the provider was down should not wait for the first interval.
-    let mut wait = if first_boot { interval } else { Duration::ZERO };
+/// Keeps the health service saying what `/readyz` says.
+async fn tell_health(health: HealthReporter, shared: Arc<Shared>) {
+    let mut condition = shared.condition.subscribe();
     loop {
-        tokio::time::sleep(wait).await;
-        wait = interval;
-        let (reply, head) = oneshot::channel();
-        if driver.send(Request::Head { reply }).await.is_err() {
-            return;
+        let now = *condition.borrow_and_update();
+        match now.problem() {
+            None => {
+                health
+                    .set_serving::<CapacityProviderServer<Service>>()
+                    .await
+            }
+            Some(_) => {
+                health
+                    .set_not_serving::<CapacityProviderServer<Service>>()
+                    .await;
+            }
         }
-        let Ok(as_of) = head.await else { return };
-        let backend = Arc::clone(&backend);
-        let mut task = tokio::spawn(async move { backend.describe().await });
-        let outcome = match tokio::time::timeout(DESCRIBE_TIMEOUT, &mut task).await {
-            Ok(Ok(Ok(instances))) => {
-                drop(
-                    driver
-                        .send(Request::Event(Event::Described { instances, as_of }))
-                        .await,
-                );
-                "ok"
-            }
-            Ok(Ok(Err(_))) => "error",
-            Ok(Err(_)) => "panic",
-            Err(_) => {
-                task.abort();
-                "timeout"
-            }
-        };
-        shared.metrics.reconciled(outcome);
-        if outcome != "ok" {
-            tracing::warn!(outcome, "no inventory this time");
+        if condition.changed().await.is_err() {
+            return;
         }
     }
 }
@@ -435,12 +374,10 @@ async fn metrics(
     settings: &Settings,
     driver: mpsc::Sender<Request>,
     shared: Arc<Shared>,
+    tls: Option<Arc<Tls>>,
 ) -> Result<Option<(SocketAddr, JoinHandle<()>)>, StartRefused> {
-    let Some(addr) = settings
-        .metrics_addr
-        .as_deref()
-        .filter(|addr| !addr.is_empty())
-    else {
+    let wanted = settings.metrics_addr.as_deref();
+    let Some(addr) = wanted.filter(|addr| !["", "0"].contains(addr)) else {
         return Ok(None);
     };
     let listener = match listen(addr).await {
@@ -450,29 +387,26 @@ async fn metrics(
         }
         other => other?,
     };
-    let addr = listener.local_addr()?;
     let name: Arc<str> = settings.name.replace('-', "_").into();
-    let task = tokio::spawn(probes::serve(listener, move |path| {
-        let (driver, shared, name) = (driver.clone(), Arc::clone(&shared), Arc::clone(&name));
-        async move {
-            match path.as_str() {
-                "/healthz" => ("200 OK", "ok\n".to_owned()),
-                "/readyz" if shared.storing.load(Ordering::Relaxed) => {
-                    ("200 OK", "ok\n".to_owned())
-                }
-                "/readyz" => ("503 Service Unavailable", "the store fails\n".to_owned()),
-                "/metrics" => {
-                    let (reply, counts) = oneshot::channel();
-                    let asked = driver.send(Request::Counts { reply }).await;
-                    let counts = match asked {
-                        Ok(()) => counts.await.unwrap_or_default(),
-                        Err(_) => Vec::new(),
-                    };
-                    ("200 OK", shared.metrics.render(&name, &counts))
-                }
-                _ => ("404 Not Found", "not found\n".to_owned()),
-            }
-        }
-    }));
-    Ok(Some((addr, task)))
+    let condition = shared.condition.subscribe();
+    let probes = Probes {
+        ready: Arc::new(move || match condition.borrow().problem() {
+            None => Ok(()),
+            Some(problem) => Err(problem.to_owned()),
+        }),
+        metrics: Arc::new(move || {
+            let (driver, shared, name) = (driver.clone(), Arc::clone(&shared), Arc::clone(&name));
+            let tls = tls.clone();
+            Box::pin(async move {
+                let (reply, census) = oneshot::channel();
+                let census = match driver.send(Request::Census { reply }).await {
+                    Ok(()) => census.await.unwrap_or_default(),
+                    Err(_) => Default::default(),
+                };
+                let tls = tls.map(|tls| tls.counts());
+                shared.metrics.render(&name, &census, tls)
+            })
+        }),
+    };
+    Ok(Some(probes.serve(listener)?))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bigfleet_net::{Caller, Identity};
 use bigfleet_wire::v1alpha1 as wire;
 use tokio::sync::{mpsc, oneshot};
 use tonic::{Request as Rpc, Response, Status};
@@ -54,7 +55,14 @@ impl Service {
         answer.map_err(|refusal| convert::status(&refusal))
     }
 
-    async fn mutate(&self, mutation: Mutation) -> Result<wire::TransitionAck, Status> {
+    /// A shard may speak for itself only. Where nobody shows a certificate, anyone may speak.
+    async fn mutate(
+        &self,
+        caller: Caller,
+        mutation: Mutation,
+    ) -> Result<wire::TransitionAck, Status> {
+        let claimed = Identity::Shard(mutation.token.shard.clone());
+        caller.must_be(&claimed, "a mutation with this shard_id")?;
         let ack = self
             .ask(|reply| Request::Mutate { mutation, reply })
             .await?;
@@ -97,32 +105,37 @@ impl CapacityProvider for Service {
         &self,
         request: Rpc<wire::CreateRequest>,
     ) -> Result<Response<wire::TransitionAck>, Status> {
+        let caller = Caller::of(&request);
         let mutation = convert::create(request.into_inner());
-        self.observe("Create", self.mutate(mutation)).await
+        self.observe("Create", self.mutate(caller, mutation)).await
     }
 
     async fn configure(
         &self,
         request: Rpc<wire::ConfigureRequest>,
     ) -> Result<Response<wire::TransitionAck>, Status> {
+        let caller = Caller::of(&request);
         let mutation = convert::configure(request.into_inner());
-        self.observe("Configure", self.mutate(mutation)).await
+        self.observe("Configure", self.mutate(caller, mutation))
+            .await
     }
 
     async fn drain(
         &self,
         request: Rpc<wire::DrainRequest>,
     ) -> Result<Response<wire::TransitionAck>, Status> {
+        let caller = Caller::of(&request);
         let mutation = convert::drain(request.into_inner());
-        self.observe("Drain", self.mutate(mutation)).await
+        self.observe("Drain", self.mutate(caller, mutation)).await
     }
 
     async fn delete(
         &self,
         request: Rpc<wire::DeleteRequest>,
     ) -> Result<Response<wire::TransitionAck>, Status> {
+        let caller = Caller::of(&request);
         let mutation = convert::delete(request.into_inner());
-        self.observe("Delete", self.mutate(mutation)).await
+        self.observe("Delete", self.mutate(caller, mutation)).await
     }
 
     async fn get(&self, request: Rpc<wire::MachineRef>) -> Result<Response<wire::Machine>, Status> {

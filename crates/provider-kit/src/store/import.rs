@@ -124,6 +124,7 @@ fn tables(file: File, incarnation: u64) -> Result<Tables, String> {
             kind,
             operation,
             next,
+            grace_seconds: 0,
         });
     }
     Ok(tables)

@@ -86,6 +86,8 @@ struct StoredOperation {
     operation: String,
     #[prost(uint64, tag = "4")]
     next: u64,
+    #[prost(uint64, tag = "5")]
+    grace_seconds: u64,
 }
 
 pub(super) fn encode<'c>(
@@ -137,11 +139,13 @@ fn stored(change: &Change) -> Stored {
             kind,
             operation,
             next,
+            grace_seconds,
         } => Step::Operation(StoredOperation {
             machine: machine.to_string(),
             kind: kind.word().to_owned(),
             operation: operation.to_string(),
             next: *next,
+            grace_seconds: *grace_seconds,
         }),
     };
     Stored { step: Some(step) }
@@ -190,6 +194,7 @@ fn change(stored: Stored) -> Result<Change, String> {
                 kind,
                 operation,
                 next,
+                grace_seconds,
             }) => {
                 let kind =
                     Kind::from_word(&kind).ok_or_else(|| format!("\"{kind}\" is no kind"))?;
@@ -198,6 +203,7 @@ fn change(stored: Stored) -> Result<Change, String> {
                     kind,
                     operation: operation.into(),
                     next,
+                    grace_seconds,
                 }
             }
         },

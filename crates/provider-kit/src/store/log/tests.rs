@@ -1,9 +1,9 @@
 //! Files cut, flipped and blanked at every byte.
 
 use super::*;
-use crate::kit::{Event, Kit, Options};
 use crate::seed::tests::slot;
 use crate::{Ask, Mutation, Token};
+use crate::{Event, Kit, Options};
 
 struct Folder(PathBuf);
 
