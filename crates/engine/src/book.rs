@@ -529,4 +529,11 @@ mod tests {
     fn the_hot_record_stays_within_55_bytes() {
         assert!(size_of::<Record>() <= 55, "{} bytes", size_of::<Record>());
     }
+
+    /// Half a million rows come in with the largest fleet, so what lies beside each of them counts.
+    #[test]
+    fn a_row_stays_within_three_cache_lines() {
+        let bytes = size_of::<NeedEntry>();
+        assert!(bytes <= 192, "{bytes} bytes");
+    }
 }
