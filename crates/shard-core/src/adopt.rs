@@ -93,9 +93,6 @@ impl ShardCore {
         };
         let from = known.state();
         let mut facts = seen.clone().into_facts();
-        if known.shape() == seen.shape() {
-            facts.shape = known.shape().clone();
-        }
         if seen.cluster() == known.cluster() {
             facts.assignment = known.assignment().clone();
         } else {
@@ -106,6 +103,7 @@ impl ShardCore {
         if self.has(Defect::AttributionLostAtMaturing) && seen.state() == State::Idle {
             facts.intent = None;
         }
+        self.ledger.stock.share(&mut facts.shape);
         let Ok(machine) = bigfleet_model::Machine::new(facts) else {
             return;
         };
@@ -148,6 +146,8 @@ impl ShardCore {
             reason: None,
             grace_seconds: 0,
             outcome: Outcome::Adopted,
+            epoch: self.epoch,
+            event: self.heard,
         }));
         let via = match known.state() == seen.state() {
             true => Via::Step,

@@ -33,6 +33,8 @@ pub enum Outcome {
     Suppressed,
     /// Decided in dry-run.
     DryRun,
+    /// Forgotten by an admin.
+    Retired,
 }
 
 impl Outcome {
@@ -52,6 +54,7 @@ impl Outcome {
             Self::DrainBlocked => "drain_blocked",
             Self::Suppressed => "suppressed",
             Self::DryRun => "dryrun",
+            Self::Retired => "retired",
         }
     }
 }
@@ -81,4 +84,9 @@ pub struct AuditRecord {
     pub grace_seconds: u32,
     /// How it ended.
     pub outcome: Outcome,
+    /// The epoch of the process.
+    pub epoch: u64,
+    /// The number of the event that led to it, counted from 1 in that epoch: with the events up to
+    /// it, the same core says the same again (G19).
+    pub event: u64,
 }

@@ -65,6 +65,17 @@ impl<K: Ord + Clone> Backoffs<K> {
         until
     }
 
+    /// How often it failed in a row, and until when it waits.
+    pub(crate) fn get(&self, key: &K) -> Option<(u32, Time)> {
+        let wait = self.waits.get(key)?;
+        Some((wait.failures, wait.until))
+    }
+
+    /// What an earlier process knew of it.
+    pub(crate) fn recall(&mut self, key: K, (failures, until): (u32, Time)) {
+        self.waits.insert(key, Wait { failures, until });
+    }
+
     pub(crate) fn waits(&self, key: &K, now: Time) -> bool {
         self.waits.get(key).is_some_and(|wait| now < wait.until)
     }

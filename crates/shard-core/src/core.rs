@@ -2,6 +2,7 @@
 
 use crate::{
     breaker::{Backoffs, Breakers},
+    churn::Gangs,
     counters::Counters,
     defect::Defect,
     demand::Demand,
@@ -17,6 +18,7 @@ use crate::{
     rails::ReclaimCap,
     read::Decided,
     record::{Kept, Record},
+    report::Upward,
     session::Sessions,
     settings::{CANCEL_BACKOFF, CYCLE_SPACING, FLUSH_WITHIN, ShardConfig},
     shortfall::Shortfalls,
@@ -59,7 +61,7 @@ pub struct ShardCore {
     /// Waiting to leave, most urgent first.
     pub(crate) ready: BTreeSet<(u8, OperationId)>,
     /// Sequence numbers of calls on the wire.
-    pub(crate) on_wire: BTreeSet<u64>,
+    pub(crate) on_wire: BTreeMap<u64, Option<ClusterId>>,
 
     pub(crate) pauses: Pauses,
     pub(crate) fenced: bool,
@@ -67,6 +69,11 @@ pub struct ShardCore {
     pub(crate) breakers: Breakers,
     pub(crate) bootstraps: Backoffs<ClusterId>,
     pub(crate) cancelled: Backoffs<MachineId>,
+    /// Clusters an admin has released (G14).
+    pub(crate) released: BTreeSet<ClusterId>,
+    pub(crate) gangs: Gangs,
+    /// Events heard so far: the place of each in the history (G19).
+    pub(crate) heard: u64,
 
     pub(crate) journal: Journal,
     pub(crate) timers: Timers,
@@ -83,7 +90,7 @@ pub struct ShardCore {
 
     pub(crate) sequence: u64,
     pub(crate) numbers: u64,
-    pub(crate) term: u64,
+    pub(crate) upward: Upward,
 
     pub(crate) counters: Counters,
     pub(crate) latencies: Latencies,
@@ -118,13 +125,16 @@ impl ShardCore {
             by_operation: BTreeMap::new(),
             awaiting_disk: Vec::new(),
             ready: BTreeSet::new(),
-            on_wire: BTreeSet::new(),
+            on_wire: BTreeMap::new(),
             pauses: Pauses::default(),
             fenced: false,
             reclaim_cap: ReclaimCap::default(),
             breakers: Breakers::default(),
             bootstraps: Backoffs::new(crate::settings::BACKOFF),
             cancelled: Backoffs::new(CANCEL_BACKOFF),
+            released: BTreeSet::new(),
+            gangs: Gangs::new(),
+            heard: 0,
             journal: Journal::default(),
             timers: Timers::default(),
             woken_at: None,
@@ -137,7 +147,7 @@ impl ShardCore {
             capped: 0,
             sequence: 0,
             numbers: 0,
-            term: 0,
+            upward: Upward::default(),
             counters: Counters::default(),
             latencies: Latencies::default(),
             config,
@@ -158,6 +168,7 @@ impl ShardCore {
     pub fn handle(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) {
         let now = now.max(self.now);
         self.now = now;
+        self.heard += 1;
         self.take(now, event, effects);
         while let Some(timer) = self.timers.due(now) {
             self.remind(now, timer, effects);
@@ -226,7 +237,14 @@ impl ShardCore {
                 self.gate_moved(now);
             }
             Event::Owned { add, remove } => self.own(now, add, remove),
-            Event::CoordinatorTerm(term) => self.term = self.term.max(term),
+            Event::CoordinatorTerm(term) => self.hear_term(term),
+            Event::Instructed { term, instructions } => self.instructed(term, instructions),
+            Event::Reported { acks } => self.reported(acks),
+            Event::ReleaseCluster { cluster, machines } => {
+                self.release_cluster(now, &cluster, machines);
+            }
+            Event::RetireMachine { machine } => self.retire(now, &machine, effects),
+            Event::CycleTook { seconds, phases } => self.cycle_took(seconds, phases),
         }
     }
 
@@ -355,16 +373,19 @@ impl ShardCore {
         let Some(known) = known else {
             return self.truth.remembered.get(machine).cloned();
         };
-        let operation = self.operations.get(machine).map(Operation::kept);
-        let kept = Kept::of(known, self.ledger.beside(machine).not_ready, operation)?;
+        let beside = self.ledger.beside(machine);
+        let mut kept = Kept {
+            cluster: known.cluster().cloned(),
+            assignment: known.assignment().clone(),
+            intent: known.intent().cloned(),
+            not_ready: beside.not_ready,
+            undeletable: beside.undeletable,
+            given_up: self.cancelled.get(machine),
+            operation: self.operations.get(machine).map(Operation::kept),
+        };
         if self.has(Defect::IntentNotDurable) {
-            let bare = Kept {
-                intent: None,
-                operation: None,
-                ..*kept
-            };
-            return bare.cluster.is_some().then(|| Box::new(bare));
+            (kept.intent, kept.operation) = (None, None);
         }
-        Some(kept)
+        kept.is_worth_it().then(|| Box::new(kept))
     }
 }

@@ -65,6 +65,12 @@ pub struct Counters {
     pub intents_ended: u64,
     /// Records handed out to be persisted.
     pub records: u64,
+    /// Machines committed to gangs (G22).
+    pub gang_joined: u64,
+    /// Machines that left gangs.
+    pub gang_left: u64,
+    /// Times a gang's next machine was in another domain.
+    pub gang_flips: u64,
 }
 
 impl Counters {

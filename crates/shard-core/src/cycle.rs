@@ -159,6 +159,8 @@ impl ShardCore {
             reason: Some(action.reason),
             grace_seconds: action.grace_seconds,
             outcome,
+            epoch: self.epoch,
+            event: self.heard,
         }));
     }
 
@@ -176,7 +178,9 @@ impl ShardCore {
         match action.kind {
             ActionKind::Reclaim => {
                 let cluster = action.cluster.as_ref();
-                let connected = cluster.is_some_and(|one| self.sessions.of(one).is_some());
+                let connected = cluster.is_some_and(|one| {
+                    self.sessions.of(one).is_some() || self.released.contains(one)
+                });
                 in_place && connected && !self.cancelled.waits(&action.machine, now)
             }
             ActionKind::Delete => {

@@ -5,19 +5,17 @@
 //! ```
 //!
 //! A roll-up replaces a cluster's whole demand; the engine is told only the rows that differ, so a
-//! quiet roll-up costs a comparison.
+//! quiet roll-up costs a comparison. Rows are kept by the number of their profile and their group: a
+//! profile is a long text, and is compared once per row, not once per comparison of rows.
 
-use crate::{defect::Defect, guard::Guard, ledger::Ledger, shortfall::Withheld};
+use crate::{defect::Defect, guard::Guard, intern::Interned, ledger::Ledger, shortfall::Withheld};
 use bigfleet_model::{
     Bucket, Cluster, ClusterId, Fingerprint, Group, Need, NeedKey, Profile, Requirement, Row, Time,
 };
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The identity of a row within its cluster.
-type RowKey = (Arc<Profile>, Group);
+/// Rows by the number of their profile, then by group.
+pub(crate) type Rows = BTreeMap<u32, BTreeMap<Group, Need>>;
 
 /// The roll-up in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,22 +35,45 @@ pub(crate) struct ClusterDemand {
     pub(crate) accepted: Option<Accepted>,
     /// When a roll-up was last refused, and why.
     pub(crate) refused: Option<(Time, String)>,
-    rows: BTreeMap<RowKey, Need>,
+    rows: Rows,
     /// How often its rows changed.
     pub(crate) moves: u64,
     /// How often the engine was told something of it.
     pub(crate) told: u64,
+    /// When rows of an earlier process arrived, until this one has heard the cluster.
+    pub(crate) remembered: BTreeMap<(Fingerprint, Group), Time>,
     /// When each demanded fingerprint was first seen, until a machine serves it (PL-1).
     pub(crate) first_seen: BTreeMap<Fingerprint, Option<Time>>,
 }
 
 impl ClusterDemand {
     pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.values().map(BTreeMap::len).sum()
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Need> {
-        self.rows.values()
+        self.rows.values().flat_map(BTreeMap::values)
+    }
+
+    /// When each row arrived, those of an earlier process included while nothing newer is known.
+    pub(crate) fn arrivals(&self, cluster: &ClusterId) -> impl Iterator<Item = (NeedKey, Time)> {
+        let key = |fingerprint: &Fingerprint, group: &Group| NeedKey {
+            cluster: cluster.clone(),
+            fingerprint: fingerprint.clone(),
+            group: group.clone(),
+        };
+        let remembered = self.remembered.iter();
+        let remembered =
+            remembered.map(move |((fingerprint, group), at)| (key(fingerprint, group), *at));
+        self.rows()
+            .map(|need| (need.key(), need.arrival))
+            .chain(remembered)
+    }
+
+    /// The number of every demanded profile, with one of its rows.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = (u32, &Need)> {
+        let rows = self.rows.iter();
+        rows.filter_map(|(profile, rows)| Some((*profile, rows.values().next()?)))
     }
 }
 
@@ -60,6 +81,7 @@ impl ClusterDemand {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
     pub(crate) clusters: BTreeMap<ClusterId, ClusterDemand>,
+    profiles: Interned<Profile>,
     /// Rows per interruption bucket.
     pub(crate) gauge: BTreeMap<Bucket, u32>,
 }
@@ -69,62 +91,126 @@ impl Demand {
         self.clusters.get(cluster).is_some_and(|known| known.ready)
     }
 
-    /// Takes over rows that were accepted, merged already.
+    /// Rows as Needs of a cluster, merged (NT-3). Errs with the position of a row that cannot be
+    /// summed. Whoever does not accept them lets them go with [`Self::discard`].
+    pub(crate) fn merge(
+        &mut self,
+        cluster: &ClusterId,
+        rows: Vec<Row>,
+        now: Time,
+    ) -> Result<Rows, usize> {
+        let mut merged = Rows::new();
+        for (at, mut row) in rows.into_iter().enumerate() {
+            let number = self.profiles.number(&row.profile);
+            if let Some(profile) = self.profiles.get(number) {
+                row.profile.clone_from(profile);
+            }
+            let need = Need {
+                cluster: cluster.clone(),
+                row,
+                arrival: now,
+                parked: false,
+            };
+            let equals = merged.entry(number).or_default();
+            let group = need.row.group.clone();
+            let need = match equals.remove(&group) {
+                None => Some(need),
+                Some(first) => {
+                    let sum = Need::merge([first, need]).ok();
+                    sum.and_then(|mut one| one.pop())
+                }
+            };
+            let Some(need) = need else {
+                self.discard(&merged);
+                return Err(at);
+            };
+            equals.insert(group, need);
+        }
+        Ok(merged)
+    }
+
+    /// How many profiles there have ever been: a number stands for one of them until that changes.
+    pub(crate) fn profiles_seen(&self) -> u64 {
+        self.profiles.arrivals
+    }
+
+    /// Forgets the profiles of rows that were not accepted.
+    pub(crate) fn discard(&mut self, rows: &Rows) {
+        for number in rows.keys() {
+            self.profiles.forget_unused(*number);
+        }
+    }
+
+    /// Takes over rows that were accepted; returns those that are new and those that are gone.
     pub(crate) fn accept(
         &mut self,
         cluster: &ClusterId,
-        mut needs: Vec<Need>,
+        rows: Rows,
         now: Time,
         ledger: &mut Ledger,
-    ) {
+    ) -> Replaced {
         let known = self.clusters.entry(cluster.clone()).or_default();
-        let mut rows = BTreeMap::new();
-        let mut fresh = Vec::new();
-        for need in &mut needs {
-            let key = (Arc::clone(&need.row.profile), need.row.group.clone());
-            if let Some(before) = known.rows.remove(&key) {
-                // The profile we hold is the one the engine knows by pointer.
-                need.row.profile = Arc::clone(&before.row.profile);
-                need.parked = before.parked;
-                if ledger.defect != Some(Defect::RollUpArrivalReset) {
-                    need.arrival = before.arrival;
-                }
-                if *need != before {
-                    fresh.push(need.clone());
-                }
-            } else {
-                need.arrival = now;
-                *self
-                    .gauge
-                    .entry(need.row.profile.interruption())
-                    .or_default() += 1;
-                fresh.push(need.clone());
+        let mut before = std::mem::replace(&mut known.rows, rows);
+        let mut replaced = Replaced::default();
+        let mut changed = Vec::new();
+        for (number, rows) in &mut known.rows {
+            let mut equals = before.remove(number);
+            if equals.is_none() {
+                self.profiles.keep(*number);
             }
-            rows.insert(key, need.clone());
+            for (group, need) in rows {
+                let Some(was) = equals.as_mut().and_then(|equals| equals.remove(group)) else {
+                    let key = (need.row.profile.fingerprint().clone(), group.clone());
+                    if let Some(arrival) = known.remembered.remove(&key) {
+                        need.arrival = arrival;
+                    }
+                    replaced.new.push(need.clone());
+                    continue;
+                };
+                need.parked = was.parked;
+                if ledger.defect != Some(Defect::RollUpArrivalReset) {
+                    need.arrival = was.arrival;
+                }
+                if *need != was {
+                    changed.push(need.clone());
+                }
+            }
+            replaced
+                .gone
+                .extend(equals.into_iter().flat_map(BTreeMap::into_values));
         }
-        let gone = std::mem::replace(&mut known.rows, rows);
-        for need in gone.values() {
-            let count = self
-                .gauge
-                .entry(need.row.profile.interruption())
-                .or_default();
-            *count = count.saturating_sub(1);
+        for (number, rows) in before {
+            replaced.gone.extend(rows.into_values());
+            self.profiles.leave(number);
+        }
+        for (needs, enter) in [(&replaced.new, true), (&replaced.gone, false)] {
+            for need in needs {
+                let count = self.gauge.entry(need.row.profile.interruption());
+                let count = count.or_default();
+                *count = match enter {
+                    true => *count + 1,
+                    false => count.saturating_sub(1),
+                };
+            }
         }
         known.remember(now);
-        known.moves += u64::from(!gone.is_empty() || !fresh.is_empty());
         known.told += 1;
+        let moved = !replaced.is_empty() || !changed.is_empty();
+        known.moves += u64::from(moved);
         if known.ready {
-            for need in gone.values() {
+            for need in &replaced.gone {
                 ledger.engine.remove_row(need);
             }
-            for need in &fresh {
+            for need in replaced.new.iter().chain(&changed) {
                 ledger.engine.put_row(need);
             }
-            ledger.touched |= !gone.is_empty() || !fresh.is_empty();
+            ledger.touched |= moved;
         } else {
             known.ready = true;
+            replaced.forgotten = std::mem::take(&mut known.remembered);
             self.tell_engine(cluster, ledger);
         }
+        replaced
     }
 
     /// Notes why nothing is acquired for a cluster; the engine hears of it if that changes.
@@ -149,11 +235,10 @@ impl Demand {
         let Some(known) = self.clusters.get_mut(&key.cluster) else {
             return;
         };
-        for need in known.rows.values_mut() {
-            let is_it = need.row.group == key.group
-                && *need.row.profile.fingerprint() == key.fingerprint
-                && need.row.profile.same_key().is_some();
-            if is_it {
+        let rows = known.rows.values_mut();
+        for need in rows.filter_map(|rows| rows.get_mut(&key.group)) {
+            let profile = &need.row.profile;
+            if *profile.fingerprint() == key.fingerprint && profile.same_key().is_some() {
                 need.parked = parked;
                 known.told += 1;
                 ledger.engine.put_row(need);
@@ -162,13 +247,21 @@ impl Demand {
         }
     }
 
+    /// The key a gang must agree on; `None` if it is not demanded.
+    pub(crate) fn same_key(&self, gang: &NeedKey) -> Option<String> {
+        let rows = self.clusters.get(&gang.cluster)?.rows.values();
+        let mut equals = rows.filter_map(|rows| rows.get(&gang.group));
+        let row = equals.find(|need| *need.row.profile.fingerprint() == gang.fingerprint)?;
+        row.row.profile.same_key().map(str::to_owned)
+    }
+
     /// What a Need asks of a machine, folded forms included; nothing if it is gone.
     pub(crate) fn requirements(&self, key: &NeedKey) -> Vec<Requirement> {
         let Some(known) = self.clusters.get(&key.cluster) else {
             return Vec::new();
         };
-        let mut profiles = known.rows.keys().map(|(profile, _)| profile);
-        let found = profiles.find_map(|profile| {
+        let found = known.profiles().find_map(|(_, need)| {
+            let profile = &need.row.profile;
             if *profile.fingerprint() == key.fingerprint {
                 return Some(profile.requirements().to_vec());
             }
@@ -184,29 +277,49 @@ impl Demand {
         let Some(known) = self.clusters.get(cluster) else {
             return;
         };
-        let rows = known.rows.values();
-        let rows = rows.map(|need| (need.row.clone(), need.arrival, need.parked));
-        // Rows are merged already, so their sums can be counted.
-        if let Ok(mut value) = Cluster::new(cluster, rows) {
-            value.ready = known.ready;
-            value.acquire = known.withheld.is_none();
+        if let Some(value) = known.as_told(cluster) {
             ledger.engine.put_cluster(cluster, &value);
             ledger.touched = true;
         }
     }
 }
 
+/// What one roll-up changed about which rows there are.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced {
+    pub(crate) new: Vec<Need>,
+    pub(crate) gone: Vec<Need>,
+    /// Rows an earlier process knew that are not there any more.
+    pub(crate) forgotten: BTreeMap<(Fingerprint, Group), Time>,
+}
+
+impl Replaced {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.gone.is_empty()
+    }
+}
+
 impl ClusterDemand {
+    /// The cluster as the engine is told of it.
+    pub(crate) fn as_told(&self, cluster: &ClusterId) -> Option<Cluster> {
+        let rows = self.rows();
+        let rows = rows.map(|need| (need.row.clone(), need.arrival, need.parked));
+        // Rows are merged already, so their sums can be counted.
+        let mut value = Cluster::new(cluster, rows).ok()?;
+        value.ready = self.ready;
+        value.acquire = self.withheld.is_none();
+        Some(value)
+    }
+
     /// Remembers fingerprints seen for the first time and forgets those no longer demanded.
     fn remember(&mut self, now: Time) {
-        let demanded: BTreeSet<&Fingerprint> = self
-            .rows
-            .keys()
-            .map(|(profile, _)| profile.fingerprint())
+        let profiles = self.profiles().map(|(_, need)| &need.row.profile);
+        let demanded: BTreeSet<Fingerprint> = profiles
+            .map(|profile| profile.fingerprint().clone())
             .collect();
         self.first_seen
             .retain(|fingerprint, _| demanded.contains(fingerprint));
-        for fingerprint in demanded {
+        for fingerprint in &demanded {
             let seen = self.first_seen.entry(fingerprint.clone()).or_default();
             seen.get_or_insert(now);
         }
@@ -217,14 +330,4 @@ impl ClusterDemand {
         let since = self.first_seen.get_mut(fingerprint)?.take()?;
         Some(now.since(since))
     }
-}
-
-/// Rows as Needs of a cluster, merged (NT-3). Errs with the position of a row that cannot be summed.
-pub(crate) fn merge(cluster: &ClusterId, rows: Vec<Row>, now: Time) -> Result<Vec<Need>, usize> {
-    Need::merge(rows.into_iter().map(|row| Need {
-        cluster: cluster.clone(),
-        row,
-        arrival: now,
-        parked: false,
-    }))
 }

@@ -36,6 +36,11 @@ impl ShardCore {
             .and_then(|cluster| self.sessions.of(cluster));
         let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
         else {
+            // G14: a person has spoken for the cluster, and there is nobody to ask.
+            let cluster = operation.cluster.as_ref();
+            if cluster.is_some_and(|cluster| self.released.contains(cluster)) {
+                return false;
+            }
             // SH-3: a Reclaim needs an operator. If nothing has left it is taken back; one an earlier
             // process began waits for the operator until its grace is over.
             match operation.action {

@@ -5,7 +5,9 @@
 
 use crate::{
     effect::{Barrier, GetId, ListId, OperationId, RequestId},
+    histogram::Phase,
     pause::Scope,
+    report::Instruction,
 };
 use bigfleet_model::{ClusterId, Machine, MachineId, MachineRefused, Row, RowRefused, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -278,6 +280,38 @@ pub enum Event {
     },
     /// The coordinator was heard with this term.
     CoordinatorTerm(u64),
+    /// The answer to a report.
+    Instructed {
+        /// The term of whoever answered; zero if none was given.
+        term: u64,
+        /// What it asks for.
+        instructions: Vec<Instruction>,
+    },
+    /// A report arrived.
+    Reported {
+        /// How many of the acks it carried, from the first on.
+        acks: usize,
+    },
+    /// An admin drops a cluster whose operator is gone: its demand ends, and its machines are
+    /// reclaimed as the rails allow (G14).
+    ReleaseCluster {
+        /// Which.
+        cluster: ClusterId,
+        /// The machines bound to it, as the admin believes; another number releases nothing.
+        machines: usize,
+    },
+    /// An admin forgets a Failed machine that its provider keeps showing.
+    RetireMachine {
+        /// Which.
+        machine: MachineId,
+    },
+    /// How long a cycle took, by the clock of whoever drives the core.
+    CycleTook {
+        /// From its event to the end of its effects, in seconds.
+        seconds: f64,
+        /// Its parts, in seconds.
+        phases: Vec<(Phase, f64)>,
+    },
 }
 
 /// Which layer a pause belongs to (SH-16).

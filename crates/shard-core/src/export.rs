@@ -113,12 +113,7 @@ impl ShardCore {
 
 /// A cluster as the engine was told of it; one that has not reported it was not.
 fn cluster(id: &ClusterId, known: &ClusterDemand) -> Option<Cluster> {
-    let rows = known.rows();
-    let rows = rows.map(|need| (need.row.clone(), need.arrival, need.parked));
-    let mut value = Cluster::new(id, rows).ok()?;
-    value.ready = known.ready;
-    value.acquire = known.withheld.is_none();
-    known.ready.then_some(value)
+    known.as_told(id).filter(|value| value.ready)
 }
 
 fn refresh(fleet: &mut Fleet, id: &MachineId, told: Option<FleetMachine>) {

@@ -156,6 +156,14 @@ impl ShardCore {
         if self.config.execute_concurrency <= self.on_wire.len() {
             return;
         }
+        // G15: one cluster, or one slow way of configuring, does not take every slot.
+        let operation = self.operations.get(machine);
+        let cluster = operation.and_then(|operation| operation.cluster.clone());
+        let most = self.config.calls_per_cluster;
+        let of_cluster = self.on_wire.values().filter(|one| **one == cluster);
+        if 0 < most && cluster.is_some() && most <= of_cluster.count() {
+            return;
+        }
         let Some(call) = self.provider_call(now, machine) else {
             return;
         };
@@ -163,7 +171,7 @@ impl ShardCore {
             return;
         };
         self.sequence += 1;
-        self.on_wire.insert(self.sequence);
+        self.on_wire.insert(self.sequence, cluster);
         operation.enter(Step::Wire(self.sequence), now);
         operation.attempts += 1;
         operation.touched = true;

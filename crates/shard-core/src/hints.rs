@@ -6,14 +6,26 @@
 use crate::{
     ShardCore,
     effect::{Confidence, Effect, Frame},
-    ledger::Ledger,
+    stock::Stock,
 };
-use bigfleet_model::{ClusterId, Fingerprint, Need, Time, effective_cost};
-use std::collections::BTreeMap;
+use bigfleet_model::{Amounts, ClusterId, Fingerprint, Need, Shape, Time, effective_cost};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// What was last sent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hints(BTreeMap<ClusterId, Told>);
+pub(crate) struct Hints {
+    told: BTreeMap<ClusterId, Told>,
+    matching: Matching,
+}
+
+/// Which shapes serve a profile and cover a unit. A machine that comes or goes does not change that;
+/// a new shape does.
+#[derive(Clone, Debug, Default)]
+struct Matching {
+    /// The shapes and profiles there had ever been when it was drawn up.
+    basis: (u64, u64),
+    shapes: BTreeMap<(u32, Amounts), Vec<u32>>,
+}
 
 /// What one cluster was told.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +56,7 @@ const NOTHING: Hint = Hint {
 
 impl Hints {
     pub(crate) fn forget(&mut self, cluster: &ClusterId) {
-        self.0.remove(cluster);
+        self.told.remove(cluster);
     }
 
     /// Whether to send this now; only what is sent is recorded (AV-3).
@@ -56,7 +68,7 @@ impl Hints {
         now: Time,
         interval: f64,
     ) -> bool {
-        let told = self.0.entry(cluster.clone()).or_default();
+        let told = self.told.entry(cluster.clone()).or_default();
         let last = told.sent.get(fingerprint);
         let same = last.is_some_and(|last| last.hint == hint);
         let early = last.is_some_and(|last| now.since(last.at) < interval);
@@ -72,22 +84,41 @@ impl Hints {
     }
 }
 
+impl Matching {
+    /// The shapes of a ledger that are of use to a Need of this profile.
+    fn of(&mut self, stock: &Stock, profile: u32, need: &Need) -> &[u32] {
+        let key = (profile, need.row.min_unit.clone());
+        self.shapes.entry(key).or_insert_with(|| {
+            let serves = |(number, shape, _): (u32, &Arc<Shape>, _)| {
+                let serves = shape.serves(&need.row.profile, &need.row.min_unit);
+                serves.then_some(number)
+            };
+            stock.iter().filter_map(serves).collect()
+        })
+    }
+
+    /// Starts anew when there are shapes or profiles it does not know.
+    fn refresh(&mut self, basis: (u64, u64)) {
+        if self.basis != basis {
+            self.basis = basis;
+            self.shapes.clear();
+        }
+    }
+}
+
 /// What is free for a Need.
-fn hint(ledger: &Ledger, need: &Need) -> Hint {
+fn hint(stock: &Stock, shapes: &[u32], need: &Need) -> Hint {
     let mut hint = NOTHING;
     let (mut idle, mut speculative): (Option<f64>, Option<f64>) = (None, None);
     let profile = &need.row.profile;
-    for (shape, stock) in &ledger.stock {
-        if !shape.serves(profile, &need.row.min_unit) {
-            continue;
-        }
-        let sum: u32 = stock.idle.values().chain(stock.speculative.values()).sum();
+    for held in shapes.iter().filter_map(|number| stock.held(*number)) {
+        let sum: u32 = held.idle.values().chain(held.speculative.values()).sum();
         hint.count = hint.count.saturating_add(sum);
         let lower = |known: Option<f64>, cost: f64| Some(known.map_or(cost, |one| one.min(cost)));
-        if let Some(price) = stock.idle.keys().next() {
+        if let Some(price) = held.idle.keys().next() {
             idle = lower(idle, price.dollars_per_hour());
         }
-        if let Some(price) = stock.speculative.keys().next() {
+        if let Some(price) = held.speculative.keys().next() {
             // Without the machine's own probability: a hint errs on the cheap side.
             let probability = bigfleet_model::Probability::ZERO;
             let cost = effective_cost(*price, probability, profile.interruption());
@@ -112,6 +143,10 @@ impl ShardCore {
             return;
         }
         self.hinted = Some(now);
+        let stock = &self.ledger.stock;
+        let mut counted: BTreeMap<(u32, &Amounts), Hint> = BTreeMap::new();
+        let basis = (stock.shapes.arrivals, self.demand.profiles_seen());
+        self.hints.matching.refresh(basis);
         for cluster in self.sessions.connected() {
             let Some(session) = self.sessions.of(&cluster).map(|session| session.id) else {
                 continue;
@@ -120,14 +155,15 @@ impl ShardCore {
                 continue;
             };
             // Cost follows churn: what was counted on the same stock and demand still holds.
-            let basis = Some((self.ledger.stock_moves, demand.moves));
-            let told = self.hints.0.entry(cluster.clone()).or_default();
+            let basis = Some((stock.moves, demand.moves));
+            let told = self.hints.told.entry(cluster.clone()).or_default();
             if std::mem::replace(&mut told.counted, basis) == basis {
                 continue;
             }
-            let mut wanted: BTreeMap<&Fingerprint, &Need> = BTreeMap::new();
-            for need in demand.rows() {
-                wanted.entry(need.row.profile.fingerprint()).or_insert(need);
+            let mut wanted: BTreeMap<&Fingerprint, (u32, &Need)> = BTreeMap::new();
+            for (profile, need) in demand.profiles() {
+                let fingerprint = need.row.profile.fingerprint();
+                wanted.entry(fingerprint).or_insert((profile, need));
             }
             let mut send = |fingerprint: &Fingerprint, need: Option<&Need>, hint: Hint| {
                 effects.push(Effect::Send {
@@ -143,8 +179,13 @@ impl ShardCore {
                     },
                 });
             };
-            for (fingerprint, need) in &wanted {
-                let hint = hint(&self.ledger, need);
+            for (fingerprint, (profile, need)) in &wanted {
+                // Clusters want much the same: what was counted for one holds for the next.
+                let key = (*profile, &need.row.min_unit);
+                let hint = *counted.entry(key).or_insert_with(|| {
+                    let shapes = self.hints.matching.of(stock, *profile, need);
+                    hint(stock, shapes, need)
+                });
                 if self
                     .hints
                     .is_due(&cluster, fingerprint, hint, now, interval)
@@ -152,7 +193,7 @@ impl ShardCore {
                     send(fingerprint, Some(need), hint);
                 }
             }
-            if let Some(told) = self.hints.0.get_mut(&cluster) {
+            if let Some(told) = self.hints.told.get_mut(&cluster) {
                 told.sent.retain(|fingerprint, _| {
                     let stays = wanted.contains_key(fingerprint);
                     if !stays {

@@ -1,5 +1,7 @@
 //! Histograms: how long things took, as counts per bucket.
 
+use crate::ShardCore;
+
 /// Exponential buckets from a first bound on, each twice the one before, and one beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
@@ -39,9 +41,74 @@ impl Histogram {
     }
 }
 
-/// How long a shard's work takes (`operations.md` §6.2).
+/// A part of a cycle, as the one who drives it tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Taking in a List.
+    Reconcile,
+    /// Reading what is decided on; nothing here, since the engine is told as things change.
+    Snapread,
+    /// Own first, then the rest.
+    Phase1,
+    /// Preemption.
+    Phase2,
+    /// Reclaim and release.
+    Phase3,
+    /// Hints.
+    Emit,
+    /// Committing and handing out.
+    Execute,
+}
+
+impl Phase {
+    /// All of them, in the order of a cycle.
+    pub const ALL: [Self; 7] = [
+        Self::Reconcile,
+        Self::Snapread,
+        Self::Phase1,
+        Self::Phase2,
+        Self::Phase3,
+        Self::Emit,
+        Self::Execute,
+    ];
+
+    /// The label in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Reconcile => "reconcile",
+            Self::Snapread => "snapread",
+            Self::Phase1 => "phase1",
+            Self::Phase2 => "phase2",
+            Self::Phase3 => "phase3",
+            Self::Emit => "emit",
+            Self::Execute => "execute",
+        }
+    }
+}
+
+impl ShardCore {
+    /// The clock of whoever drives the core has measured a cycle (CY-3).
+    pub(crate) fn cycle_took(&mut self, seconds: f64, phases: Vec<(Phase, f64)>) {
+        if self.cycle <= self.config.metrics_warmup_cycles {
+            return;
+        }
+        self.latencies.cycle.observe(seconds);
+        for (phase, seconds) in phases {
+            let at = Phase::ALL.iter().position(|one| *one == phase);
+            if let Some(histogram) = at.and_then(|at| self.latencies.phases.get_mut(at)) {
+                histogram.observe(seconds);
+            }
+        }
+    }
+}
+
+/// How long a shard's work takes (`docs/spec/shard.md` §8).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
+    /// One cycle, by the clock of whoever drives the core.
+    pub cycle: Histogram,
+    /// Its parts, in the order of [`Phase::ALL`].
+    pub phases: [Histogram; 7],
     /// Committed to Configured.
     pub configure: Histogram,
     /// Blob asked for to blob answered.
@@ -55,6 +122,8 @@ pub struct Latencies {
 impl Default for Latencies {
     fn default() -> Self {
         Self {
+            cycle: Histogram::new(0.001, 14),
+            phases: std::array::from_fn(|_| Histogram::new(0.001, 14)),
             configure: Histogram::new(0.01, 16),
             bootstrap: Histogram::new(0.01, 16),
             drain: Histogram::new(0.01, 16),

@@ -6,16 +6,13 @@
 //!
 //! One way to write, so inventory, indexes and engine cannot disagree, and a cycle costs what changed.
 
-use crate::{breaker::Pool, defect::Defect};
+use crate::{breaker::Pool, defect::Defect, stock::Stock};
 use bigfleet_engine::Engine;
 use bigfleet_model::{
     Bucket, CapacityType, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
-    MachineFacts, MachineId, Price, Shape, State, Time, Via, WriteRefused,
+    MachineFacts, MachineId, State, Time, Via, WriteRefused,
 };
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A series of the inventory gauge.
 pub type GaugeKey = (State, CapacityType, Bucket);
@@ -32,13 +29,6 @@ pub(crate) struct Beside {
     /// The last change made here, by the count of reads begun before it: what a read that began
     /// earlier shows is older than what we know.
     pub(crate) changed: Option<u64>,
-}
-
-/// What is free of one shape, for hints.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stock {
-    pub(crate) idle: BTreeMap<Price, u32>,
-    pub(crate) speculative: BTreeMap<Price, u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,9 +49,7 @@ pub(crate) struct Ledger {
     configured: BTreeMap<ClusterId, u32>,
     speculative: BTreeMap<Pool, BTreeSet<MachineId>>,
     closed: BTreeSet<Pool>,
-    pub(crate) stock: BTreeMap<Arc<Shape>, Stock>,
-    /// How often what is free changed.
-    pub(crate) stock_moves: u64,
+    pub(crate) stock: Stock,
     pub(crate) gauge: BTreeMap<GaugeKey, u32>,
     /// The last machines that changed, oldest first, for copies made in steps.
     pub(crate) changes: Changes,
@@ -298,27 +286,10 @@ impl Ledger {
         if let Some(intent) = machine.intent() {
             member(&mut self.promised, &intent.need.cluster, id, enter);
         }
-        let free = match state {
-            State::Speculative => {
-                member(&mut self.speculative, &Pool::of(shape), id, enter);
-                true
-            }
-            State::Idle => machine.intent().is_none(),
-            _ => false,
-        };
-        if free {
-            self.stock_moves += 1;
-            let stock = self.stock.entry(Arc::clone(shape)).or_default();
-            let prices = match state {
-                State::Idle => &mut stock.idle,
-                _ => &mut stock.speculative,
-            };
-            count(prices, machine.price(), enter);
-            prices.retain(|_, count| *count != 0);
-            if stock.idle.is_empty() && stock.speculative.is_empty() {
-                self.stock.remove(shape);
-            }
+        if state == State::Speculative {
+            member(&mut self.speculative, &Pool::of(shape), id, enter);
         }
+        self.stock.count(machine, enter);
         let bucket = match machine.cluster() {
             Some(_) => Bucket::of(machine.assignment().terms.interruption.dollars()),
             None => Bucket::UNSPECIFIED,

@@ -87,6 +87,7 @@ impl ShardCore {
         let place = |machine: &Machine| (machine.state(), machine.cluster().cloned());
         let moved = place(before) != place(&machine);
         let was_committed = left.is_some() || before.intent().is_some();
+        let attribution = before.attribution();
         if let Err(refused) = self.ledger.apply(machine, via, now) {
             debug_assert!(false, "{refused}");
             return;
@@ -95,6 +96,8 @@ impl ShardCore {
             return;
         };
         let is_committed = known.cluster().is_some() || known.intent().is_some();
+        let known = known.clone();
+        self.count_churn(attribution, &known);
         let configured = moved && known.state() == State::Configured;
         if was_committed || is_committed || self.operations.contains_key(&id) {
             self.remember(&id);

@@ -47,10 +47,15 @@ impl ShardCore {
         let inside = |(key, value): &(String, String)| {
             machine.shape().attribute(key) == Some(value.as_str())
         };
-        if domains.is_empty() && self.truth.owned.is_empty() {
+        let assigned = self.upward.domains.as_ref();
+        if domains.is_empty() && self.truth.owned.is_empty() && assigned.is_none() {
             return !self.truth.foreign_seen;
         }
-        self.truth.owned.contains(machine.id()) || domains.iter().any(inside)
+        let assigned = assigned
+            .into_iter()
+            .flatten()
+            .any(|domain| machine.shape().attribute(&domain.key) == Some(domain.value.as_str()));
+        self.truth.owned.contains(machine.id()) || domains.iter().any(inside) || assigned
     }
 
     pub(crate) fn own(

@@ -14,6 +14,7 @@ use crate::{
     event::Sighting,
     operation::{Operation, Step, walk},
     record::{Kept, Record},
+    report::Domain,
     settings::ShardConfig,
     settle::Place,
 };
@@ -123,6 +124,26 @@ impl ShardCore {
                     };
                 }
                 Record::ForeignSeen => core.truth.foreign_seen = true,
+                Record::Term(term) => core.upward.term = core.upward.term.max(term),
+                Record::Instruction(id) => core.upward.remember(id),
+                Record::Domain { domain, assigned } => core.upward.set_domain(domain, assigned),
+                Record::Arrival { need, at } => {
+                    let known = core.demand.clusters.entry(need.cluster).or_default();
+                    let key = (need.fingerprint, need.group);
+                    match at {
+                        Some(at) => known.remembered.insert(key, at),
+                        None => known.remembered.remove(&key),
+                    };
+                }
+                Record::Released { cluster, released } => {
+                    match released {
+                        true => core.released.insert(cluster),
+                        false => core.released.remove(&cluster),
+                    };
+                }
+                Record::Retired(machine) => {
+                    core.truth.retired.insert(machine);
+                }
             }
         }
         core.truth.remembered_at_start = core.truth.remembered.len();
@@ -133,6 +154,10 @@ impl ShardCore {
         let clusters: BTreeSet<ClusterId> = meant.chain(bound).collect();
         for cluster in &clusters {
             core.expect_cluster(now, cluster);
+        }
+        let released: Vec<ClusterId> = core.released.iter().cloned().collect();
+        for cluster in &released {
+            core.drop_demand(now, cluster);
         }
         Ok(core)
     }
@@ -149,7 +174,22 @@ impl ShardCore {
             machine: machine.clone(),
             owned: true,
         }));
+        let upward = &self.upward;
+        records.extend((0 < upward.term).then_some(Record::Term(upward.term)));
+        records.extend(upward.done.iter().cloned().map(Record::Instruction));
+        if let Some(domains) = &upward.domains {
+            records.extend(domains_of(domains));
+        }
+        records.extend(self.truth.retired.iter().cloned().map(Record::Retired));
+        let released = self.released.iter().cloned();
+        records.extend(released.map(|cluster| Record::Released {
+            cluster,
+            released: true,
+        }));
         for (cluster, known) in &self.demand.clusters {
+            for (need, at) in known.arrivals(cluster) {
+                records.push(Record::Arrival { need, at: Some(at) });
+            }
             if let Some(baseline) = known.guard.baseline.clone() {
                 let cluster = cluster.clone();
                 records.push(Record::Cluster { cluster, baseline });
@@ -193,6 +233,9 @@ impl ShardCore {
             facts.recall(None, &sighting.echoed);
         }
         facts.intent = kept.intent.clone().filter(|_| seen.may_hold_intent());
+        if let Some(given_up) = kept.given_up.filter(|_| same_cluster) {
+            self.cancelled.recall(id.clone(), given_up);
+        }
         let journalled = kept.operation.clone();
         let Some(journalled) = journalled else {
             self.admit_machine(now, facts, effects);
@@ -292,11 +335,29 @@ impl ShardCore {
         self.finish(now, &id, outcome, effects);
     }
 
+    pub(crate) fn mark_undeletable(&mut self, id: &MachineId, undeletable: bool) {
+        if undeletable && self.ledger.get(id).is_some() {
+            self.ledger.note(id, |beside| beside.undeletable = true);
+        }
+    }
+
     fn mark_not_ready(&mut self, id: &MachineId, not_ready: bool) {
         if not_ready {
             self.ledger.note(id, |beside| beside.not_ready = true);
         }
     }
+}
+
+/// Domains as records; an empty set is one that was taken away.
+fn domains_of(domains: &BTreeSet<Domain>) -> Vec<Record> {
+    let record = |domain: &Domain, assigned| Record::Domain {
+        domain: domain.clone(),
+        assigned,
+    };
+    if domains.is_empty() {
+        return vec![record(&Domain::default(), false)];
+    }
+    domains.iter().map(|domain| record(domain, true)).collect()
 }
 
 #[cfg(test)]

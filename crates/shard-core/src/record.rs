@@ -8,10 +8,8 @@
 //! torn tail loses only decisions whose calls never left. Whoever owns the file owns its format;
 //! these are plain values.
 
-use crate::{effect::OperationId, guard::Baseline};
-use bigfleet_model::{
-    ActionKind, Assignment, ClusterId, Intent, Machine, MachineId, NeedKey, Reason, Time,
-};
+use crate::{effect::OperationId, guard::Baseline, report::Domain};
+use bigfleet_model::{ActionKind, Assignment, ClusterId, Intent, MachineId, NeedKey, Reason, Time};
 
 /// One thing to remember.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +39,34 @@ pub enum Record {
     },
     /// Another shard's mark was seen on a machine.
     ForeignSeen,
+    /// The highest term heard from above.
+    Term(u64),
+    /// An instruction that was carried out.
+    Instruction(String),
+    /// A domain that was assigned, or taken away.
+    Domain {
+        /// Which.
+        domain: Domain,
+        /// Whether it is assigned.
+        assigned: bool,
+    },
+    /// When a row of demand arrived; `None` when it is gone.
+    Arrival {
+        /// Which.
+        need: NeedKey,
+        /// When.
+        at: Option<Time>,
+    },
+    /// A cluster an admin has released: its machines are reclaimed without a roll-up. `false` once
+    /// it has spoken again.
+    Released {
+        /// Which.
+        cluster: ClusterId,
+        /// Whether it is.
+        released: bool,
+    },
+    /// A machine an admin has retired.
+    Retired(MachineId),
 }
 
 /// What a machine is committed to.
@@ -54,27 +80,21 @@ pub struct Kept {
     pub intent: Option<Intent>,
     /// Whether its node did not become ready.
     pub not_ready: bool,
+    /// Whether its provider cannot delete it.
+    pub undeletable: bool,
+    /// Reclaims of it that were given up in a row, and until when none is tried (SH-14).
+    pub given_up: Option<(u32, Time)>,
     /// What is being done to it.
     pub operation: Option<KeptOperation>,
 }
 
 impl Kept {
-    /// What is to be remembered of a machine, if anything.
-    pub(crate) fn of(
-        machine: &Machine,
-        not_ready: bool,
-        operation: Option<KeptOperation>,
-    ) -> Option<Box<Self>> {
-        let committed = machine.cluster().is_some() || machine.intent().is_some();
-        (committed || operation.is_some()).then(|| {
-            Box::new(Self {
-                cluster: machine.cluster().cloned(),
-                assignment: machine.assignment().clone(),
-                intent: machine.intent().cloned(),
-                not_ready,
-                operation,
-            })
-        })
+    /// Whether there is anything to remember.
+    pub(crate) fn is_worth_it(&self) -> bool {
+        self.cluster.is_some()
+            || self.intent.is_some()
+            || self.operation.is_some()
+            || self.undeletable
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     ShardCore,
     audit::Outcome,
     defect::Defect,
-    demand::{Accepted, merge},
+    demand::{Accepted, Replaced},
     effect::{CloseReason, Echo, Effect, Frame, RequestId},
     event::{Features, SessionId},
     guard::Baseline,
@@ -17,7 +17,9 @@ use crate::{
     shortfall::Withheld,
     timers::{Timer, after},
 };
-use bigfleet_model::{ActionKind, Amounts, ClusterId, MachineId, Row, RowRefused, State, Time};
+use bigfleet_model::{
+    ActionKind, Amounts, ClusterId, MachineId, NeedKey, Row, RowRefused, State, Time,
+};
 use std::collections::BTreeMap;
 
 /// A connected operator.
@@ -190,7 +192,7 @@ impl ShardCore {
                 echo,
                 rollup_id: rollup_id.to_owned(),
                 reason: reason.to_owned(),
-                term: self.term,
+                term: self.upward.term,
                 epoch: self.epoch,
             },
         });
@@ -257,7 +259,8 @@ impl ShardCore {
             )),
             Ok(rows) => {
                 let baseline = Baseline::of(&rows);
-                merge(&cluster, rows, now)
+                let merged = self.demand.merge(&cluster, rows, now);
+                merged
                     .map(|needs| (baseline, needs))
                     .map_err(|at| refused(at, &RowRefused::Sum))
             }
@@ -288,6 +291,7 @@ impl ShardCore {
             self.counters.rollups_held.insert(cluster.clone(), held);
         }
         if !believed {
+            self.demand.discard(&needs);
             self.ack(
                 session,
                 Echo::RollUpHeld,
@@ -309,10 +313,44 @@ impl ShardCore {
                 baseline,
             });
         }
-        self.demand.accept(&cluster, needs, now, &mut self.ledger);
+        let replaced = self.demand.accept(&cluster, needs, now, &mut self.ledger);
+        self.remember_arrivals(&cluster, replaced);
+        if self.released.remove(&cluster) {
+            self.remember_record(Record::Released {
+                cluster: cluster.clone(),
+                released: false,
+            });
+        }
         self.review_cluster(now, &cluster);
         self.ack(session, Echo::RollUpAccepted, &rollup_id, "", effects);
         self.wants_cycle = true;
+    }
+
+    /// A row keeps its place in the queue across a restart (NT-4).
+    pub(crate) fn remember_arrivals(&mut self, cluster: &ClusterId, replaced: Replaced) {
+        let Replaced {
+            new,
+            gone,
+            forgotten,
+        } = replaced;
+        self.forget_gangs(&gone);
+        for need in &gone {
+            let need = need.key();
+            self.remember_record(Record::Arrival { need, at: None });
+        }
+        for (fingerprint, group) in forgotten.into_keys() {
+            let need = NeedKey {
+                cluster: cluster.clone(),
+                fingerprint,
+                group,
+            };
+            self.remember_record(Record::Arrival { need, at: None });
+        }
+        for need in &new {
+            let at = Some(need.arrival);
+            let need = need.key();
+            self.remember_record(Record::Arrival { need, at });
+        }
     }
 
     /// What serves a cluster now, for the judgement of its first roll-up.

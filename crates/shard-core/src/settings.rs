@@ -55,8 +55,12 @@ pub struct ShardConfig {
     pub cycle_interval: Duration,
     /// Calls on the wire at once.
     pub execute_concurrency: usize,
+    /// Of those, for one cluster (G15); zero is no limit of its own.
+    pub calls_per_cluster: usize,
     /// Actions committed per cycle; zero is no limit of its own.
     pub max_actions_per_cycle: usize,
+    /// Cycles whose durations are not counted, after the start.
+    pub metrics_warmup_cycles: u64,
     /// The least time between two hints for one fingerprint.
     pub hint_interval: Duration,
     /// The rails.
@@ -79,6 +83,7 @@ impl ShardConfig {
                 reclaim_cap_per_mille: 50,
                 roll_up_guard: true,
             },
+            calls_per_cluster: 16,
             ..Self::undamped(shard, provider)
         }
     }
@@ -90,7 +95,9 @@ impl ShardConfig {
             provider: provider.to_owned(),
             cycle_interval: Duration::from_secs(10),
             execute_concurrency: 32,
+            calls_per_cluster: 0,
             max_actions_per_cycle: 0,
+            metrics_warmup_cycles: 0,
             hint_interval: Duration::from_secs(5),
             rails: Rails {
                 reclaim_cap_per_mille: 0,

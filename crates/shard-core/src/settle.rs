@@ -206,8 +206,9 @@ impl ShardCore {
         }));
         if let Some(operation) = self.operations.get_mut(machine) {
             operation.enter(Step::Confirm(None), now);
-            let record = audit(now, self.cycle, operation, Outcome::Fenced);
+            let operation = operation.clone();
             self.counters.ended(operation.action, Outcome::Fenced);
+            let record = self.audited(now, &operation, Outcome::Fenced);
             effects.push(Effect::Audit(record));
         }
         self.fenced = true;
@@ -281,7 +282,7 @@ impl ShardCore {
             self.sessions.asked.remove(&request);
         }
         self.counters.ended(operation.action, outcome);
-        effects.push(Effect::Audit(audit(now, self.cycle, &operation, outcome)));
+        effects.push(Effect::Audit(self.audited(now, &operation, outcome)));
         if outcome == Outcome::Success {
             self.succeeded(now, &operation);
         }
@@ -407,18 +408,28 @@ impl ShardCore {
     }
 }
 
-pub(crate) fn audit(now: Time, cycle: u64, operation: &Operation, outcome: Outcome) -> AuditRecord {
-    AuditRecord {
-        time: now,
-        cycle,
-        decided_cycle: operation.decided_cycle,
-        kind: Some(operation.action),
-        operation: Some(operation.id),
-        machine: operation.machine.clone(),
-        cluster: operation.cluster.clone(),
-        need: operation.need.clone(),
-        reason: Some(operation.reason),
-        grace_seconds: operation.grace_seconds,
-        outcome,
+impl ShardCore {
+    /// The line of the audit log for an operation that ended so.
+    pub(crate) fn audited(
+        &self,
+        now: Time,
+        operation: &Operation,
+        outcome: Outcome,
+    ) -> AuditRecord {
+        AuditRecord {
+            time: now,
+            cycle: self.cycle,
+            decided_cycle: operation.decided_cycle,
+            kind: Some(operation.action),
+            operation: Some(operation.id),
+            machine: operation.machine.clone(),
+            cluster: operation.cluster.clone(),
+            need: operation.need.clone(),
+            reason: Some(operation.reason),
+            grace_seconds: operation.grace_seconds,
+            outcome,
+            epoch: self.epoch,
+            event: self.heard,
+        }
     }
 }

@@ -60,6 +60,8 @@ pub(crate) struct Truth {
     pub(crate) served: BTreeSet<ClusterId>,
     pub(crate) foreign_seen: bool,
     pub(crate) owned: BTreeSet<MachineId>,
+    /// Failed machines an admin has forgotten: not taken in again while they are Failed.
+    pub(crate) retired: BTreeSet<MachineId>,
 }
 
 #[derive(Clone, Debug)]
@@ -200,6 +202,7 @@ impl ShardCore {
     pub(crate) fn gone(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
         self.truth.missing.remove(machine);
         self.truth.refused.remove(machine);
+        self.cancelled.succeed(machine);
         self.truth.confirming.remove(machine);
         let remembered = self.truth.remembered.remove(machine).is_some();
         self.finish(now, machine, Outcome::InventoryMiss, effects);
@@ -219,7 +222,9 @@ impl ShardCore {
         let id = sighting.machine.id().clone();
         self.truth.refused.remove(&id);
         if let Some(kept) = self.truth.remembered.remove(&id) {
+            let undeletable = kept.undeletable;
             self.recognise(now, sighting, *kept, effects);
+            self.mark_undeletable(&id, undeletable);
             return;
         }
         let Some(known) = self.ledger.get(&id) else {
@@ -267,6 +272,9 @@ impl ShardCore {
             self.counters.foreign += 1;
             return;
         }
+        if self.is_retired(&sighting.machine) {
+            return;
+        }
         let id = sighting.machine.id().clone();
         let bound = sighting.machine.cluster().is_some();
         let mut facts = sighting.machine.into_facts();
@@ -284,6 +292,8 @@ impl ShardCore {
         facts: MachineFacts,
         effects: &mut Vec<Effect>,
     ) {
+        let mut facts = facts;
+        self.ledger.stock.share(&mut facts.shape);
         let Ok(machine) = bigfleet_model::Machine::new(facts) else {
             debug_assert!(false, "a machine that passed the grid keeps passing it");
             return;

@@ -1,9 +1,9 @@
 //! Restarts: for every cut of recorded histories, what is remembered and what the provider shows
 //! together lose nothing and double nothing (SH-4..SH-8, RS-3).
 
-use crate::support::{FULL, World, cluster, id};
+use crate::support::{FULL, Refusal, World, cluster, id};
 use bigfleet_model::{Machine, State};
-use bigfleet_shard_core::{Effect, Frame, Record, ShardConfig};
+use bigfleet_shard_core::{Code, Defect, Effect, Frame, Record, ShardConfig};
 
 fn config() -> ShardConfig {
     ShardConfig::undamped("s", "p")
@@ -11,8 +11,13 @@ fn config() -> ShardConfig {
 
 /// A new process on what is on disk up to `cut`, in front of the same provider.
 fn restarted(world: &World, cut: usize) -> World {
+    restarted_as(&config(), world, cut)
+}
+
+fn restarted_as(config: &ShardConfig, world: &World, cut: usize) -> World {
     let disk: Vec<Record> = world.disk[..cut].to_vec();
-    World::around(config(), world.provider.clone(), 2, disk, world.now + 5.0)
+    let provider = world.provider.clone();
+    World::around(config.clone(), provider, 2, disk, world.now + 5.0)
 }
 
 /// Connects everybody again and says again what they want.
@@ -179,11 +184,11 @@ fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
 }
 
 /// A history with everything in it: buying, bootstrapping, preempting, reclaiming, releasing.
-fn history(jitter: u64) -> World {
+fn history(config: ShardConfig, jitter: u64) -> World {
     let machines = "i1..i2 Idle cpu=4 $1 OnDemand
          s1..s8 Speculative cpu=4 $2 OnDemand
          x1..x2 Configured b cpu=4 $1 stamp=100 own-raw=F,";
-    let mut world = World::new(config(), machines);
+    let mut world = World::new(config, machines);
     world.provider.latency = 25.0;
     world.provider.jitter = jitter;
     world.disk_delay = Some(0.05);
@@ -207,54 +212,100 @@ fn history(jitter: u64) -> World {
 /// lost, nothing new drained before its cluster has reported.
 #[test]
 fn every_cut_of_a_history_ends_where_it_would_have_ended() {
-    for jitter in [0, 7] {
-        let mut world = history(jitter);
-        let moments = world.moments.take().unwrap();
-        let mut cuts = 0;
-        let mut last = None;
-        for moment in &moments {
-            // Between two writes, acks and provider steps every moment is like the last.
-            let states: Vec<State> = moment
-                .provider
-                .machines
-                .values()
-                .map(|there| there.machine.state())
-                .collect();
-            let now = (
-                moment.acked,
-                moment.disk.len(),
-                states,
-                moment.demand.clone(),
-            );
-            if last.as_ref() == Some(&now) {
-                continue;
-            }
-            last = Some(now);
-            let mut unbroken = moment.clone();
-            unbroken.moments = None;
-            unbroken.run(600.0);
-            // A file written anew says what all records so far say.
-            let all = restarted(moment, moment.disk.len());
-            let mut anew = moment.clone();
-            anew.disk = all.core.records();
-            let anew = restarted(&anew, anew.disk.len());
-            assert_eq!(anew.core.records(), all.core.records());
-            for cut in moment.acked..=moment.disk.len() {
-                cuts += 1;
-                check_cut(moment, cut, &unbroken);
-            }
-        }
-        assert!(60 < cuts, "{cuts} cuts");
+    let histories = [history(config(), 0), history(config(), 7), sizes(config())];
+    for (world, least) in histories.into_iter().zip([60, 60, 15]) {
+        let (cuts, worse) = worse_ends(&config(), world);
+        assert!(least < cuts, "{cuts} cuts");
+        assert_eq!(worse, [] as [String; 0]);
     }
 }
 
-fn check_cut(moment: &World, cut: usize, unbroken: &World) {
+/// The failing arm: with intents left out of the records, the same histories show it.
+#[test]
+fn cuts_of_a_history_show_intents_that_are_not_durable() {
+    let broken = ShardConfig {
+        defect: Some(Defect::IntentNotDurable),
+        ..config()
+    };
+    let (_, worse) = worse_ends(&broken, sizes(broken.clone()));
+    assert!(
+        !worse.is_empty(),
+        "the guard no longer sees what it guards against"
+    );
+}
+
+/// A history in which it matters what a machine in creation is meant for: the big one is the cheapest
+/// for everybody, and only one Need cannot do without it.
+fn sizes(config: ShardConfig) -> World {
+    let machines = "big1 Speculative cpu=16 $1
+         big2 Speculative cpu=16 $9
+         small1..small2 Speculative cpu=4 $5";
+    let mut world = World::new(config, machines);
+    world.provider.latency = 60.0;
+    world.disk_delay = Some(0.05);
+    world.moments = Some(Vec::new());
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world.roll_up("b", "cpu=16 min:cpu=16 prio=100");
+    world.run(5.0);
+    world.roll_up("a", "cpu=4 prio=1000");
+    world.run(40.0);
+    world
+}
+
+/// How many cuts there are, and those after which the new process ends elsewhere.
+fn worse_ends(config: &ShardConfig, mut world: World) -> (usize, Vec<String>) {
+    let (mut cuts, mut worse) = (0, Vec::new());
+    let moments = world.moments.take().unwrap();
+    let mut last = None;
+    for moment in &moments {
+        // Between two writes, acks and provider steps every moment is like the last.
+        let states: Vec<State> = moment
+            .provider
+            .machines
+            .values()
+            .map(|there| there.machine.state())
+            .collect();
+        let now = (
+            moment.acked,
+            moment.disk.len(),
+            states,
+            moment.demand.clone(),
+        );
+        if last.as_ref() == Some(&now) {
+            continue;
+        }
+        last = Some(now);
+        let mut unbroken = moment.clone();
+        unbroken.moments = None;
+        unbroken.run(600.0);
+        // A file written anew says what all records so far say.
+        let all = restarted_as(config, moment, moment.disk.len());
+        let mut anew = moment.clone();
+        anew.disk = all.core.records();
+        let anew = restarted_as(config, &anew, anew.disk.len());
+        assert_eq!(anew.core.records(), all.core.records());
+        for cut in moment.acked..=moment.disk.len() {
+            cuts += 1;
+            worse.extend(check_cut(config, moment, cut, &unbroken).err());
+        }
+    }
+    (cuts, worse)
+}
+
+fn check_cut(
+    config: &ShardConfig,
+    moment: &World,
+    cut: usize,
+    unbroken: &World,
+) -> Result<(), String> {
     let told = format!(
         "at {} with {cut} of {} records",
         moment.now,
         moment.disk.len()
     );
-    let mut again = restarted(moment, cut);
+    let mut again = restarted_as(config, moment, cut);
     again.run(20.0);
     let fresh = again.every.iter().filter(|effect| match effect {
         Effect::Call { operation, .. } => operation.epoch == 2,
@@ -264,17 +315,71 @@ fn check_cut(moment: &World, cut: usize, unbroken: &World) {
         } => instruction.epoch == 2,
         _ => false,
     });
-    assert_eq!(fresh.count(), 0, "something new before a roll-up, {told}");
+    if fresh.count() != 0 {
+        return Err(format!("something new before a roll-up, {told}"));
+    }
     reconnect(&mut again, moment);
     again.run(600.0);
-    assert_eq!(
-        again.provider.serving(),
-        unbroken.provider.serving(),
-        "another end, {told}"
-    );
+    if again.provider.serving() != unbroken.provider.serving() {
+        return Err(format!("another end, {told}"));
+    }
     let (bought, expected) = (again.provider.creates(), unbroken.provider.creates());
-    assert_eq!(bought, expected, "bought {bought}, not {expected}, {told}");
+    if bought != expected {
+        return Err(format!("bought {bought}, not {expected}, {told}"));
+    }
     for name in moment.demand.keys() {
         assert!(again.core.is_cluster_ready(&cluster(name)));
     }
+    Ok(())
+}
+
+/// NT-4: a row that waits keeps its place across a restart, whoever reconnects first.
+#[test]
+fn arrivals_survive_a_restart() {
+    let mut world = World::new(config(), "x1 Speculative cpu=1 $1");
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world.roll_up("b", "cpu=4 min:cpu=4");
+    world.run(10.0);
+    world.roll_up("a", "cpu=4 min:cpu=4");
+    world.run(10.0);
+    let mut again = restarted(&world, world.disk.len());
+    again.run(1.0);
+    reconnect(&mut again, &world);
+    let more = World::new(config(), "m1 Idle cpu=4 $1");
+    again.provider.machines.extend(more.provider.machines);
+    again.run(60.0);
+    assert_eq!(again.provider.serving(), [("b".to_owned(), 1)].into());
+}
+
+/// SH-14: a reclaim that was given up is not tried again just because the process is new.
+#[test]
+fn what_was_given_up_stays_given_up() {
+    let mut world = World::new(config(), "m1 Configured a cpu=4 $1");
+    world.drains = false;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "");
+    world.run(620.0);
+    assert_eq!(world.core.counters().drains_blocked, 1);
+    let mut again = restarted(&world, world.disk.len());
+    reconnect(&mut again, &world);
+    again.run(300.0);
+    assert_eq!(again.core.counters().actions.len(), 0, "still backing off");
+    again.run(400.0);
+    assert_eq!(again.core.counters().actions.len(), 1);
+}
+
+/// SH-11: a machine its provider cannot delete is not asked about again after a restart.
+#[test]
+fn undeletable_survives_a_restart() {
+    let mut world = World::new(config(), "m1 Idle cpu=4 $1 OnDemand");
+    let no = vec![Refusal::Code(Code::Unimplemented)];
+    world.provider.refuse.insert(id("m1"), no);
+    world.run(700.0);
+    assert_eq!(world.calls(), ["Delete m1"]);
+    let mut again = restarted(&world, world.disk.len());
+    again.run(1500.0);
+    assert!(again.calls().is_empty());
 }

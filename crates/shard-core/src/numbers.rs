@@ -1,0 +1,293 @@
+//! Numbers: everything a shard publishes, by the name it is published under (`docs/spec/shard.md` §8).
+//!
+//! Kept as plain counts while things happen and read out whole, once per cycle, by whoever publishes
+//! them. Series are bounded by their labels: kinds, outcomes, states, buckets; only two grow, with
+//! the number of clusters.
+
+use crate::{
+    ShardCore,
+    histogram::{Histogram, Phase},
+};
+use bigfleet_model::ActionKind;
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// It only grows.
+    Counter(u64),
+    /// It goes up and down.
+    Gauge(f64),
+    /// How long things took.
+    Histogram(Histogram),
+}
+
+/// One series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Number {
+    /// The name.
+    pub name: &'static str,
+    /// Labels and their values.
+    pub labels: Vec<(&'static str, String)>,
+    /// The value.
+    pub value: Value,
+}
+
+const KINDS: [ActionKind; 5] = [
+    ActionKind::Bootstrap,
+    ActionKind::Provision,
+    ActionKind::Preempt,
+    ActionKind::Reclaim,
+    ActionKind::Delete,
+];
+
+/// Priority classes and ages, as the gauges of shortfalls split them.
+const CLASSES: [&str; 4] = ["other", "batch", "service", "critical"];
+const AGES: [&str; 4] = ["1-9", "10-59", "60-299", "300+"];
+
+#[derive(Default)]
+struct Sheet(Vec<Number>);
+
+impl Sheet {
+    fn put(&mut self, name: &'static str, labels: &[(&'static str, &str)], value: Value) {
+        let labels = labels
+            .iter()
+            .map(|(key, value)| (*key, (*value).to_owned()));
+        self.0.push(Number {
+            name,
+            labels: labels.collect(),
+            value,
+        });
+    }
+
+    fn counter(&mut self, name: &'static str, count: u64) {
+        self.put(name, &[], Value::Counter(count));
+    }
+
+    fn gauge(&mut self, name: &'static str, value: f64) {
+        self.put(name, &[], Value::Gauge(value));
+    }
+
+    fn histogram(&mut self, name: &'static str, histogram: &Histogram) {
+        self.put(name, &[], Value::Histogram(histogram.clone()));
+    }
+
+    fn by_kind(
+        &mut self,
+        name: &'static str,
+        counts: &std::collections::BTreeMap<ActionKind, u64>,
+    ) {
+        for kind in KINDS {
+            let count = counts.get(&kind).copied().unwrap_or(0);
+            self.put(name, &[("kind", kind.word())], Value::Counter(count));
+        }
+    }
+}
+
+impl ShardCore {
+    /// Every series, in the order of the specification.
+    pub fn numbers(&self) -> Vec<Number> {
+        let mut sheet = Sheet::default();
+        self.put_times(&mut sheet);
+        self.put_fleet(&mut sheet);
+        self.put_actions(&mut sheet);
+        self.put_rails(&mut sheet);
+        self.put_sessions(&mut sheet);
+        self.put_broker(&mut sheet);
+        self.put_ours(&mut sheet);
+        sheet.0
+    }
+
+    fn put_times(&self, sheet: &mut Sheet) {
+        let times = &self.latencies;
+        sheet.histogram("bigfleet_shard_cycle_duration_seconds", &times.cycle);
+        for (phase, histogram) in Phase::ALL.iter().zip(&times.phases) {
+            sheet.put(
+                "bigfleet_shard_cycle_phase_duration_seconds",
+                &[("phase", phase.label())],
+                Value::Histogram(histogram.clone()),
+            );
+        }
+        sheet.histogram("bigfleet_shard_configure_phase_seconds", &times.configure);
+        sheet.histogram("bigfleet_shard_request_bootstrap_seconds", &times.bootstrap);
+        sheet.histogram("bigfleet_shard_drain_phase_seconds", &times.drain);
+        sheet.histogram(
+            "bigfleet_shard_provisioning_latency_seconds",
+            &times.provisioning,
+        );
+    }
+
+    fn put_fleet(&self, sheet: &mut Sheet) {
+        for ((state, tier, bucket), count) in &self.ledger.gauge {
+            sheet.put(
+                "bigfleet_shard_inventory_machines",
+                &[
+                    ("state", &state.to_string()),
+                    ("capacity_type", tier.word()),
+                    ("interruption_penalty_bucket", &bucket.label()),
+                ],
+                Value::Gauge(f64::from(*count)),
+            );
+        }
+        for (bucket, count) in &self.demand.gauge {
+            sheet.put(
+                "bigfleet_shard_demand_machines",
+                &[("interruption_penalty_bucket", &bucket.label())],
+                Value::Gauge(f64::from(*count)),
+            );
+        }
+        let classes = self.shortfalls.by_class();
+        let all: u32 = classes.iter().sum();
+        sheet.gauge("bigfleet_shard_shortfalls", f64::from(all));
+        for (class, count) in CLASSES.iter().zip(classes) {
+            sheet.put(
+                "bigfleet_shard_shortfalls_by_priority",
+                &[("priority_class", class)],
+                Value::Gauge(f64::from(count)),
+            );
+        }
+        for (age, count) in AGES.iter().zip(self.shortfalls.by_age()) {
+            sheet.put(
+                "bigfleet_shard_shortfalls_aged",
+                &[("bucket", age)],
+                Value::Gauge(f64::from(count)),
+            );
+        }
+    }
+
+    fn put_actions(&self, sheet: &mut Sheet) {
+        let counters = &self.counters;
+        sheet.by_kind("bigfleet_shard_actions_total", &counters.actions);
+        for ((kind, outcome), count) in &counters.outcomes {
+            sheet.put(
+                "bigfleet_shard_action_execute_outcomes_total",
+                &[("kind", kind.word()), ("outcome", outcome.label())],
+                Value::Counter(*count),
+            );
+        }
+        sheet.counter("bigfleet_shard_actions_deferred_total", counters.deferred);
+        // What is committed is neither dropped nor found twice (§20 G1): these stay at zero.
+        sheet.counter("bigfleet_shard_actions_dropped_total", 0);
+        sheet.counter("bigfleet_shard_actions_deduped_total", 0);
+        let gauges = self.gauges();
+        sheet.gauge("bigfleet_shard_action_queue_depth", gauges.waiting as f64);
+        sheet.gauge("bigfleet_shard_execute_inflight", gauges.on_wire as f64);
+        sheet.counter("bigfleet_shard_idle_releases_total", counters.idle_releases);
+    }
+
+    fn put_rails(&self, sheet: &mut Sheet) {
+        let counters = &self.counters;
+        sheet.counter(
+            "bigfleet_shard_reclaims_capped_total",
+            counters.reclaims_capped,
+        );
+        for (cluster, held) in &counters.rollups_held {
+            sheet.put(
+                "bigfleet_shard_rollup_quarantined",
+                &[("cluster", cluster.as_str())],
+                Value::Gauge(f64::from(*held)),
+            );
+        }
+        sheet.by_kind(
+            "bigfleet_shard_actions_suppressed_total",
+            &counters.suppressed,
+        );
+        let paused = f64::from(u8::from(self.all_closed()));
+        sheet.gauge("bigfleet_shard_actuation_paused", paused);
+        sheet.by_kind("bigfleet_shard_actions_dryrun_total", &counters.dry_run);
+        for reason in ["price", "interruption_probability", "structural"] {
+            let count = counters.machines_rejected.get(reason).copied();
+            sheet.put(
+                "bigfleet_shard_machines_rejected_total",
+                &[("reason", reason)],
+                Value::Counter(count.unwrap_or(0)),
+            );
+        }
+        for (cluster, count) in &counters.rollups_rejected {
+            sheet.put(
+                "bigfleet_shard_rollups_rejected_total",
+                &[("cluster", cluster.as_str())],
+                Value::Counter(*count),
+            );
+        }
+    }
+
+    fn put_sessions(&self, sheet: &mut Sheet) {
+        let counters = &self.counters;
+        sheet.gauge("bigfleet_shard_active_sessions", self.sessions.len() as f64);
+        for (event, count) in [
+            ("installed", counters.sessions_installed),
+            ("removed", counters.sessions_removed),
+            ("replaced", counters.sessions_replaced),
+        ] {
+            sheet.put(
+                "bigfleet_shard_session_lifecycle_total",
+                &[("event", event)],
+                Value::Counter(count),
+            );
+        }
+        sheet.counter(
+            "bigfleet_shard_session_identity_rejected_total",
+            counters.identity_rejected,
+        );
+    }
+
+    /// Needs are served one after another, so nothing is ever proposed twice: constant zeros, for
+    /// the dashboards that read them.
+    fn put_broker(&self, sheet: &mut Sheet) {
+        for outcome in ["committed", "conflict"] {
+            sheet.put(
+                "bigfleet_shard_phase1_occ_proposals_total",
+                &[("outcome", outcome)],
+                Value::Counter(0),
+            );
+        }
+        sheet.counter("bigfleet_shard_phase1_occ_displacements_total", 0);
+        sheet.counter("bigfleet_shard_phase1_occ_retries_exhausted_total", 0);
+    }
+
+    /// What the reference does not have.
+    fn put_ours(&self, sheet: &mut Sheet) {
+        let counters = &self.counters;
+        for (name, count) in [
+            ("bigfleet_shard_adoptions_total", counters.adoptions),
+            ("bigfleet_shard_conflicts_total", counters.conflicts),
+            ("bigfleet_shard_foreign_records_total", counters.foreign),
+            ("bigfleet_shard_machines_removed_total", counters.removed),
+            ("bigfleet_shard_rollbacks_total", counters.rollbacks),
+            (
+                "bigfleet_shard_drains_blocked_total",
+                counters.drains_blocked,
+            ),
+            ("bigfleet_shard_call_retries_total", counters.retries),
+            (
+                "bigfleet_shard_breakers_opened_total",
+                counters.breakers_opened,
+            ),
+            ("bigfleet_shard_restamps_total", counters.restamps),
+            ("bigfleet_shard_intents_ended_total", counters.intents_ended),
+            ("bigfleet_shard_records_total", counters.records),
+            (
+                "bigfleet_shard_gang_machines_joined_total",
+                counters.gang_joined,
+            ),
+            (
+                "bigfleet_shard_gang_machines_left_total",
+                counters.gang_left,
+            ),
+            (
+                "bigfleet_shard_gang_domain_flips_total",
+                counters.gang_flips,
+            ),
+        ] {
+            sheet.counter(name, count);
+        }
+        let summary = self.summary();
+        for (dimension, part) in &summary.utilisation {
+            sheet.put(
+                "bigfleet_shard_utilisation_ratio",
+                &[("dimension", dimension.as_str())],
+                Value::Gauge(*part),
+            );
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Every number of the specification has a number behind it (`docs/spec/shard.md` §8).
+
+use crate::support::{FULL, World};
+use bigfleet_shard_core::{Event, Phase, ShardConfig, Value};
+use std::collections::BTreeSet;
+
+const SPECIFICATION: &str = include_str!("../../../../docs/spec/shard.md");
+
+/// The names in the first column of the tables of §8.
+fn specified() -> BTreeSet<&'static str> {
+    let rows = SPECIFICATION
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let names = rows.filter_map(|row| row.split('`').next());
+    names
+        .filter(|name| name.starts_with("bigfleet_shard_"))
+        .collect()
+}
+
+/// A world in which everything has happened that makes a series appear.
+fn lived() -> World {
+    let mut world = World::new(
+        ShardConfig::production("s", "p"),
+        "m01..m12 Configured a cpu=4 $1\n i1 Idle cpu=4 $1",
+    );
+    let session = world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=52");
+    world.run(20.0);
+    world.roll_up("a", "");
+    world.tell(Event::RolledUp {
+        session,
+        cluster: crate::support::cluster("b"),
+        rollup_id: String::new(),
+        rows: Ok(Vec::new()),
+    });
+    world.tell(Event::CycleTook {
+        seconds: 0.004,
+        phases: vec![(Phase::Phase1, 0.003)],
+    });
+    world
+}
+
+#[test]
+fn every_name_of_the_specification_has_a_number_and_the_other_way_round() {
+    let numbers = lived().core.numbers();
+    let published: BTreeSet<&str> = numbers.iter().map(|number| number.name).collect();
+    let specified = specified();
+    assert!(40 < specified.len(), "{}", specified.len());
+    let missing: Vec<_> = specified.difference(&published).collect();
+    assert!(missing.is_empty(), "no number behind {missing:?}");
+    let unheard: Vec<_> = published.difference(&specified).collect();
+    assert!(unheard.is_empty(), "not in the specification: {unheard:?}");
+    let mut series = BTreeSet::new();
+    for number in &numbers {
+        assert!(
+            series.insert((number.name, &number.labels)),
+            "{number:?} twice"
+        );
+    }
+}
+
+#[test]
+fn numbers_move_with_what_happens() {
+    let world = lived();
+    let numbers = world.core.numbers();
+    let value = |name: &str, label: &str| {
+        let found = numbers.iter().find(|number| {
+            let labelled = number.labels.iter().any(|(_, value)| value == label);
+            number.name == name && (label.is_empty() || labelled)
+        });
+        match &found.unwrap_or_else(|| panic!("{name}")).value {
+            Value::Counter(count) => *count as f64,
+            Value::Gauge(value) => *value,
+            Value::Histogram(histogram) => histogram.count() as f64,
+        }
+    };
+    assert_eq!(value("bigfleet_shard_actions_total", "Bootstrap"), 1.0);
+    assert_eq!(value("bigfleet_shard_configure_phase_seconds", ""), 1.0);
+    assert_eq!(value("bigfleet_shard_cycle_duration_seconds", ""), 1.0);
+    assert_eq!(
+        value("bigfleet_shard_cycle_phase_duration_seconds", "phase1"),
+        1.0
+    );
+    assert_eq!(
+        value("bigfleet_shard_cycle_phase_duration_seconds", "phase2"),
+        0.0
+    );
+    assert_eq!(value("bigfleet_shard_rollups_rejected_total", "a"), 1.0);
+    assert_eq!(value("bigfleet_shard_active_sessions", ""), 1.0);
+    assert_eq!(value("bigfleet_shard_utilisation_ratio", "cpu"), 0.0);
+}
+
+/// CY-3: the first cycles are not measured.
+#[test]
+fn warm_up_cycles_are_not_measured() {
+    let config = ShardConfig {
+        metrics_warmup_cycles: 2,
+        ..ShardConfig::undamped("s", "p")
+    };
+    let mut world = World::new(config, "m1 Idle cpu=4 $1");
+    let took = || Event::CycleTook {
+        seconds: 0.1,
+        phases: Vec::new(),
+    };
+    let measured = [0, 1, 2].map(|_| {
+        world.tell(Event::CycleDue);
+        world.tell(took());
+        world.now += 1.0;
+        world.core.latencies().cycle.count()
+    });
+    assert_eq!(measured, [0, 0, 1]);
+}
