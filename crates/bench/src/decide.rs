@@ -152,7 +152,7 @@ fn oracle_ms(
     Some(millis(elapsed))
 }
 
-fn measure(
+pub(crate) fn measure(
     cycles: usize,
     phase: &'static str,
     progress: Progress<'_>,
@@ -166,6 +166,6 @@ fn measure(
     measured
 }
 
-fn millis(duration: Duration) -> f64 {
+pub(crate) fn millis(duration: Duration) -> f64 {
     rounded(duration.as_secs_f64() * 1000.0)
 }

@@ -1,12 +1,14 @@
-//! `bigfleet bench decide`: what a decision costs on a named workload.
+//! `bigfleet bench decide` and `bench core`: what a decision costs on a named workload, alone and in
+//! a whole shard.
 //!
 //! The object is the same whoever reads it; people get a bar while they wait and a table instead.
 
 use crate::{failure::Failure, output::say, provider, table::columns};
-use bigfleet_bench::{DecideReport, Percentiles, Settings, decide};
+use bigfleet_bench::{CoreReport, DecideReport, Percentiles, Progress, Settings, core, decide};
 use bigfleet_workloads::Preset;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::io::IsTerminal;
 
 /// What was asked.
@@ -19,13 +21,15 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Full, steady and quiet cycles of the decision engine.
-    Decide(DecideArgs),
+    Decide(WorkloadArgs),
+    /// A shard's cycles: decided, committed, handed out to be written.
+    Core(WorkloadArgs),
     /// A provider of its own: listing, mutations, memory.
     Provider(provider::BenchArgs),
 }
 
 #[derive(Debug, ClapArgs)]
-struct DecideArgs {
+struct WorkloadArgs {
     /// The workload.
     #[arg(long, value_enum)]
     profile: Profile,
@@ -88,10 +92,18 @@ impl Profile {
 
 /// Measures, then writes.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let args = match &args.what {
-        What::Decide(args) => args,
-        What::Provider(args) => return provider::bench(args),
-    };
+    match &args.what {
+        What::Decide(args) => measure(args, decide, decide_table),
+        What::Core(args) => measure(args, core, core_table),
+        What::Provider(args) => provider::bench(args),
+    }
+}
+
+fn measure<T: Serialize>(
+    args: &WorkloadArgs,
+    bench: fn(Settings, Progress<'_>) -> T,
+    table: fn(&T) -> String,
+) -> Result<(), Failure> {
     let settings = Settings {
         preset: args.profile.preset(),
         seed: args.seed,
@@ -99,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         churning_clusters: args.churning_clusters,
     };
     let bar = bar();
-    let report = decide(settings, &mut |phase, done, of| {
+    let report = bench(settings, &mut |phase, done, of| {
         bar.set_message(phase);
         bar.set_length(of as u64);
         bar.set_position(done as u64);
@@ -128,15 +140,44 @@ fn bar() -> ProgressBar {
     bar
 }
 
-fn table(report: &DecideReport) -> String {
-    let one = |what: &str, value: String| vec![what.to_owned(), value, String::new()];
-    let two = |what: &str, of: Percentiles, unit: &str| {
-        vec![
-            what.to_owned(),
-            format!("{} {unit}", of.p50),
-            format!("{} {unit}", of.p99),
-        ]
-    };
+fn one(what: &str, value: String) -> Vec<String> {
+    vec![what.to_owned(), value, String::new()]
+}
+
+fn two(what: &str, of: Percentiles, unit: &str) -> Vec<String> {
+    vec![
+        what.to_owned(),
+        format!("{} {unit}", of.p50),
+        format!("{} {unit}", of.p99),
+    ]
+}
+
+fn memory(peak_rss_mb: Option<f64>) -> Vec<String> {
+    let known = peak_rss_mb.map(|mb| format!("{mb} MB"));
+    one("peak memory", known.unwrap_or_else(|| "unknown".to_owned()))
+}
+
+fn core_table(report: &CoreReport) -> String {
+    let per_cycle = |what: &str, count: f64| one(what, format!("{count} per cycle"));
+    let rows = vec![
+        two("cycle", report.cycle_ms, "ms"),
+        two("events of a cycle", report.events_ms, "ms"),
+        two("quiet cycle", report.quiet_us, "µs"),
+        one("load", format!("{} ms", report.load_ms)),
+        one("machines", report.machines.to_string()),
+        one("clusters", report.clusters.to_string()),
+        one("rows", report.rows.to_string()),
+        per_cycle("events", report.events_per_cycle),
+        per_cycle("actions", report.actions_per_cycle),
+        per_cycle("records written", report.records_per_cycle),
+        per_cycle("bytes written", report.bytes_persisted_per_cycle),
+        memory(report.peak_rss_mb),
+    ];
+    let header = format!("{} SEED {}", report.profile.to_uppercase(), report.seed);
+    columns(&[&header, "P50", "P99"], rows)
+}
+
+fn decide_table(report: &DecideReport) -> String {
     let mut rows = vec![
         two("full cycle", report.full_ms, "ms"),
         two("steady cycle", report.steady_ms, "ms"),
@@ -168,12 +209,7 @@ fn table(report: &DecideReport) -> String {
             "hot record",
             format!("{} bytes", report.hot_bytes_per_machine),
         ),
-        one(
-            "peak memory",
-            report
-                .peak_rss_mb
-                .map_or("unknown".to_owned(), |mb| format!("{mb} MB")),
-        ),
+        memory(report.peak_rss_mb),
         one("digest", report.digest.clone()),
     ]);
     let header = format!("{} SEED {}", report.profile.to_uppercase(), report.seed);

@@ -1,0 +1,367 @@
+//! A shard on a workload that goes on living: provider, operators and disk answer at once, in memory.
+//!
+//! ```text
+//! workload ── List, Hello, roll-ups ──▶ ShardCore ── effects ──┐
+//!                                          ▲                   │
+//!    churn: roll-ups, lost machines ───────┴── answers ◀───────┘  calls end before the next cycle
+//! ```
+//!
+//! What the world sends is made before it is handed in, so that a clock around the latter measures
+//! the core and nothing else.
+
+use bigfleet_model::{Machine, MachineFacts, MachineId, Row, State, Time};
+use bigfleet_shard_core::{
+    BlobAnswer, CallOutcome, DrainPhase, Effect, Event, Features, Frame, GetId, Got, ListId,
+    Listed, ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
+};
+use bigfleet_workloads::{CYCLE, Churn, Workload};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+/// The moment the shard starts, in seconds.
+const START_SECONDS: f64 = 3600.0;
+/// Machines in a page of a List.
+const PAGE: usize = 1000;
+
+/// A shard in its world.
+pub struct Shard<'a> {
+    workload: &'a Workload,
+    core: ShardCore,
+    seconds: f64,
+    /// What the last effects ask for, to be answered.
+    answers: Vec<Event>,
+    lists: Vec<ListId>,
+    lost: BTreeSet<MachineId>,
+    /// Records and their bytes since last asked.
+    written: (u64, u64),
+}
+
+/// How long one cycle took, and what it was about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    /// Deciding, committing, handing out the write.
+    pub cycle: Duration,
+    /// Everything else: roll-ups, answers, what follows from them.
+    pub events: Duration,
+    /// How many events.
+    pub count: usize,
+    /// Records handed out.
+    pub records: u64,
+    /// What they hold.
+    pub bytes: u64,
+}
+
+impl<'a> Shard<'a> {
+    /// A shard that has read the whole fleet and heard every cluster; returns how long that took.
+    pub fn load(workload: &'a Workload) -> (Self, Duration) {
+        let config = ShardConfig::production("s0", "bench");
+        let core = ShardCore::new(config, 1, at(START_SECONDS));
+        let mut shard = Self {
+            workload,
+            core: core.unwrap_or_else(|refused| panic!("a shard that does not start: {refused}")),
+            seconds: START_SECONDS,
+            answers: Vec::new(),
+            lists: Vec::new(),
+            lost: BTreeSet::new(),
+            written: (0, 0),
+        };
+        let mut took = shard.tell(Event::Woken);
+        for list in std::mem::take(&mut shard.lists) {
+            let mut machines = workload.machines().map(|one| seeded(workload.record(&one)));
+            loop {
+                let machines: Vec<Sighting> = machines.by_ref().take(PAGE).collect();
+                if machines.is_empty() {
+                    break;
+                }
+                let refused = Vec::new();
+                took += shard.tell(Event::ListPage {
+                    list,
+                    machines,
+                    refused,
+                });
+            }
+            took += shard.tell(ended(list, true));
+        }
+        for cluster in workload.clusters() {
+            took += shard.tell(Event::SessionOpened {
+                session: SessionId(cluster.number() as u64),
+                cluster: cluster.id().clone(),
+                features: Features {
+                    drain_report: true,
+                    node_report: false,
+                    resync: true,
+                },
+                identity: None,
+            });
+            took += shard.tell(shard.rolled_up(cluster.number(), cluster.rows().collect()));
+        }
+        took += shard.settle();
+        (shard, took)
+    }
+
+    /// The core.
+    pub fn core(&self) -> &ShardCore {
+        &self.core
+    }
+
+    /// Ten seconds in which nothing happens, and their cycle.
+    pub fn quiet_cycle(&mut self) -> Duration {
+        self.seconds += CYCLE.as_secs_f64();
+        let took = self.tell(Event::CycleDue);
+        self.settle();
+        took
+    }
+
+    /// Ten seconds of the workload's life, and their cycle.
+    pub fn cycle(&mut self, churn: &mut Churn<'_>) -> Measured {
+        let changes = churn.next_cycle().clone();
+        let clusters: BTreeSet<u32> = changes.rows.iter().map(|row| row.cluster).collect();
+        for lost in &changes.lost {
+            self.lost.extend(MachineId::new(&lost.to_string()));
+        }
+        self.written = (0, 0);
+        let mut measured = Measured::default();
+        // Within the spacing of cycles, so that they wait for the one that is measured.
+        self.seconds += 0.01;
+        for cluster in clusters {
+            let rows = churn.rows(cluster as usize).collect();
+            measured.events += self.tell(self.rolled_up(cluster as usize, rows));
+            measured.count += 1;
+        }
+        self.seconds += CYCLE.as_secs_f64() - 0.01;
+        measured.cycle = self.tell(Event::CycleDue);
+        measured.count += self.answers.len() + self.lists.len();
+        measured.events += self.settle();
+        (measured.records, measured.bytes) = self.written;
+        measured
+    }
+
+    fn rolled_up(&self, cluster: usize, rows: Vec<Row>) -> Event {
+        Event::RolledUp {
+            session: SessionId(cluster as u64),
+            cluster: self.workload.cluster(cluster).id().clone(),
+            rollup_id: String::new(),
+            rows: Ok(rows),
+        }
+    }
+
+    /// Hands in one event; what it asks for waits.
+    fn tell(&mut self, event: Event) -> Duration {
+        let mut effects = Vec::new();
+        let now = at(self.seconds);
+        let clock = Instant::now();
+        self.core.handle(now, event, &mut effects);
+        let took = clock.elapsed();
+        for effect in effects {
+            self.answer(effect);
+        }
+        took
+    }
+
+    /// Answers until nothing is asked any more. Cycles that answers wake are left to the next one
+    /// that is measured: all of this happens within their spacing.
+    fn settle(&mut self) -> Duration {
+        let mut took = Duration::ZERO;
+        loop {
+            let answers = std::mem::take(&mut self.answers);
+            let lists = std::mem::take(&mut self.lists);
+            if answers.is_empty() && lists.is_empty() {
+                return took;
+            }
+            for answer in answers {
+                took += self.tell(answer);
+            }
+            for list in lists {
+                let lost = std::mem::take(&mut self.lost);
+                let machines = lost.iter().filter_map(|id| self.failed(id)).collect();
+                let refused = Vec::new();
+                took += self.tell(Event::ListPage {
+                    list,
+                    machines,
+                    refused,
+                });
+                took += self.tell(ended(list, false));
+            }
+        }
+    }
+
+    fn answer(&mut self, effect: Effect) {
+        match effect {
+            Effect::Persist { barrier, records } => {
+                self.written.0 += records.len() as u64;
+                self.written.1 += records.iter().map(bytes).sum::<u64>();
+                self.answers.push(Event::Persisted { barrier });
+            }
+            Effect::Call {
+                operation,
+                machine,
+                token,
+                call,
+            } => {
+                let done = self.done(&machine, &call);
+                self.answers.extend(done.map(|done| Event::CallEnded {
+                    operation,
+                    sequence: token.sequence,
+                    outcome: CallOutcome::Acked(Box::new(done)),
+                }));
+            }
+            Effect::Get { get, machine } => self.answers.push(self.got(get, &machine)),
+            Effect::List { list, .. } => self.lists.push(list),
+            Effect::Send { session, frame } => self.operator(session, frame),
+            Effect::Close { .. } | Effect::Audit(_) | Effect::Alert(_) | Effect::WakeAt(_) => {}
+        }
+    }
+
+    fn operator(&mut self, session: SessionId, frame: Frame) {
+        match frame {
+            Frame::BootstrapRequest { request, .. } => self.answers.push(Event::BlobAnswered {
+                session,
+                request,
+                answer: BlobAnswer::Blob {
+                    user_data: b"join".to_vec(),
+                    ttl_seconds: 0,
+                },
+            }),
+            Frame::Reclaim {
+                instruction,
+                machine,
+                ..
+            } => self.answers.push(Event::DrainReported {
+                session,
+                instruction,
+                machine,
+                phase: DrainPhase::Drained,
+            }),
+            Frame::Ack { .. }
+            | Frame::Node(_)
+            | Frame::ReclaimCancel { .. }
+            | Frame::Available { .. } => {}
+        }
+    }
+
+    /// The machine as a provider shows it when the call is done.
+    fn done(&self, machine: &MachineId, call: &ProviderCall) -> Option<Sighting> {
+        let known = self.core.machine(machine)?;
+        let mut echoed = BTreeMap::new();
+        let state = match call {
+            ProviderCall::Create | ProviderCall::Drain { .. } => State::Idle,
+            ProviderCall::Delete => State::Speculative,
+            ProviderCall::Configure { metadata, .. } => {
+                echoed = metadata.clone();
+                State::Configured
+            }
+        };
+        let machine = shown(known, |facts| {
+            facts.state = state.into();
+            facts.host.provider = "bench".to_owned();
+            facts.host.reference.clone_from(&facts.id);
+            match state {
+                State::Speculative => {
+                    facts.host = bigfleet_model::Host::default();
+                    facts.cluster.clear();
+                }
+                State::Idle => facts.cluster.clear(),
+                _ => {}
+            }
+        })?;
+        Some(Sighting { machine, echoed })
+    }
+
+    fn failed(&self, machine: &MachineId) -> Option<Sighting> {
+        let failed = shown(self.core.machine(machine)?, |facts| {
+            facts.state = State::Failed.into();
+            facts.last_error = "lost".to_owned();
+        })?;
+        Some(Sighting::from(failed))
+    }
+
+    /// Only machines that were lost are ever asked for by name.
+    fn got(&self, get: GetId, machine: &MachineId) -> Event {
+        let answer = self.failed(machine);
+        let answer = answer.map_or(Got::NotFound, |found| Got::Found(Box::new(found)));
+        Event::GotMachine { get, answer }
+    }
+}
+
+/// A record as its provider shows it, without what only the shard knows.
+fn shown(known: &Machine, change: impl FnOnce(&mut MachineFacts)) -> Option<Machine> {
+    let mut facts = known.clone().into_facts();
+    facts.assignment = bigfleet_model::Assignment::default();
+    facts.intent = None;
+    change(&mut facts);
+    Machine::new(facts).ok()
+}
+
+fn seeded(record: Machine) -> Sighting {
+    let echoed = match record.cluster() {
+        Some(_) => record.assignment().to_metadata(),
+        None => BTreeMap::new(),
+    };
+    let machine = shown(&record, |_| {}).unwrap_or(record);
+    Sighting { machine, echoed }
+}
+
+fn ended(list: ListId, full: bool) -> Event {
+    Event::ListEnded {
+        list,
+        outcome: Listed::Complete {
+            full,
+            removed: Vec::new(),
+            cursor: vec![1],
+        },
+    }
+}
+
+/// What a record holds: every text with a length of four bytes, every number as eight, every choice
+/// as one. Whoever writes files adds a frame and a checksum.
+fn bytes(record: &Record) -> u64 {
+    let text = |text: &str| 4 + text.len() as u64;
+    let need = |need: &bigfleet_model::NeedKey| {
+        text(need.cluster.as_str()) + text(need.fingerprint.as_str()) + text(need.group.as_str())
+    };
+    // Priority, two penalties, keep price.
+    const TERMS: u64 = 4 * 8;
+    1 + match record {
+        Record::Machine { machine, kept } => {
+            let kept = kept.as_ref().map(|kept| {
+                let cluster = kept.cluster.as_ref().map_or(0, |one| text(one.as_str()));
+                let assignment = &kept.assignment;
+                let bound =
+                    text(assignment.fingerprint.as_str()) + text(assignment.group.as_str()) + TERMS;
+                let intent = kept
+                    .intent
+                    .as_ref()
+                    .map_or(0, |one| need(&one.need) + TERMS);
+                let operation = kept.operation.as_ref().map_or(0, |one| {
+                    let cluster = one.cluster.as_ref().map_or(0, |one| text(one.as_str()));
+                    // Id, cycle, grace, priority, deadline; action and reason.
+                    6 * 8 + 2 + cluster + one.need.as_ref().map_or(0, need)
+                });
+                let given_up = kept.given_up.map_or(0, |_| 16);
+                7 + cluster + bound + intent + given_up + operation
+            });
+            text(machine.as_str()) + kept.unwrap_or(0)
+        }
+        Record::Cluster { cluster, baseline } => {
+            let totals = baseline
+                .totals
+                .iter()
+                .map(|(name, _)| text(name.as_str()) + 16);
+            text(cluster.as_str()) + 8 + totals.sum::<u64>()
+        }
+        Record::Owned { machine, .. } => text(machine.as_str()) + 1,
+        Record::Epoch(_) | Record::Term(_) => 8,
+        Record::ForeignSeen => 0,
+        Record::Arrival { need: row, at } => need(row) + at.map_or(1, |_| 9),
+        Record::Instruction(id) => text(id),
+        Record::Domain { domain, .. } => text(&domain.key) + text(&domain.value) + 1,
+        Record::Released { cluster, .. } => text(cluster.as_str()) + 1,
+        Record::Retired(machine) => text(machine.as_str()),
+    }
+}
+
+fn at(seconds: f64) -> Time {
+    Time::from_seconds(seconds).unwrap_or_default()
+}
