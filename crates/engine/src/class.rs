@@ -126,7 +126,10 @@ impl Book {
             return;
         }
         let entry = &mut self.classes[class];
-        entry.members.retain(|member| member.gang != row);
+        // Their order is made when it matters.
+        if let Some(place) = entry.members.iter().position(|member| member.gang == row) {
+            entry.members.swap_remove(place);
+        }
         entry.homed.retain(|held| *held != row);
         entry.regroup = true;
         self.mark_class(class);

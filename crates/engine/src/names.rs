@@ -160,16 +160,13 @@ pub(crate) fn mark(text: &str) -> u32 {
 fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut sum = bytes.len() as u64;
-    let mut words = bytes.chunks_exact(8);
-    for word in &mut words {
-        let word = word
-            .iter()
-            .rev()
-            .fold(0, |word, byte| word << 8 | u64::from(*byte));
-        sum = (sum ^ word).wrapping_mul(PRIME).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        sum = (sum ^ u64::from_le_bytes(*word))
+            .wrapping_mul(PRIME)
+            .rotate_left(29);
     }
-    let last = words
-        .remainder()
+    let last = rest
         .iter()
         .fold(0, |word, byte| word << 8 | u64::from(*byte));
     sum = (sum ^ last).wrapping_mul(PRIME);
