@@ -1,16 +1,19 @@
 //! `bigfleet sim`: fleet life under a seeded clock.
 //!
 //! ```text
-//! list ─▶ which scenarios        run ─▶ one seed       sweep ─▶ many seeds, on several cores
+//! list ─▶ which scenarios      run ─▶ one seed ─▶ trace ─▶ replay, view
+//! sweep ─▶ many seeds, on several cores             mutants ─▶ every defect must be caught
 //! ```
 //!
 //! A failing seed prints the command that runs it again. The status is 1 if a rule broke.
 
+mod mutants;
 mod report;
 mod sweep;
+mod traces;
 
 use crate::{failure::Failure, output::say, table::columns};
-use bigfleet_sim::{Class, Defect, Scenario, run as simulate};
+use bigfleet_sim::{Class, Defect, Scenario, Without, run_without};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::{io::IsTerminal, num::NonZeroUsize, path::PathBuf, time::Instant};
 
@@ -29,6 +32,12 @@ enum What {
     Run(RunArgs),
     /// Runs scenarios with many seeds.
     Sweep(SweepArgs),
+    /// Switches every old mistake on, one at a time, and says who caught it.
+    Mutants(mutants::MutantsArgs),
+    /// Runs a trace again, and says where it differs.
+    Replay(traces::ReplayArgs),
+    /// Draws a trace, in the terminal and as an SVG file.
+    View(traces::ViewArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -51,6 +60,14 @@ struct RunArgs {
     /// Switches an old mistake back on.
     #[arg(long, value_parser = defect)]
     defect: Option<Defect>,
+
+    /// Leaves out entries of the timeline, by position: what a shortened failure prints.
+    #[arg(long, value_name = "N,N…", value_delimiter = ',')]
+    without: Vec<usize>,
+
+    /// Nothing is lost, late or stale.
+    #[arg(long)]
+    fair_weather: bool,
 
     /// Writes down everything that happens.
     #[arg(long, value_name = "FILE")]
@@ -116,6 +133,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         What::List(args) => list(args),
         What::Run(args) => run_one(args),
         What::Sweep(args) => sweep_many(args),
+        What::Mutants(args) => mutants::run(args),
+        What::Replay(args) => traces::replay(args),
+        What::View(args) => traces::view(args),
     }
 }
 
@@ -148,9 +168,13 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
 fn run_one(args: &RunArgs) -> Result<(), Failure> {
     let began = Instant::now();
     let traced = args.trace.is_some();
-    let done = simulate(&args.scenario, args.seed, args.defect, traced);
+    let without = Without {
+        changes: args.without.iter().copied().collect(),
+        weather: args.fair_weather,
+    };
+    let done = run_without(&args.scenario, args.seed, args.defect, &without, traced);
     if let Some(path) = &args.trace {
-        let text = report::trace(&done, args.defect);
+        let text = traces::text(&done, args.defect, &without);
         let written = std::fs::write(path, text);
         let why = |error| Failure::Undone(format!("{} cannot be written: {error}", path.display()));
         written.map_err(why)?;
@@ -168,6 +192,7 @@ fn run_one(args: &RunArgs) -> Result<(), Failure> {
             &args.scenario,
             &done,
             args.defect,
+            without,
         ))),
         false => Ok(()),
     }
@@ -204,11 +229,10 @@ fn sweep_many(args: &SweepArgs) -> Result<(), Failure> {
     if let Some((swept, failure)) = first
         && let Some(scenario) = Scenario::named(swept.scenario)
     {
-        let again = simulate(&scenario, failure.seed, args.defect, true);
-        text = format!(
-            "{text}; the first:\n{}",
-            report::history(&scenario, &again, args.defect)
-        );
+        let without = Without::default();
+        let again = run_without(&scenario, failure.seed, args.defect, &without, false);
+        let history = report::history(&scenario, &again, args.defect, without);
+        text = format!("{text}; the first:\n{history}");
     }
     Err(Failure::Undone(text))
 }

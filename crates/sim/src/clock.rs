@@ -46,7 +46,12 @@ impl Moment {
 
     /// The first whole millisecond that is not before a moment of the core.
     pub(crate) fn not_before(time: Time) -> Self {
-        Self((time.seconds() * 1000.0).ceil().max(0.0) as u64)
+        let mut moment = Self((time.seconds() * 1000.0).ceil().max(0.0) as u64);
+        // The product is rounded, and may be rounded down.
+        while moment.time() < time {
+            moment.0 += 1;
+        }
+        moment
     }
 }
 
@@ -145,7 +150,14 @@ mod tests {
 
     #[test]
     fn a_moment_of_the_core_is_never_met_too_early() {
-        let time = Time::from_seconds(0.3 + 0.1).unwrap();
-        assert!(time <= Moment::not_before(time).time());
+        for millis in 0..20_000 {
+            for later in [0.1, 5.0, 10.0] {
+                let time = Time::from_seconds(f64::from(millis) / 1000.0 + later).unwrap();
+                assert!(
+                    time <= Moment::not_before(time).time(),
+                    "{millis} and {later}"
+                );
+            }
+        }
     }
 }

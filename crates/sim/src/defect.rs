@@ -42,6 +42,36 @@ impl Defect {
         Self::all().into_iter().find(|defect| defect.name() == name)
     }
 
+    /// The scenarios told for its sake.
+    pub fn guards(self) -> &'static [&'static str] {
+        use shard::Defect as Shard;
+        let Self::Shard(defect) = self else {
+            return match self {
+                Self::ProviderIgnoresFences => &["twins"],
+                Self::BarePods => &["bare-pods"],
+                Self::UnmetOnly | Self::Shard(_) => &["steady-state"],
+            };
+        };
+        match defect {
+            Shard::AttributionLostAtMaturing => &["kept-promises"],
+            Shard::ClaimsNotCommitted => &["soak-short", "random-weather"],
+            Shard::RollUpArrivalReset => &["first-come"],
+            Shard::FirstRollUpGateOff => &["at-2-one-loss"],
+            Shard::TruncatedListBelieved => &["half-a-list"],
+            Shard::CreateErrorBurnsSlot => &["stock-out"],
+            Shard::CommitAfterCalling => &["at-3-backlog"],
+            Shard::IntentNotDurable => &["crash-while-buying"],
+            Shard::FencingNotChecked => &["twins"],
+            Shard::ReclaimCapOff => &["withdrawal-rails"],
+            Shard::CreatingNotCredited => &["runway"],
+            Shard::CreditByClusterOnly => &["own-rack"],
+            Shard::DrainingNotPromised => &["long-drain"],
+            Shard::NoMakeBeforeBreak => &["bigger-and-cheaper"],
+            // Own-first, and whatever the core adds: every scenario is tried.
+            _ => &["machine-rotation", "at-1-static"],
+        }
+    }
+
     pub(crate) fn apply(self, config: &mut shard::ShardConfig) {
         if let Self::Shard(defect) = self {
             config.defect = Some(defect);

@@ -150,6 +150,6 @@ mod tests {
         let draw = |seed, stream| Dice::stream(seed, stream).between(0, u64::from(u32::MAX));
         assert_eq!(draw(7, 1), draw(7, 1));
         assert_ne!(draw(7, 1), draw(7, 2));
-        assert_eq!(draw(7, 1), 2_513_787_319, "pinned");
+        assert_eq!(draw(7, 1), 1_788_463_608, "pinned");
     }
 }

@@ -15,6 +15,7 @@
 //! A simulation that cannot fail proves nothing. Every [`Defect`] is an old mistake behind a switch,
 //! and some scenario must object to each of them.
 
+mod chart;
 mod clock;
 mod dice;
 mod size;
@@ -38,11 +39,19 @@ mod gate;
 mod watch;
 
 mod defect;
+mod mutants;
 mod run;
 mod scenarios;
+mod shorten;
 
+#[cfg(test)]
+mod laws;
+
+pub use chart::{Chart, ChartRefused};
 pub use clock::Moment;
 pub use defect::Defect;
-pub use run::{Report, run};
+pub use mutants::{Caught, hunt};
+pub use run::{Report, run, run_without};
 pub use scenarios::{Class, Scenario};
+pub use shorten::{Without, shorten};
 pub use watch::{Broken, Rule};

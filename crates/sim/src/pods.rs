@@ -268,8 +268,31 @@ impl Pods {
         }
     }
 
+    /// Where a gang is to begin: the fullest domain that still holds all of it, else the emptiest.
+    fn domain_for(
+        &self,
+        key: &str,
+        pods: u32,
+        usable: &[(u32, Reverse<MachineId>)],
+    ) -> Option<String> {
+        let mut rooms: BTreeMap<&str, u32> = BTreeMap::new();
+        for (room, Reverse(machine)) in usable {
+            let node = self.nodes.get(machine)?;
+            *rooms.entry(node.shape.attribute(key)?).or_default() += room;
+        }
+        let whole = rooms.iter().filter(|(_, room)| pods <= **room);
+        let fullest = whole.min_by_key(|(value, room)| (**room, **value));
+        let emptiest = || {
+            rooms
+                .iter()
+                .max_by_key(|(value, room)| (**room, Reverse(**value)))
+        };
+        let chosen = fullest.or_else(emptiest);
+        chosen.map(|(value, _)| (*value).to_owned())
+    }
+
     fn bind_work(&mut self, number: usize) {
-        let work = &mut self.works[number];
+        let work = &self.works[number];
         let Some(each) = work.each() else {
             return;
         };
@@ -285,8 +308,13 @@ impl Pods {
             let fits = !node.cordoned && 0 < room && node.shape.matches(&profile);
             fits.then(|| (room, Reverse(machine.clone())))
         });
+        let usable: Vec<_> = usable.collect();
+        if let Some(key) = key.filter(|_| anchor.is_none()) {
+            anchor = self.domain_for(key, pending, &usable);
+        }
+        let work = &mut self.works[number];
         // One Pod at a time on the node with the most room, as a scheduler that spreads does.
-        let mut usable: BinaryHeap<_> = usable.collect();
+        let mut usable = BinaryHeap::from(usable);
         while 0 < pending
             && let Some((room, Reverse(machine))) = usable.pop()
         {
@@ -295,10 +323,9 @@ impl Pods {
             };
             if let Some(key) = key {
                 let here = node.shape.attribute(key).map(str::to_owned);
-                if anchor.is_some() && anchor != here {
+                if anchor != here {
                     continue;
                 }
-                anchor = here;
             }
             pending -= 1;
             node.free = node.free.minus(each);

@@ -5,8 +5,8 @@
 //! ```
 
 use crate::{
-    clock::Moment, defect::Defect, dice::Dice, plan::Plan, scenarios::Scenario, trace::Trace,
-    watch::Broken, world::World,
+    clock::Moment, defect::Defect, dice::Dice, plan::Plan, scenarios::Scenario, shorten::Without,
+    trace::Trace, watch::Broken, world::World,
 };
 use bigfleet_model::ActionKind;
 
@@ -46,6 +46,20 @@ const KINDS: [ActionKind; 5] = [
 /// Runs a scenario with a seed, as it is or with a defect; `traced` keeps what happened.
 pub fn run(scenario: &Scenario, seed: u64, defect: Option<Defect>, traced: bool) -> Report {
     let plan = scenario.plan(&mut Dice::stream(seed, 0));
+    run_plan(scenario.name, plan, seed, defect, traced)
+}
+
+/// Runs a scenario as [`run`] does, but leaves out entries of its timeline, by position, and, if so
+/// wished, the weather.
+pub fn run_without(
+    scenario: &Scenario,
+    seed: u64,
+    defect: Option<Defect>,
+    without: &Without,
+    traced: bool,
+) -> Report {
+    let mut plan = scenario.plan(&mut Dice::stream(seed, 0));
+    without.take_from(&mut plan);
     run_plan(scenario.name, plan, seed, defect, traced)
 }
 

@@ -2,6 +2,7 @@
 
 mod closed_loop;
 mod fixed_point;
+mod guards;
 mod profiles;
 mod random;
 mod scripted;
@@ -69,6 +70,7 @@ impl Scenario {
             scripted::ALL,
             closed_loop::ALL,
             fixed_point::ALL,
+            guards::ALL,
             random::ALL,
             soak::ALL,
             profiles::ALL,

@@ -2,7 +2,7 @@
 
 use super::sweep::{FailedSeed, Swept};
 use crate::{failure::Failure, output::say, table::columns};
-use bigfleet_sim::{Class, Defect, Report, Scenario, run as simulate};
+use bigfleet_sim::{Class, Defect, Report, Scenario, Without, run_without, shorten};
 use serde::Serialize;
 
 /// Events of the end of a failed run that are shown.
@@ -145,40 +145,58 @@ pub(crate) fn sweep_text(swept: &[Swept]) -> String {
     columns(&header, swept.iter().map(row))
 }
 
-/// A trace: what was run, then what happened.
-pub(crate) fn trace(report: &Report, defect: Option<Defect>) -> String {
-    let defect = defect.map_or("none".to_owned(), Defect::name);
-    let (scenario, seed) = (report.scenario, report.seed);
-    let mut text =
-        format!("# bigfleet sim trace 1\n# scenario {scenario} seed {seed} defect {defect}\n");
-    for line in &report.lines {
-        text += line;
-        text.push('\n');
+/// Why a run failed: the rule, the least of the timeline that still breaks it, what led to it, and the
+/// command that shows it again.
+pub(crate) fn history(
+    scenario: &Scenario,
+    report: &Report,
+    defect: Option<Defect>,
+    given: Without,
+) -> String {
+    let Some(broken) = &report.broken else {
+        return "the run did not fail again".to_owned();
+    };
+    let (seed, rule) = (report.seed, broken.rule);
+    let (without, left) = match given == Without::default() {
+        true => shorten(scenario, seed, defect, rule),
+        false => (given, Vec::new()),
+    };
+    let again = run_without(scenario, seed, defect, &without, true);
+    let shown = again.broken.as_ref().unwrap_or(broken);
+    let words: Vec<&str> = shown.text.split_whitespace().collect();
+    let concerns = |line: &&String| {
+        let told = line.split_once(' ').map_or("", |(_, rest)| rest);
+        let quiet = ["sample", "tell", "provider"];
+        let quiet = quiet.iter().any(|word| told.starts_with(word));
+        let named = |word: &&str| 3 < word.len() && word.contains('-') && told.contains(*word);
+        words.iter().any(named) || !quiet
+    };
+    let told: Vec<&String> = again.lines.iter().filter(concerns).collect();
+    let last = &told[told.len().saturating_sub(SHOWN)..];
+    let indented =
+        |lines: &[String]| -> String { lines.iter().map(|line| format!("  {line}\n")).collect() };
+    let last: Vec<String> = last.iter().map(|line| (*line).clone()).collect();
+    let mut text = format!("{broken}\n");
+    if !left.is_empty() {
+        text += &format!("what it takes:\n{}", indented(&left));
+    }
+    text += &format!("what led to it:\n{}", indented(&last));
+    text += &format!("again: {}", replay(report.scenario, seed, defect));
+    if without != Without::default() {
+        let short = replay_without(report.scenario, seed, defect, &without);
+        text += &format!("\nshortened: {short}");
     }
     text
 }
 
-/// Why a run failed: the rule, what led to it, and how to see it again.
-pub(crate) fn history(scenario: &Scenario, report: &Report, defect: Option<Defect>) -> String {
-    let Some(broken) = &report.broken else {
-        return "the run did not fail again".to_owned();
-    };
-    let traced = match report.lines.is_empty() {
-        true => simulate(scenario, report.seed, defect, true).lines,
-        false => report.lines.clone(),
-    };
-    let words: Vec<&str> = broken.text.split_whitespace().collect();
-    let concerns = |line: &&String| {
-        let told = line.split_once(' ').map_or("", |(_, rest)| rest);
-        let quiet = ["sample", "tell"].iter().any(|word| told.starts_with(word));
-        let named = words
-            .iter()
-            .any(|word| 3 < word.len() && told.contains(word));
-        named || !quiet
-    };
-    let told: Vec<&String> = traced.iter().filter(concerns).collect();
-    let last = told[told.len().saturating_sub(SHOWN)..].iter();
-    let last: Vec<String> = last.map(|line| format!("  {line}")).collect();
-    let again = replay(report.scenario, report.seed, defect);
-    format!("{broken}\n{}\nagain: {again}", last.join("\n"))
+fn replay_without(scenario: &str, seed: u64, defect: Option<Defect>, without: &Without) -> String {
+    let mut text = replay(scenario, seed, defect);
+    if !without.changes.is_empty() {
+        let numbers: Vec<String> = without.changes.iter().map(usize::to_string).collect();
+        text += &format!(" --without {}", numbers.join(","));
+    }
+    if without.weather {
+        text += " --fair-weather";
+    }
+    text
 }

@@ -14,9 +14,15 @@ use crate::{
     log::Sample,
     world::{Happening, World},
 };
-use bigfleet_model::{ActionKind, Amounts, MachineId, NeedKey, Row, State};
+use bigfleet_model::{ActionKind, Amounts, MachineId, NeedKey, Row, Shape, State};
 use bigfleet_shard_core::ShardCore;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// With so much in flight, admission (SH-2) may be what a Need waits for.
+const ADMITTED: usize = 4000;
 
 impl World {
     /// One cycle's decision, just committed.
@@ -85,7 +91,10 @@ impl World {
         self.sample();
         let limited = self.plan.shard.actions_per_cycle != 0;
         let judged = self.process().is_some_and(|process| {
-            process.core.is_ready() && process.reachable && self.watch.paused_until < self.now
+            process.core.is_ready()
+                && process.reachable
+                && self.watch.paused_until < self.now
+                && process.core.gauges().in_flight < ADMITTED
         });
         let short = match judged && !limited && self.cloud.away_until <= self.now {
             true => self.short_beside_free(),
@@ -123,16 +132,25 @@ impl World {
         let Some(core) = self.process().map(|process| &process.core) else {
             return short;
         };
+        let mut has = attributed_by_need(core);
+        let mut free = None;
         for (number, cluster) in self.clusters.iter().enumerate() {
             let acquires = cluster.session.is_some() && core.withheld(&cluster.id).is_none();
             let Some(rows) = self.watch.demand.of(number).filter(|_| acquires) else {
                 continue;
             };
-            let mut has = attributed_by_need(core, &cluster.id);
             for row in rows.iter().filter(|row| is_plain(row)) {
                 let key = key(&cluster.id, row);
                 let has = has.remove(&key).unwrap_or_default();
-                if !has.covers(&row.aggregate) && self.is_some_free(core, row) {
+                if has.covers(&row.aggregate) {
+                    continue;
+                }
+                let free = free.get_or_insert_with(|| self.free_shapes(core));
+                let usable = |shape: &Arc<Shape>| {
+                    shape.serves(&row.profile, &row.min_unit)
+                        && shape.effective().contributes_to(&row.aggregate)
+                };
+                if free.iter().any(usable) {
                     short.insert(key);
                 }
             }
@@ -140,20 +158,19 @@ impl World {
         short
     }
 
-    fn is_some_free(&self, core: &ShardCore, row: &Row) -> bool {
-        let mut known = core.machines();
-        known.any(|one| {
-            let free = matches!(one.state(), State::Idle | State::Speculative)
+    /// The shapes of machines nobody has, as the ledger and the provider agree.
+    fn free_shapes(&self, core: &ShardCore) -> BTreeSet<Arc<Shape>> {
+        let free = core.machines().filter(|one| {
+            matches!(one.state(), State::Idle | State::Speculative)
                 && one.intent().is_none()
                 && !core.is_pending(one.id())
-                && one.shape().serves(&row.profile, &row.min_unit)
-                && one.shape().effective().contributes_to(&row.aggregate);
-            free && !self.watch.is_backing_off(one, self.now)
-                && self
-                    .cloud
-                    .machine(one.id())
-                    .is_some_and(|there| there.state == one.state())
-        })
+                && !self.watch.is_backing_off(one, self.now)
+        });
+        let there = free.filter(|one| {
+            let there = self.cloud.machine(one.id());
+            there.is_some_and(|there| there.state == one.state())
+        });
+        there.map(|one| Arc::clone(one.shape())).collect()
     }
 
     fn sample(&mut self) {
@@ -212,17 +229,13 @@ fn attributed(core: &ShardCore, need: &NeedKey, counts: impl Fn(State) -> bool) 
     })
 }
 
-fn attributed_by_need(
-    core: &ShardCore,
-    cluster: &bigfleet_model::ClusterId,
-) -> BTreeMap<NeedKey, Amounts> {
+fn attributed_by_need(core: &ShardCore) -> BTreeMap<NeedKey, Amounts> {
     let mut has: BTreeMap<NeedKey, Amounts> = BTreeMap::new();
     for one in core.machines().filter(|one| one.state() != State::Failed) {
-        let Some(need) = one.attribution().filter(|need| need.cluster == *cluster) else {
-            continue;
-        };
-        let sum = has.entry(need).or_default();
-        *sum = sum.add(one.shape().effective());
+        if let Some(need) = one.attribution() {
+            let sum = has.entry(need).or_default();
+            *sum = sum.add(one.shape().effective());
+        }
     }
     has
 }

@@ -1,0 +1,319 @@
+//! Guards: one story per old mistake, told so that the mistake would show.
+//!
+//! Each is quiet as it is. With its defect switched on (`bigfleet sim mutants`) it is the place where
+//! somebody objects.
+
+use super::Scenario;
+use crate::{
+    build::{pool, work},
+    clock::{Moment, minutes, seconds},
+    dice::{Dice, Latency},
+    gate::{ACQUIRE, Count, Gate},
+    plan::{Change, ClusterPlan, Plan, ShardPlan, Stages},
+    size::Size,
+    world::World,
+};
+use bigfleet_model::{ActionKind, State};
+
+pub(super) const ALL: &[Scenario] = &[
+    Scenario::small(
+        "kept-promises",
+        "a machine bought for one Need arrives there first, though another of higher priority waits",
+        kept_promises,
+    ),
+    Scenario::small(
+        "own-rack",
+        "a plain Need grows beside a gang whose machines it could use, and leaves them alone",
+        own_rack,
+    ),
+    Scenario::small(
+        "first-come",
+        "whoever has waited longest gets the next free machine, however often all roll up",
+        first_come,
+    ),
+    Scenario::small(
+        "long-drain",
+        "one machine is preempted for one Need, though its drain takes many cycles",
+        long_drain,
+    ),
+    Scenario::small(
+        "bigger-and-cheaper",
+        "a larger machine takes over from smaller ones, which serve until it does",
+        bigger_and_cheaper,
+    ),
+    Scenario::small(
+        "withdrawal-rails",
+        "a whole cluster withdraws: rail 1 gives its machines back a few at a time",
+        withdrawal_rails,
+    ),
+    Scenario::small(
+        "crash-while-buying",
+        "the shard dies again and again while it buys: nothing is bought twice",
+        crash_while_buying,
+    ),
+    Scenario::small(
+        "twins",
+        "two processes of one shard at once: only the newer one acts",
+        twins,
+    ),
+    Scenario::small(
+        "stock-out",
+        "nothing can be bought for a while: every slot is usable again afterwards",
+        stock_out,
+    ),
+    Scenario::small(
+        "half-a-list",
+        "Lists lose half of the machines twice in a row: nobody is believed gone",
+        half_a_list,
+    ),
+];
+
+const NODE: Size = Size::plain(8, 32);
+const EVER: Moment = Moment(u64::MAX);
+
+fn plan(clusters: Vec<ClusterPlan>) -> Plan {
+    Plan {
+        clusters,
+        stages: Stages {
+            repair: Latency::NONE,
+            ..Stages::CLOUD
+        },
+        calm: Moment(minutes(15)),
+        rest_within: minutes(180),
+        ..Plan::default()
+    }
+}
+
+fn scale(cluster: usize, pods: u32) -> Change {
+    Change::Scale {
+        cluster,
+        work: 0,
+        pods,
+    }
+}
+
+fn kept_promises(dice: &mut Dice) -> Plan {
+    let low = ClusterPlan::new("low", vec![work(NODE, 4).priority(100).build()]);
+    let high = ClusterPlan::new("high", vec![work(NODE, 0).priority(100_000).build()]);
+    let mut made = plan(vec![low, high]);
+    made.machines = pool("spec", NODE, 4).build();
+    made.stages.create = Latency::Between(60_000, 90_000);
+    // All there is to buy has been bought for the other one, and is on its way.
+    let when = Moment(seconds(dice.between(20, 45)));
+    made.timeline = vec![(when, scale(1, 4))];
+    made.gates = vec![
+        Gate::Judge(bootstrapped_for_whom_it_was_bought),
+        Gate::Creates(Count::exactly(4)),
+        Gate::Serving(1, Count::exactly(4)),
+    ];
+    made
+}
+
+/// A machine belongs to the Need it was committed to until that Need lets it go.
+fn bootstrapped_for_whom_it_was_bought(world: &World) -> Result<(), String> {
+    for (at, bought) in world.log.actions.iter().enumerate() {
+        if bought.kind != ActionKind::Provision {
+            continue;
+        }
+        let mut later = world.log.actions[at..].iter();
+        let next =
+            later.find(|one| one.machine == bought.machine && one.kind == ActionKind::Bootstrap);
+        if let Some(next) = next.filter(|next| next.cluster != bought.cluster) {
+            let (machine, was, is) = (&next.machine, &bought.cluster, &next.cluster);
+            return Err(format!(
+                "{machine} was bought for {was:?} and given to {is:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn own_rack(dice: &mut Dice) -> Plan {
+    let works = vec![
+        work(NODE, 3).priority(5000).build(),
+        work(NODE, 4).priority(100).rack_gang("g").build(),
+    ];
+    let mut made = plan(vec![ClusterPlan::new("a", works)]);
+    let mut machines = pool("a-gang", NODE, 4).racks(1, 9, 4).serving(0, 1).build();
+    let at = |name: &str, count, place| pool(name, NODE, count).racks(1, 9, 4).starting_at(place);
+    machines.extend(at("p-own", 3, 4).serving(0, 0).build());
+    machines.extend(at("q-spare", 4, 8).owned().build());
+    machines.extend(at("r-idle", 2, 12).owned().build());
+    made.machines = machines;
+    let when = Moment(seconds(dice.between(60, 300)));
+    made.timeline = vec![(when, scale(0, 4))];
+    let drains = &[ActionKind::Reclaim, ActionKind::Preempt];
+    made.gates = vec![
+        Gate::Actions(ACQUIRE, Moment::START, EVER, Count::exactly(1)),
+        Gate::Actions(drains, Moment::START, EVER, Count::NONE),
+        Gate::Short(Count::NONE),
+    ];
+    made
+}
+
+/// Both want more than there is. A machine of a third cluster becomes free every few minutes.
+fn first_come(dice: &mut Dice) -> Plan {
+    let names = ["early", "later", "giver"];
+    let cluster = |name: &&str| {
+        let pods = if *name == "giver" { 8 } else { 0 };
+        ClusterPlan::new(name, vec![work(NODE, pods).build()])
+    };
+    let mut made = plan(names.iter().map(cluster).collect());
+    made.machines = pool("own", NODE, 8).serving(2, 0).build();
+    // Early asks first, by minutes; so what is given goes to it until it has all it wants.
+    made.timeline = vec![
+        (Moment(seconds(20)), scale(0, 4)),
+        (Moment(seconds(120)), scale(1, 4)),
+    ];
+    for given in 1..=4 {
+        let when = Moment(seconds(180 * u64::from(given) + dice.between(0, 30)));
+        made.timeline.push((when, scale(2, 8 - given)));
+    }
+    made.calm = Moment(minutes(20));
+    made.gates = vec![
+        Gate::Serving(0, Count::exactly(4)),
+        Gate::Serving(1, Count::NONE),
+        Gate::Short(Count::exactly(1)),
+    ];
+    made
+}
+
+fn long_drain(dice: &mut Dice) -> Plan {
+    let low = ClusterPlan::new("low", vec![work(NODE, 10).priority(100).build()]);
+    let high = ClusterPlan::new("high", vec![work(NODE, 0).priority(1000).build()]);
+    let mut made = plan(vec![low, high]);
+    made.machines = pool("own", NODE, 10).serving(0, 0).build();
+    made.stages.evict = Latency::Between(150_000, 300_000);
+    let when = Moment(seconds(dice.between(30, 120)));
+    made.timeline = vec![(when, scale(1, 1))];
+    made.gates = vec![
+        Gate::Actions(
+            &[ActionKind::Preempt],
+            Moment::START,
+            EVER,
+            Count::exactly(1),
+        ),
+        Gate::Serving(1, Count::exactly(1)),
+        Gate::Serving(0, Count::exactly(9)),
+    ];
+    made
+}
+
+fn bigger_and_cheaper(dice: &mut Dice) -> Plan {
+    let half = Size::plain(4, 16);
+    let works = vec![work(half, 2).build()];
+    let mut made = plan(vec![ClusterPlan::new("a", works)]);
+    // Dear and small; one of them breaks, and the next machine at hand is cheap and large.
+    let small = pool("small", half, 2).serving(0, 0);
+    let small = small.tier(bigfleet_model::CapacityType::OnDemand, 3.0, 0.05);
+    made.machines = small.build();
+    made.machines.extend(pool("large", NODE, 1).owned().build());
+    made.stages.configure = Latency::Between(60_000, 200_000);
+    let when = Moment(seconds(dice.between(60, 120)));
+    let (cluster, count) = (Some(0), 1);
+    made.timeline = vec![(when, Change::Break { cluster, count })];
+    made.gates = vec![
+        Gate::Serving(0, Count::exactly(1)),
+        Gate::Short(Count::NONE),
+        Gate::Pending(0, Count::NONE),
+    ];
+    made
+}
+
+fn withdrawal_rails(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 40).build()])]);
+    made.machines = pool("own", NODE, 40).serving(0, 0).build();
+    made.shard = ShardPlan {
+        rails: true,
+        ..ShardPlan::default()
+    };
+    let when = Moment(seconds(dice.between(30, 120)));
+    made.timeline = vec![(when, scale(0, 0))];
+    made.calm = Moment(minutes(20));
+    made.gates = vec![Gate::InState(State::Idle, Count::exactly(40))];
+    made
+}
+
+fn crash_while_buying(dice: &mut Dice) -> Plan {
+    let pods = dice.between(4, 16);
+    let works = vec![work(NODE, pods as u32).build()];
+    let mut made = plan(vec![ClusterPlan::new("a", works)]);
+    made.machines = pool("spec", NODE, 60).build();
+    made.stages.create = Latency::LongTail(40_000);
+    for _ in 0..dice.between(1, 5) {
+        let crash = Change::Crash {
+            torn: dice.per_mille(700),
+            millis: dice.pick(&[0, seconds(2), seconds(30)]),
+        };
+        made.timeline
+            .push((Moment(dice.between(2_000, seconds(240))), crash));
+    }
+    made.gates = vec![
+        Gate::Creates(Count::exactly(pods)),
+        Gate::Serving(0, Count::exactly(pods)),
+        Gate::Short(Count::NONE),
+    ];
+    made
+}
+
+/// The first process has work under way when the second begins, and goes on with it.
+fn twins(dice: &mut Dice) -> Plan {
+    let cluster = |name: &str| ClusterPlan::new(name, vec![work(NODE, 8).build()]);
+    let mut made = plan(vec![cluster("a"), cluster("b")]);
+    made.machines = pool("spec", NODE, 30).build();
+    made.stages.create = Latency::LongTail(20_000);
+    made.stages.network = Latency::Stragglers((1, 100), 300, (5_000, 40_000));
+    made.weather.answer_lost = 100;
+    for number in 1..=3 {
+        let when = seconds(number * 60 - 50) + dice.between(0, seconds(30));
+        let millis = dice.pick(&[seconds(60), minutes(3)]);
+        made.timeline.push((Moment(when), Change::Twin { millis }));
+        let pods = dice.between(2, 12) as u32;
+        made.timeline
+            .push((Moment(when + seconds(5)), scale(dice.below(2), pods)));
+    }
+    made.gates = vec![Gate::Short(Count::NONE)];
+    made
+}
+
+fn stock_out(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 6).build()])]);
+    made.machines = pool("spec", NODE, 6).build();
+    made.stages.create = Latency::Between(1_000, 10_000);
+    made.stages.repair = Latency::Between(60_000, 120_000);
+    let empty = Change::StockOut {
+        kind: String::new(),
+        millis: seconds(dice.between(60, 400)),
+    };
+    made.timeline = vec![(Moment::START, empty)];
+    made.gates = vec![
+        Gate::Serving(0, Count::exactly(6)),
+        Gate::Short(Count::NONE),
+    ];
+    made
+}
+
+fn half_a_list(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 30).build()])]);
+    made.machines = pool("own", NODE, 30).serving(0, 0).build();
+    made.machines.extend(pool("spec", NODE, 30).build());
+    made.shard = ShardPlan {
+        incremental: false,
+        ..ShardPlan::default()
+    };
+    let lies = Change::TruncatedLists {
+        lists: 2,
+        per_mille: 500,
+    };
+    made.timeline = vec![(Moment(seconds(dice.between(60, 300))), lies)];
+    let kinds = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+    ];
+    made.gates = vec![
+        Gate::Actions(kinds, Moment::START, EVER, Count::NONE),
+        Gate::Serving(0, Count::exactly(30)),
+    ];
+    made
+}

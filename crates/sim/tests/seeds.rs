@@ -1,0 +1,53 @@
+//! Every scenario with a few seeds, as the test command runs it; many more are run by
+//! `bigfleet sim sweep`.
+
+use bigfleet_sim::{Class, Defect, Scenario, hunt, run};
+
+fn holds(scenario: &Scenario, seeds: std::ops::RangeInclusive<u64>) {
+    for seed in seeds {
+        let report = run(scenario, seed, None, false);
+        let name = scenario.name;
+        if let Some(broken) = report.broken {
+            panic!("{broken}\nagain: bigfleet sim run {name} --seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn every_small_scenario_holds_with_twenty_seeds() {
+    let all = Scenario::all().into_iter();
+    let small: Vec<Scenario> = all.filter(|one| one.class == Class::Small).collect();
+    assert!(40 < small.len());
+    small.iter().for_each(|scenario| holds(scenario, 1..=20));
+}
+
+#[test]
+fn the_soak_holds() {
+    holds(&Scenario::named("soak").unwrap(), 1..=1);
+}
+
+#[test]
+fn every_large_profile_holds() {
+    let all = Scenario::all().into_iter();
+    let large = all.filter(|one| one.class == Class::Large && one.name != "soak");
+    large.for_each(|scenario| holds(&scenario, 1..=1));
+}
+
+/// Same seed, same bytes: pinned, so that another machine or a changed draw is noticed.
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for name in ["random-faults", "twins", "cost-routing"] {
+        let scenario = Scenario::named(name).unwrap();
+        let (one, other) = (run(&scenario, 7, None, true), run(&scenario, 7, None, true));
+        assert_eq!(one.lines, other.lines, "{name}");
+        assert_eq!(one.digest, run(&scenario, 7, None, false).digest, "{name}");
+        assert_ne!(one.digest, run(&scenario, 8, None, false).digest, "{name}");
+    }
+}
+
+#[test]
+fn every_defect_is_caught() {
+    for defect in Defect::all() {
+        assert!(hunt(defect, 10).is_some(), "{} escapes", defect.name());
+    }
+}
