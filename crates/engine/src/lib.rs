@@ -249,30 +249,35 @@ impl Engine {
     }
 
     /// The last decision, in the words of the model.
+    ///
+    /// # Panics
+    ///
+    /// If the fleet has changed since, as for everything else that reads a decision: its machines
+    /// and rows may be gone.
     pub fn decision(&self) -> Decision {
-        self.book.decision(&self.outcome)
+        self.book.decision(self.current())
     }
 
     /// The digest of [`Self::decision`], without holding it.
     pub fn digest(&self) -> Digest {
-        self.book.digest(&self.outcome)
+        self.book.digest(self.current())
     }
 
     /// What to do, in emission order: the first part of [`Self::decision`], without the cost of the
     /// rest.
     pub fn actions(&self) -> Vec<Action> {
-        self.book.actions(&self.outcome)
+        self.book.actions(self.current())
     }
 
     /// Commitments that change without an action, by machine.
     pub fn restamps(&self) -> Vec<Restamp> {
-        self.book.restamps(&self.outcome)
+        self.book.restamps(self.current())
     }
 
     /// The verdicts of the Needs Phase 1 left short, in the total order: those of [`Self::decision`],
     /// without the cost of the rest.
     pub fn short(&self) -> Vec<Verdict> {
-        let mut short: Vec<_> = self.outcome.short.keys().copied().collect();
+        let mut short: Vec<_> = self.current().short.keys().copied().collect();
         short.sort_by(|one, other| self.book.need_order(*one, *other));
         let verdict = |need| self.book.verdict(need, &self.outcome);
         short.into_iter().map(verdict).collect()
@@ -280,7 +285,16 @@ impl Engine {
 
     /// Machines whose intent ended, by id.
     pub fn ended_intents(&self) -> Vec<MachineId> {
-        self.book.named(&self.outcome.ended)
+        self.book.named(&self.current().ended)
+    }
+
+    /// The last decision, which only means something while nothing has changed.
+    fn current(&self) -> &Outcome {
+        assert!(
+            !self.book.changed,
+            "a decision is read before the fleet it was made for changes"
+        );
+        &self.outcome
     }
 
     /// The shape of a machine that is known.

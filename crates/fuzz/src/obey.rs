@@ -4,8 +4,8 @@
 //! does as it was told also visits the others: promises kept, drains that end, gangs complete.
 
 use bigfleet_model::{
-    Action, ActionKind, Assignment, Decision, Fleet, Host, Intent, Machine, MachineFacts,
-    MachineId, Price, Restamp, State,
+    Assignment, Decision, Fleet, Host, Intent, Machine, MachineFacts, MachineId, Price, Restamp,
+    State,
 };
 
 /// Commits what changes without an action, and the first so many actions (DC-1, RF-7, RF-13).
@@ -22,7 +22,7 @@ pub(crate) fn commit(fleet: &mut Fleet, decision: &Decision, actions: usize) {
         change(fleet, &to.machine, |facts| restamp(facts, to));
     }
     for action in decision.actions.iter().take(actions) {
-        change(fleet, &action.machine, |facts| start(facts, action));
+        change(fleet, &action.machine, |facts| action.commit(facts));
     }
 }
 
@@ -56,40 +56,6 @@ fn restamp(facts: &mut MachineFacts, to: &Restamp) {
         terms: to.terms,
         keep_price,
     });
-}
-
-fn start(facts: &mut MachineFacts, action: &Action) {
-    let live = Price::new(facts.price_per_hour);
-    let promised = facts.intent.take();
-    let to = match action.kind {
-        ActionKind::Bootstrap => State::Configuring,
-        ActionKind::Provision => State::Creating,
-        ActionKind::Preempt | ActionKind::Reclaim => State::Draining,
-        ActionKind::Delete => State::Deleting,
-    };
-    facts.state = to.into();
-    let Some((need, terms)) = action.purpose.clone() else {
-        return;
-    };
-    match action.kind {
-        ActionKind::Bootstrap => {
-            facts.cluster = need.cluster.to_string();
-            facts.assignment = Assignment {
-                terms,
-                fingerprint: need.fingerprint,
-                group: need.group,
-                keep_price: promised.map_or(live, |intent| intent.keep_price.or(live)),
-            };
-        }
-        ActionKind::Provision | ActionKind::Preempt => {
-            facts.intent = Some(Intent {
-                need,
-                terms,
-                keep_price: live,
-            });
-        }
-        ActionKind::Reclaim | ActionKind::Delete => {}
-    }
 }
 
 fn arrived(facts: &mut MachineFacts) {

@@ -5,7 +5,7 @@
 //! nothing.
 
 use crate::{ClusterId, Machine, MachineId, State, Time, Via};
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, ops::Bound};
 
 /// Why a write was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,13 @@ impl Inventory {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Machines after an id, or all, by id: where a page begins.
+    pub fn after(&self, id: Option<&MachineId>) -> impl Iterator<Item = &Machine> {
+        let start = id.map_or(Bound::Unbounded, Bound::Excluded);
+        let rest = self.0.range::<MachineId, _>((start, Bound::Unbounded));
+        rest.map(|(_, held)| &held.machine)
     }
 
     /// All machines, by id.

@@ -183,7 +183,8 @@ impl ShardCore {
 
     fn take(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) {
         match event {
-            Event::Woken => {}
+            // A clock may be early by its resolution: then the same moment is asked for again.
+            Event::Woken => self.woken_at = None,
             Event::CycleDue => self.run_cycle(now, effects),
             Event::Persisted { barrier } => self.persisted(barrier),
             Event::ListPage {

@@ -20,8 +20,8 @@ use crate::{
     timers::after,
 };
 use bigfleet_model::{
-    Action, ActionKind, Assignment, ClusterId, Intent, MachineFacts, MachineId, NeedKey, Price,
-    Restamp, State, Time, Verdict, Via,
+    Action, ActionKind, Assignment, ClusterId, Intent, MachineId, NeedKey, Restamp, State, Time,
+    Verdict, Via,
 };
 use std::collections::BTreeMap;
 
@@ -33,11 +33,15 @@ impl ShardCore {
             return;
         }
         self.ledger.engine.decide(now);
-        self.review_short();
-        self.take_down(now);
+        // Read whole before any of it, a parked gang included, changes what was decided on.
         let ended = self.ledger.engine.ended_intents();
         let restamps = self.ledger.engine.restamps();
         let actions = self.ledger.engine.actions();
+        let verdicts = self.asked_verdicts();
+        self.review_short();
+        if let Some(decision) = verdicts {
+            self.take_down(now, decision);
+        }
         let actions = self.permitted(now, actions, effects);
         for machine in &ended {
             self.end_intent(now, machine, effects);
@@ -272,7 +276,7 @@ impl ShardCore {
     fn commit(&mut self, now: Time, action: Action, effects: &mut Vec<Effect>) {
         let committed = self
             .ledger
-            .revise(&action.machine, |facts| start(facts, &action));
+            .revise(&action.machine, |facts| action.commit(facts));
         let Some(committed) = committed else {
             debug_assert!(false, "{} cannot be committed", action.machine);
             return;
@@ -296,35 +300,6 @@ impl ShardCore {
             true => self.remember(&machine),
             false => self.change(now, committed, Via::Step, effects),
         }
-    }
-}
-
-/// What an action makes of a machine at commit.
-fn start(facts: &mut MachineFacts, action: &Action) {
-    let live = Price::new(facts.price_per_hour);
-    let promised = facts.intent.take();
-    facts.state = walk(action.kind).transitional.into();
-    let Some((need, terms)) = action.purpose.clone() else {
-        return;
-    };
-    match action.kind {
-        ActionKind::Bootstrap => {
-            facts.cluster = need.cluster.to_string();
-            facts.assignment = Assignment {
-                terms,
-                fingerprint: need.fingerprint,
-                group: need.group,
-                keep_price: promised.map_or(live, |intent| intent.keep_price.or(live)),
-            };
-        }
-        ActionKind::Provision | ActionKind::Preempt => {
-            facts.intent = Some(Intent {
-                need,
-                terms,
-                keep_price: live,
-            });
-        }
-        ActionKind::Reclaim | ActionKind::Delete => {}
     }
 }
 

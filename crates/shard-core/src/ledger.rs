@@ -68,6 +68,10 @@ impl Ledger {
         self.machines.iter()
     }
 
+    pub(crate) fn after(&self, id: Option<&MachineId>) -> impl Iterator<Item = &Machine> {
+        self.machines.after(id)
+    }
+
     pub(crate) fn idle_since(&self, id: &MachineId) -> Option<Time> {
         self.machines.idle_since(id)
     }

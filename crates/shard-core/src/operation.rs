@@ -27,17 +27,15 @@ pub(crate) struct Walk {
 
 /// The walk of an action.
 pub(crate) fn walk(kind: ActionKind) -> Walk {
-    let (source, transitional, target) = match kind {
-        ActionKind::Provision => (State::Speculative, State::Creating, State::Idle),
-        ActionKind::Bootstrap => (State::Idle, State::Configuring, State::Configured),
-        ActionKind::Preempt | ActionKind::Reclaim => {
-            (State::Configured, State::Draining, State::Idle)
-        }
-        ActionKind::Delete => (State::Idle, State::Deleting, State::Speculative),
+    let (source, target) = match kind {
+        ActionKind::Provision => (State::Speculative, State::Idle),
+        ActionKind::Bootstrap => (State::Idle, State::Configured),
+        ActionKind::Preempt | ActionKind::Reclaim => (State::Configured, State::Idle),
+        ActionKind::Delete => (State::Idle, State::Speculative),
     };
     Walk {
         source,
-        transitional,
+        transitional: kind.transitional(),
         target,
     }
 }

@@ -20,7 +20,8 @@ use crate::{
     shortfall::Withheld,
 };
 use bigfleet_model::{
-    ActionKind, Amounts, ClusterId, Machine, MachineId, NeedKey, Reason, State, Time, Verdict,
+    ActionKind, Amounts, ClusterId, Decision, Machine, MachineId, NeedKey, Reason, State, Time,
+    Verdict,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -270,8 +271,7 @@ impl ShardCore {
         filter: &MachineFilter,
         after: Option<&MachineId>,
     ) -> Page<MachineView, MachineId> {
-        let all = self.ledger.iter();
-        let rest = all.skip_while(|machine| after.is_some_and(|after| machine.id() <= after));
+        let rest = self.ledger.after(after);
         let (mut entries, mut next, mut looked) = (Vec::new(), None, 0);
         for machine in rest.take(PAGE) {
             looked += 1;
@@ -421,15 +421,13 @@ impl ShardCore {
         self.decided.as_ref()
     }
 
-    /// Right after deciding, before anything of it is committed.
-    pub(crate) fn take_down(&mut self, now: Time) {
-        if std::mem::take(&mut self.verdicts_wanted) {
-            self.decided = Some(Arc::new(self.verdicts(now)));
-        }
+    /// The whole decision, if somebody asked for verdicts.
+    pub(crate) fn asked_verdicts(&mut self) -> Option<Decision> {
+        std::mem::take(&mut self.verdicts_wanted).then(|| self.ledger.engine.decision())
     }
 
-    fn verdicts(&self, now: Time) -> Decided {
-        let decision = self.ledger.engine.decision();
+    /// Takes verdicts down, with the ages this cycle gave them.
+    pub(crate) fn take_down(&mut self, now: Time, decision: Decision) {
         let mut needs: Vec<NeedView> = decision
             .needs
             .into_iter()
@@ -443,12 +441,12 @@ impl ShardCore {
                 .then(one.arrival.cmp(&other.arrival))
                 .then_with(|| one.cluster.cmp(&other.cluster))
         });
-        Decided {
+        self.decided = Some(Arc::new(Decided {
             cycle: self.cycle,
             at: now,
             needs,
             held: decision.held,
-        }
+        }));
     }
 
     fn need_view(&self, verdict: Verdict) -> NeedView {

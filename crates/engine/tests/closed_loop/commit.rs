@@ -53,43 +53,12 @@ fn restamp(fleet: &mut Fleet, to: &Restamp) {
 fn apply(fleet: &mut Fleet, action: &Action) {
     let id = action.machine.as_str();
     let from = fleet.machines[id].machine.state();
-    let to = match action.kind {
-        ActionKind::Bootstrap => State::Configuring,
-        ActionKind::Provision => State::Creating,
-        ActionKind::Preempt | ActionKind::Reclaim => State::Draining,
-        ActionKind::Delete => State::Deleting,
-    };
+    let to = action.kind.transitional();
     assert!(
         from.may_become(to, bigfleet_model::Via::Step),
         "{action:?} on a machine that is {from}"
     );
-    change(fleet, id, |facts| {
-        facts.state = to.into();
-        let live = bigfleet_model::Price::new(facts.price_per_hour);
-        let promised = facts.intent.take();
-        let purpose = action.purpose.clone();
-        match action.kind {
-            ActionKind::Bootstrap => {
-                let (need, terms) = purpose.expect("a Bootstrap is for a Need");
-                facts.cluster = need.cluster.to_string();
-                facts.assignment = Assignment {
-                    terms,
-                    fingerprint: need.fingerprint,
-                    group: need.group,
-                    keep_price: promised.map_or(live, |intent| intent.keep_price.or(live)),
-                };
-            }
-            ActionKind::Provision | ActionKind::Preempt => {
-                let (need, terms) = purpose.expect("a Provision or Preempt is for a Need");
-                facts.intent = Some(Intent {
-                    need,
-                    terms,
-                    keep_price: live,
-                });
-            }
-            ActionKind::Reclaim | ActionKind::Delete => {}
-        }
-    });
+    change(fleet, id, |facts| action.commit(facts));
 }
 
 /// The next state of a machine on its way; an intent survives Creating→Idle and Draining→Idle.

@@ -1,9 +1,9 @@
 //! What becomes of actions: the walks of each kind, and how they end (§7, §12, SH-5, SH-11).
 
 use crate::support::{FULL, Refusal, World, cluster, id};
-use bigfleet_model::State;
+use bigfleet_model::{State, Time};
 use bigfleet_shard_core::{
-    Code, Effect, Event, Features, Outcome, ProviderCall, ShardConfig, Withheld,
+    Code, Effect, Event, Features, Outcome, ProviderCall, ShardConfig, ShardCore, Withheld,
 };
 
 fn world(machines: &str) -> World {
@@ -373,4 +373,24 @@ fn an_ack_for_another_cluster_is_a_conflict() {
     world.run(5.0);
     assert_eq!(world.core.counters().conflicts, 2, "seen, and not ours");
     assert!(world.core.machine(&id("m1")).is_none());
+}
+
+/// SH-1: a clock that wakes the shard a moment early does not stop it for ever.
+#[test]
+fn a_shard_woken_early_asks_to_be_woken_again() {
+    let config = ShardConfig::undamped("s", "p");
+    let mut core = ShardCore::new(config, 1, Time::ZERO).unwrap();
+    let mut effects = Vec::new();
+    let mut wake = |core: &mut ShardCore, seconds: f64| {
+        effects.clear();
+        let now = Time::from_seconds(seconds).unwrap();
+        core.handle(now, Event::Woken, &mut effects);
+        effects.iter().find_map(|effect| match effect {
+            Effect::WakeAt(when) => Some(when.seconds()),
+            _ => None,
+        })
+    };
+    let asked = wake(&mut core, 0.0).expect("a shard that has just started waits for something");
+    assert!(0.0 < asked);
+    assert_eq!(wake(&mut core, asked - 0.001), Some(asked));
 }
