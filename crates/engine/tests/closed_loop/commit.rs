@@ -1,8 +1,8 @@
 //! Commit: a decision becomes facts before anything is sent (DC-1, DC-8, RF-7, RF-13).
 
 use bigfleet_model::{
-    Action, ActionKind, Assignment, Decision, Fleet, FleetMachine, Host, Intent, Machine,
-    MachineFacts, Restamp, State, Time,
+    Action, Assignment, Decision, Fleet, FleetMachine, Host, Intent, Machine, MachineFacts,
+    Restamp, State, Time,
 };
 
 /// Records ended intents and restamps, all of them, and as many actions as the executor takes, from
