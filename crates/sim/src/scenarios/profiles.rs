@@ -191,8 +191,8 @@ fn preemption(dice: &mut Dice) -> Plan {
         (offer.price_per_hour, offer.interruption_probability) = (1.0, 0.05);
         machine.offer = Arc::new(offer);
     }
-    // A third more than serves the demand: exact supply is never dealt out exactly.
-    let more = made.machines.iter().step_by(3).map(|machine| MachinePlan {
+    // As much again as serves the demand: exact supply is never dealt out exactly, gangs least of all.
+    let more = made.machines.iter().map(|machine| MachinePlan {
         id: format!("{}-more", machine.id),
         ..machine.clone()
     });
@@ -205,7 +205,7 @@ fn preemption(dice: &mut Dice) -> Plan {
             .iter()
             .position(|work| work.profile.priority() == 1_000_000 && work.group.is_empty());
         if let Some(work) = critical {
-            for (when, per_mille) in [(BURST.0, 16_000), (BURST.0 + BURST.1, 1000)] {
+            for (when, per_mille) in [(BURST.0, 60_000), (BURST.0 + BURST.1, 1000)] {
                 let change = Change::ScaleRow {
                     cluster: number,
                     work,
