@@ -322,7 +322,8 @@ impl ShardCore {
         self.remember(id);
     }
 
-    fn end_remembered(
+    /// Ends an operation of an earlier process as one of this, so that it is counted and audited.
+    pub(crate) fn end_remembered(
         &mut self,
         now: Time,
         operation: Operation,

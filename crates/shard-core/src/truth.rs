@@ -14,7 +14,7 @@ use crate::{
     defect::Defect,
     effect::{Alert, Effect, GetId, ListId},
     event::{Got, Listed, Sighting},
-    operation::Step,
+    operation::{Operation, Step},
     record::Kept,
     settings::MOST_GETS,
     settle::Place,
@@ -204,13 +204,19 @@ impl ShardCore {
         self.truth.refused.remove(machine);
         self.cancelled.succeed(machine);
         self.truth.confirming.remove(machine);
-        let remembered = self.truth.remembered.remove(machine).is_some();
-        self.finish(now, machine, Outcome::InventoryMiss, effects);
+        let remembered = self.truth.remembered.remove(machine);
+        match remembered.as_ref().and_then(|kept| kept.operation.clone()) {
+            Some(journalled) => {
+                let operation = Operation::remembered(journalled, machine.clone(), now);
+                self.end_remembered(now, operation, Outcome::InventoryMiss, effects);
+            }
+            None => self.finish(now, machine, Outcome::InventoryMiss, effects),
+        }
         if let Some(last) = self.ledger.remove(machine) {
             self.counters.removed += 1;
             self.nodes.forget(machine);
             self.notify_removed(&last, effects);
-        } else if !remembered {
+        } else if remembered.is_none() {
             return;
         }
         self.remember(machine);

@@ -3,7 +3,7 @@
 
 use crate::support::{FULL, Refusal, World, cluster, id};
 use bigfleet_model::{Machine, State};
-use bigfleet_shard_core::{Code, Defect, Effect, Frame, Record, ShardConfig};
+use bigfleet_shard_core::{Code, Defect, Effect, Frame, Outcome, Record, ShardConfig};
 
 fn config() -> ShardConfig {
     ShardConfig::undamped("s", "p")
@@ -142,6 +142,33 @@ fn a_reclaim_survives_a_restart() {
     assert_eq!(instruction, "op-1-1");
     assert!((330..=401).contains(&grace), "{grace}");
     assert_eq!(again.state("m1"), State::Idle);
+}
+
+/// AU-1: what an earlier process began on a machine that is gone since ends in the audit log.
+#[test]
+fn an_operation_whose_machine_is_gone_after_a_restart_is_audited() {
+    let mut world = World::new(config(), "m1..m2 Configured a cpu=4 $1");
+    world.drains = false;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(100.0);
+    let reclaimed = ["m1", "m2"].map(|name| world.state(name));
+    assert!(reclaimed.contains(&State::Draining));
+    world.provider.machines.clear();
+    let mut again = restarted(&world, world.disk.len());
+    again.run(300.0);
+    let misses = again.audits().into_iter();
+    let misses: Vec<String> = misses
+        .filter(|record| record.outcome == Outcome::InventoryMiss)
+        .map(|record| {
+            record
+                .operation
+                .map(|id| id.to_string())
+                .unwrap_or_default()
+        })
+        .collect();
+    assert_eq!(misses, ["op-1-1"]);
 }
 
 /// SH-13: a machine that another shard took meanwhile is let go, loudly.
