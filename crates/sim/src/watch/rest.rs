@@ -10,6 +10,8 @@ use bigfleet_shard_core::Record;
 
 /// Nothing happened for this long: longer than a cycle and a List with all their latencies.
 const STILL: u64 = seconds(45);
+/// Longer while something is short: a gang that is parked tries again every thirty-two cycles (§15).
+const STILL_SHORT: u64 = seconds(345);
 /// And nothing happens for this long afterwards.
 const STAYS: u64 = seconds(300);
 
@@ -44,7 +46,11 @@ impl World {
             .acted_at
             .max(self.watch.moved_at)
             .max(self.watch.disturbed_at);
-        STILL <= self.now.since(still)
+        let patience = match process.core.shortfalls().count() {
+            0 => STILL,
+            _ => STILL_SHORT,
+        };
+        patience <= self.now.since(still)
             && process.core.is_ready()
             && process.core.gauges().in_flight == 0
             && self.cloud.under_way() == 0
