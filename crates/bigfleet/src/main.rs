@@ -15,6 +15,7 @@ mod help;
 mod input;
 mod output;
 mod provider;
+mod shard;
 mod sim;
 mod table;
 
@@ -37,6 +38,8 @@ enum Verb {
     Bench(bench::Args),
     /// Runs a provider.
     Provider(provider::Args),
+    /// Runs a shard: decides which machines serve which cluster, and has its provider do it.
+    Shard(Box<shard::Args>),
     /// Lives through years of a fleet under a seeded clock.
     Sim(sim::Args),
     /// Prints the script with which a shell completes this command line.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Decide(args) => decide::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Provider(args) => provider::run(&args),
+        Verb::Shard(args) => shard::run(&args),
         Verb::Sim(args) => sim::run(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),

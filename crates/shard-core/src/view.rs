@@ -37,6 +37,11 @@ impl ShardCore {
         self.truth.trusted && !self.fenced
     }
 
+    /// The cycle counter.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
     /// Its epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch

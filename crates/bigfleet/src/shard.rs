@@ -1,0 +1,191 @@
+//! `bigfleet shard`: flags to checked settings, and a shard until the process is asked to end.
+
+use crate::failure::Failure;
+use bigfleet_net::{LogFlags, TlsFlags, asked_to_end};
+use bigfleet_provider_fake::duration;
+use bigfleet_shard::{Settings, start};
+use bigfleet_shard_core::{Rails, ShardConfig};
+use clap::{ArgAction, Args as ClapArgs};
+use std::{path::PathBuf, time::Duration};
+
+/// What was asked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Where operators and readers call.
+    #[arg(long, default_value = ":7780")]
+    listen: String,
+    /// Where /metrics, /healthz, /readyz and /config are; 0 for nowhere.
+    #[arg(long, default_value = ":8780")]
+    metrics_addr: String,
+    /// The shard's id, the same for ever: its certificate and the provider's records carry it.
+    #[arg(long, default_value = "shard-0")]
+    id: String,
+    /// What must survive a restart: the epoch and the store. Made if it is not there.
+    #[arg(long, default_value = "./data")]
+    data_dir: PathBuf,
+    /// Start with at least this epoch: for a data directory that was lost.
+    #[arg(long, default_value_t = 0)]
+    epoch_floor: u64,
+    /// The provider: host:port.
+    #[arg(long)]
+    provider_addr: String,
+    /// The provider's name, by which a pause can name it.
+    #[arg(long, default_value = "provider")]
+    provider_name: String,
+    /// Only machines with this label are ours (key=value); may be given again.
+    #[arg(long = "own-domain", value_parser = pair)]
+    own_domains: Vec<(String, String)>,
+    /// Decide, but let nothing leave: the kill switch.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    actuation_paused: bool,
+    /// While this file is there, nothing leaves; by default `pause` in the data directory.
+    #[arg(long)]
+    pause_file: Option<PathBuf>,
+    /// The share of a cluster's machines that may be reclaimed per cycle; 0 for no cap.
+    #[arg(long, default_value_t = 0.05)]
+    reclaim_cap_fraction: f64,
+    /// Hold a roll-up that withdraws nearly everything until it has been said three times.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "true", action = ArgAction::Set)]
+    empty_rollup_guard: bool,
+    /// Decide and say what would be done; do nothing.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    dry_run: bool,
+    /// A file to which every decision is appended, one JSON object per line.
+    #[arg(long)]
+    audit_log: Option<PathBuf>,
+    /// The most actions per cycle; 0 for no limit of its own.
+    #[arg(long, default_value_t = 0)]
+    max_actions_per_cycle: usize,
+    /// Calls to the provider at once.
+    #[arg(long, default_value_t = 32)]
+    execute_concurrency: usize,
+    /// Ask the provider for changes only, and for everything every 60th time.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    incremental_reconcile: bool,
+    /// How often to decide without a reason to, and how often to List.
+    #[arg(long, value_parser = duration, default_value = "10s")]
+    cycle_interval: Duration,
+    /// The least time between two hints for one fingerprint; 0s for 5s.
+    #[arg(long, value_parser = duration, default_value = "0s")]
+    available_capacity_interval: Duration,
+    /// Leave the first cycles out of the histograms.
+    #[arg(long, default_value_t = 0)]
+    metrics_warmup_cycles: u64,
+    /// Whether to answer gRPC reflection.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "true", action = ArgAction::Set)]
+    reflection: bool,
+    /// Certificates.
+    #[command(flatten)]
+    tls: TlsFlags,
+    /// Logs.
+    #[command(flatten)]
+    logs: LogFlags,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it is not key=value")?;
+    match key.is_empty() {
+        true => Err("its key is empty".to_owned()),
+        false => Ok((key.to_owned(), value.to_owned())),
+    }
+}
+
+/// Runs it until the process is asked to end, or a part is lost.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let refused = |problems: Vec<String>| Failure::Input(problems.join("\n"));
+    let settings = settings(args).map_err(refused)?;
+    let started = args.logs.start();
+    started.map_err(|why| refused(vec![shard(&why)]))?;
+    let undone = |why: &dyn std::fmt::Display| Failure::Undone(shard(why));
+    let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
+    runtime.block_on(async {
+        let asked = asked_to_end().map_err(|why| undone(&why))?;
+        let running = start(settings).await.map_err(|why| undone(&why))?;
+        tokio::select! {
+            () = asked => {
+                running.stop().await;
+                Ok(())
+            }
+            failed = running.failed() => Err(undone(&failed)),
+        }
+    })
+}
+
+fn shard(why: &dyn std::fmt::Display) -> String {
+    format!("bigfleet shard: {why}")
+}
+
+/// The settings these flags ask for, or everything that is wrong with them.
+fn settings(args: &Args) -> Result<Settings, Vec<String>> {
+    let mut problems = Vec::new();
+    let mut must = |holds: bool, problem: &str| {
+        if !holds {
+            problems.push(shard(&problem));
+        }
+    };
+    must(!args.listen.is_empty(), "--listen is empty");
+    must(!args.provider_addr.is_empty(), "--provider-addr is empty");
+    must(
+        bigfleet_wire::is_portable_id(&args.id),
+        "--id has to be letters, digits, '.', '_' and '-'",
+    );
+    must(
+        (0.0..=1.0).contains(&args.reclaim_cap_fraction),
+        "--reclaim-cap-fraction is not between 0 and 1",
+    );
+    must(
+        Duration::from_millis(100) <= args.cycle_interval,
+        "--cycle-interval is below 100ms",
+    );
+    let tls = args.tls.files().unwrap_or_else(|why| {
+        problems.push(shard(&why));
+        None
+    });
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let production = ShardConfig::production(&args.id, &args.provider_name);
+    let hint_interval = match args.available_capacity_interval {
+        Duration::ZERO => production.hint_interval,
+        given => given,
+    };
+    Ok(Settings {
+        core: ShardConfig {
+            cycle_interval: args.cycle_interval,
+            execute_concurrency: args.execute_concurrency.max(1),
+            max_actions_per_cycle: args.max_actions_per_cycle,
+            metrics_warmup_cycles: args.metrics_warmup_cycles,
+            hint_interval,
+            rails: Rails {
+                reclaim_cap_per_mille: (args.reclaim_cap_fraction * 1000.0).round() as u32,
+                roll_up_guard: args.empty_rollup_guard,
+            },
+            dry_run: args.dry_run,
+            own_domains: args.own_domains.clone(),
+            ..production
+        },
+        listen: args.listen.clone(),
+        metrics_addr: Some(args.metrics_addr.clone())
+            .filter(|addr| !["", "0"].contains(&addr.as_str())),
+        epoch_floor: args.epoch_floor,
+        provider_addr: args.provider_addr.clone(),
+        incremental_reconcile: args.incremental_reconcile,
+        actuation_paused: args.actuation_paused,
+        pause_file: args
+            .pause_file
+            .clone()
+            .unwrap_or_else(|| args.data_dir.join("pause")),
+        data_dir: args.data_dir.clone(),
+        audit_log: args
+            .audit_log
+            .clone()
+            .filter(|path| !path.as_os_str().is_empty()),
+        tls,
+        reflection: args.reflection,
+    })
+}

@@ -1,0 +1,232 @@
+//! The audit log: one JSON object per line for everything that was done, suppressed or shown (§9).
+//!
+//! A thread of its own writes, so a slow disk delays no cycle. Before a batch it looks whether the path
+//! still leads to the file it holds: whoever rotates logs renames the file, and the next line goes to a
+//! new one. Lines reach the system as they come, so a killed process loses none it had written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use bigfleet_model::Time;
+use bigfleet_shard_core::AuditRecord;
+
+/// Lines that wait for the disk: several seconds of the busiest shard.
+const WAITING: usize = 65_536;
+
+/// The audit log at work.
+pub(crate) struct AuditLog {
+    lines: SyncSender<AuditRecord>,
+    thread: std::thread::JoinHandle<()>,
+    lost: Arc<AtomicU64>,
+}
+
+impl AuditLog {
+    /// Opens the file; one that cannot be opened stops the start (AU-2).
+    pub(crate) fn start(path: &Path, lost: Arc<AtomicU64>) -> io::Result<Self> {
+        let mut file = Reopening {
+            path: path.to_owned(),
+            file: append(path)?,
+        };
+        let (lines, waiting) = sync_channel(WAITING);
+        let unwritten = Arc::clone(&lost);
+        let thread = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write_all(&mut file, &waiting, &unwritten))?;
+        Ok(Self {
+            lines,
+            thread,
+            lost,
+        })
+    }
+
+    /// Hands over a line. The log is a record and not a gate: a disk that is too slow for it loses
+    /// lines, counted, rather than holding up the shard.
+    pub(crate) fn write(&self, record: AuditRecord) {
+        if self.lines.try_send(record).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes what still waits.
+    pub(crate) fn close(self) {
+        drop(self.lines);
+        drop(self.thread.join());
+    }
+}
+
+fn write_all(file: &mut Reopening, waiting: &Receiver<AuditRecord>, lost: &AtomicU64) {
+    let mut failing = false;
+    while let Ok(record) = waiting.recv() {
+        let mut text = line(&record);
+        let mut count = 1;
+        while let Ok(record) = waiting.try_recv() {
+            text.push_str(&line(&record));
+            count += 1;
+        }
+        match file.write(&text) {
+            Ok(()) => failing = false,
+            Err(why) => {
+                lost.fetch_add(count, Ordering::Relaxed);
+                if !failing {
+                    let path = file.path.display();
+                    tracing::error!(%path, err = %why, "the audit log cannot be written");
+                }
+                failing = true;
+            }
+        }
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o644)
+        .open(path)
+}
+
+/// A file that is opened again once its path leads elsewhere.
+struct Reopening {
+    path: PathBuf,
+    file: File,
+}
+
+impl Reopening {
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let held = self.file.metadata()?;
+        let there = std::fs::metadata(&self.path);
+        let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino()));
+        if !same {
+            self.file = append(&self.path)?;
+        }
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+fn line(record: &AuditRecord) -> String {
+    let text = |of: Option<String>| of.unwrap_or_default();
+    let line = serde_json::json!({
+        "time": rfc3339(record.time),
+        "level": "INFO",
+        "msg": "action",
+        "cycle": record.cycle,
+        "decided_cycle": record.decided_cycle,
+        "kind": record.kind.map_or("", |kind| kind.word()),
+        "machine": record.machine.as_str(),
+        "cluster": text(record.cluster.as_ref().map(ToString::to_string)),
+        "reason": record.reason.map_or("", |reason| reason.text()),
+        "grace_seconds": record.grace_seconds,
+        "outcome": record.outcome.label(),
+        "operation": text(record.operation.map(|id| id.to_string())),
+        "need": text(record.need.as_ref().map(ToString::to_string)),
+        "epoch": record.epoch,
+        "event": record.event,
+    });
+    format!("{line}\n")
+}
+
+/// A moment in UTC, to the microsecond.
+fn rfc3339(moment: Time) -> String {
+    let micros = (moment.seconds() * 1e6).floor() as i64;
+    let (seconds, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    // Days since the first of March of year zero, so that a leap day ends a year.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, late) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = era * 400 + year + late;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_model::{ActionKind, MachineId, Reason};
+    use bigfleet_shard_core::Outcome;
+
+    fn record(machine: &str) -> AuditRecord {
+        AuditRecord {
+            time: Time::from_seconds(951_827_696.25).unwrap(),
+            cycle: 4,
+            decided_cycle: 3,
+            kind: Some(ActionKind::Delete),
+            operation: None,
+            machine: MachineId::new(machine).unwrap(),
+            cluster: None,
+            need: None,
+            reason: Some(Reason::Release),
+            grace_seconds: 0,
+            outcome: Outcome::Success,
+            epoch: 2,
+            event: 9,
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_fields_people_know() {
+        let text = line(&record("m1"));
+        assert!(text.ends_with('\n'));
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for (key, value) in [
+            ("time", "2000-02-29T12:34:56.250000Z"),
+            ("level", "INFO"),
+            ("msg", "action"),
+            ("kind", "Delete"),
+            ("machine", "m1"),
+            ("cluster", ""),
+            ("reason", "phase3.release"),
+            ("outcome", "success"),
+        ] {
+            assert_eq!(read[key], value, "{key}");
+        }
+        assert_eq!(
+            (read["cycle"].as_u64(), read["decided_cycle"].as_u64()),
+            (Some(4), Some(3))
+        );
+    }
+
+    #[test]
+    fn moments_at_the_edges_of_years() {
+        let text = |seconds| rfc3339(Time::from_seconds(seconds).unwrap());
+        assert_eq!(text(0.0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(text(1_735_689_599.0), "2024-12-31T23:59:59.000000Z");
+        assert_eq!(text(1_735_689_600.0), "2025-01-01T00:00:00.000000Z");
+        assert_eq!(text(-1.0), "1969-12-31T23:59:59.000000Z");
+    }
+
+    #[test]
+    fn a_renamed_log_is_followed_by_a_new_one_and_no_line_is_lost() {
+        let folder = std::env::temp_dir().join(format!("bigfleet-audit-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, aside) = (folder.join("audit.jsonl"), folder.join("audit.jsonl.1"));
+        let mut file = Reopening {
+            path: path.clone(),
+            file: append(&path).unwrap(),
+        };
+        file.write(&line(&record("m1"))).unwrap();
+        std::fs::rename(&path, &aside).unwrap();
+        file.write(&line(&record("m2"))).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write(&line(&record("m3"))).unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert!(read(&aside).contains("m1") && !read(&aside).contains("m2"));
+        assert!(read(&path).contains("m3"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        let lost = Arc::new(AtomicU64::new(0));
+        assert!(AuditLog::start(&path, lost).is_err(), "its folder is gone");
+    }
+}

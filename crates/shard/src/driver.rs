@@ -1,0 +1,326 @@
+//! The driver: the one thread that owns the core.
+//!
+//! ```text
+//! loop { next event, or a question, or the moment asked for ─▶ core ─▶ start every effect }
+//! ```
+//!
+//! It waits for nothing but its inbox. The store, the provider, the outboxes and the audit log take what
+//! they are handed without making it wait, or are lost, which ends the process. Events go first; after a
+//! few of them one question gets its turn, so readers neither delay cycles nor starve.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bigfleet_model::Time;
+use bigfleet_shard_core::{CloseReason, Echo, Effect, Event, Frame, SessionId, ShardCore};
+use tokio::sync::{oneshot, watch};
+use tonic::Status;
+
+use crate::audit::AuditLog;
+use crate::clock::Clock;
+use crate::hub::{Inbox, Question, Told};
+use crate::news;
+use crate::outbox::{Link, Stuck};
+use crate::provider::Provider;
+use crate::publish::{Published, Publisher};
+use crate::store::Store;
+
+/// Events between two questions, while both wait.
+const EVENTS_PER_QUESTION: u32 = 8;
+/// Cycles may come ten times a second; nobody scrapes that often.
+const PUBLISH_EVERY: Duration = Duration::from_millis(250);
+
+/// A part without which the shard cannot go on, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{component}: {problem}")]
+pub struct Failed {
+    /// Which part.
+    pub component: &'static str,
+    /// What happened to it.
+    pub problem: String,
+}
+
+/// What the driver drives.
+pub(crate) struct Driver {
+    pub(crate) core: ShardCore,
+    pub(crate) clock: Clock,
+    pub(crate) inbox: Inbox,
+    pub(crate) store: Store,
+    pub(crate) provider: Provider,
+    pub(crate) audit: Option<AuditLog>,
+    pub(crate) publisher: Publisher,
+    /// Told once, when the shard cannot go on.
+    pub(crate) failed: watch::Sender<Option<Failed>>,
+}
+
+struct Running {
+    driver: Driver,
+    sessions: BTreeMap<SessionId, Arc<Link>>,
+    effects: Vec<Effect>,
+    wake: Option<Time>,
+    /// The picture that hangs is older than the last cycle, and since when one hangs.
+    stale: bool,
+    published: Instant,
+    counted: news::Counted,
+    /// Somebody waits for the last call to end.
+    stopping: Option<oneshot::Sender<()>>,
+    lost: Option<Failed>,
+    since_question: u32,
+}
+
+enum Next {
+    Told(Told),
+    Question(Question),
+    Moment,
+    Nobody,
+}
+
+impl Driver {
+    /// Drives until the hub is gone, a part is lost, or a stop has come to its end.
+    pub(crate) async fn run(self) {
+        // At once, but after what is in the inbox already: a shard that starts paused hears so first.
+        let wake = Some(self.clock.now());
+        let mut running = Running {
+            driver: self,
+            sessions: BTreeMap::new(),
+            effects: Vec::new(),
+            wake,
+            stale: false,
+            published: Instant::now(),
+            counted: news::Counted::default(),
+            stopping: None,
+            lost: None,
+            since_question: 0,
+        };
+        running.publish();
+        while running.lost.is_none() {
+            match running.next().await {
+                Next::Told(told) => running.told(told),
+                Next::Question(question) => question(&mut running.driver.core),
+                Next::Moment => running.happened(Event::Woken),
+                Next::Nobody => break,
+            }
+            if running.has_stopped() {
+                break;
+            }
+        }
+        running.end();
+    }
+}
+
+impl Running {
+    async fn next(&mut self) -> Next {
+        let inbox = &mut self.driver.inbox;
+        if EVENTS_PER_QUESTION <= self.since_question {
+            self.since_question = 0;
+            if let Ok(question) = inbox.questions.try_recv() {
+                return Next::Question(question);
+            }
+        }
+        self.since_question += 1;
+        // The usual case under load, without a timer.
+        if let Ok(told) = inbox.events.try_recv() {
+            return Next::Told(told);
+        }
+        let wake = self.wake.map(|moment| self.driver.clock.instant(moment));
+        let due = self.stale.then(|| (self.published + PUBLISH_EVERY).into());
+        let wake = [wake, due].into_iter().flatten().min();
+        let asleep = async {
+            match wake {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            told = inbox.events.recv() => told.map_or(Next::Nobody, Next::Told),
+            question = inbox.questions.recv() => question.map_or(Next::Nobody, Next::Question),
+            () = asleep => Next::Moment,
+        }
+    }
+
+    fn told(&mut self, told: Told) {
+        match told {
+            Told::Event(event, then) => {
+                let closed = match &event {
+                    Event::SessionClosed { session } => Some(*session),
+                    _ => None,
+                };
+                self.happened(event);
+                if let Some(session) = closed {
+                    self.sessions.remove(&session);
+                }
+                if let Some(then) = then {
+                    then(&mut self.driver.core);
+                }
+            }
+            Told::Unreadable(event, why) => {
+                self.handle(event);
+                for effect in &mut self.effects {
+                    if let Effect::Send {
+                        frame:
+                            Frame::Ack {
+                                echo: Echo::RollUpRejected,
+                                reason,
+                                ..
+                            },
+                        ..
+                    } = effect
+                    {
+                        reason.clone_from(&why);
+                    }
+                }
+                self.start_effects();
+            }
+            Told::Opened {
+                session,
+                link,
+                features,
+                identity,
+            } => {
+                let cluster = link.cluster.clone();
+                self.sessions.insert(session, link);
+                self.happened(Event::SessionOpened {
+                    session,
+                    cluster,
+                    features,
+                    identity,
+                });
+            }
+            Told::Lost(component, problem) => self.lose(component, problem),
+            Told::Stop(stopped) => {
+                self.stopping = Some(stopped);
+                for link in std::mem::take(&mut self.sessions).into_values() {
+                    link.end(Err(Status::unavailable("the shard is stopping")));
+                }
+            }
+        }
+    }
+
+    /// The core takes in what happened, and what it asks for is started.
+    fn happened(&mut self, event: Event) {
+        self.handle(event);
+        self.start_effects();
+    }
+
+    fn handle(&mut self, event: Event) {
+        let core = &mut self.driver.core;
+        let cycle = core.cycle();
+        let (began, now) = (Instant::now(), self.driver.clock.now());
+        if self.wake.is_some_and(|wake| wake <= now) {
+            self.wake = None;
+        }
+        core.handle(now, event, &mut self.effects);
+        if core.cycle() != cycle {
+            let seconds = began.elapsed().as_secs_f64();
+            let phases = Vec::new();
+            core.handle(now, Event::CycleTook { seconds, phases }, &mut self.effects);
+            news::of_cycle(&self.driver.core, &mut self.counted);
+            self.stale = true;
+        }
+        if self.stale && PUBLISH_EVERY <= self.published.elapsed() {
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        let published = Published::of(&self.driver.core, self.driver.clock.now());
+        self.driver.publisher.publish(published);
+        (self.stale, self.published) = (false, Instant::now());
+    }
+
+    fn start_effects(&mut self) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            news::of_effect(&self.driver.core, &effect, &self.sessions);
+            if self.lost.is_none() {
+                self.start(effect);
+            }
+        }
+        self.effects = effects; // keeps its room
+    }
+
+    fn start(&mut self, effect: Effect) {
+        // What is committed and not sent is taken up by the next process (SH-6).
+        let stopping = self.stopping.is_some();
+        match effect {
+            Effect::Persist { barrier, records } => {
+                if let Err(problem) = self.driver.store.persist(barrier, records) {
+                    self.lose("store", problem);
+                }
+            }
+            Effect::Call { .. } | Effect::Get { .. } | Effect::List { .. } if stopping => {}
+            Effect::Call {
+                operation,
+                machine,
+                token,
+                call,
+            } => self.driver.provider.call(operation, machine, token, call),
+            Effect::Get { get, machine } => self.driver.provider.get(get, machine),
+            Effect::List { list, cursor } => self.driver.provider.list(list, cursor),
+            Effect::Send { session, frame } => self.send(session, frame),
+            Effect::Close { session, reason } => {
+                let status = match reason {
+                    CloseReason::Replaced => {
+                        Status::aborted("a newer session of the cluster took its place (SE-4)")
+                    }
+                    CloseReason::Identity => Status::permission_denied(
+                        "the certificate names another cluster than Hello (SE-2)",
+                    ),
+                };
+                if let Some(link) = self.sessions.remove(&session) {
+                    tracing::warn!(cluster = %link.cluster, ?reason, "session ended");
+                    link.end(Err(status));
+                }
+            }
+            Effect::Audit(record) => {
+                if let Some(audit) = &self.driver.audit {
+                    audit.write(record);
+                }
+            }
+            Effect::Alert(_) => {} // said already
+            Effect::WakeAt(moment) => self.wake = Some(moment),
+        }
+    }
+
+    fn send(&mut self, session: SessionId, frame: Frame) {
+        let Some(link) = self.sessions.get(&session) else {
+            return; // it ended meanwhile; a resync tells everything to the next one
+        };
+        if let Err(Stuck) = link.push(frame) {
+            tracing::warn!(cluster = %link.cluster, "session ended: the operator does not read");
+            link.end(Err(Status::resource_exhausted(
+                "frames wait that were not read; connect again (SE-6)",
+            )));
+            // The reader of the session tells the core of its end.
+            self.sessions.remove(&session);
+        }
+    }
+
+    fn lose(&mut self, component: &'static str, problem: String) {
+        let failed = Failed { component, problem };
+        tracing::error!(component, err = failed.problem, "component exited");
+        self.driver.failed.send_replace(Some(failed.clone()));
+        self.lost = Some(failed);
+    }
+
+    /// Whether a stop was asked for and no call is under way.
+    fn has_stopped(&mut self) -> bool {
+        self.stopping.is_some() && self.driver.core.gauges().on_wire == 0
+    }
+
+    fn end(self) {
+        for link in self.sessions.values() {
+            link.end(Err(Status::unavailable("the shard has ended")));
+        }
+        drop(self.driver.inbox); // whoever waits for an answer hears that there is none
+        if let Some(audit) = self.driver.audit {
+            audit.close();
+        }
+        self.driver.store.close();
+        if let Some(stopped) = self.stopping {
+            let _ = stopped.send(()); // whoever asked may have lost patience
+        }
+    }
+}

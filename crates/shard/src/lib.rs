@@ -1,0 +1,55 @@
+//! The shard's hands: everything around [`ShardCore`](bigfleet_shard_core::ShardCore) that touches the
+//! world.
+//!
+//! ```text
+//! operators ─▶ session ──┐                                    ┌─▶ store     one commit, then Persisted
+//! provider ──▶ answers ──┼─▶ events ─▶ driver: one thread ────┼─▶ provider  Call, Get, List
+//! store ─────▶ Persisted ┘      owns the core, takes one      ├─▶ outboxes  one per session, bounded
+//! readers, admins ─▶ questions ─▶ thing after another         └─▶ audit file, log, metrics
+//! ```
+//!
+//! One thread owns the core. It awaits events and nothing else: an effect starts work elsewhere and its
+//! answer comes back as an event. So a slow provider, a stuck operator, a full disk or a curious reader
+//! cannot delay a cycle, and nothing leaves that the store has not acknowledged, because the core holds
+//! it back until then.
+//!
+//! # Asking and telling: the hook for services
+//!
+//! Whoever serves a gRPC method that looks at the shard or changes it gets a [`Hub`] (cheap to clone):
+//!
+//! - [`Hub::ask`] runs a closure on the core between two events and answers with what it returns. Keep it
+//!   to one bounded page ([`bigfleet_shard_core::PAGE`]); come back for the next. Questions have their own
+//!   bounded queue and come after events, a few at a time.
+//! - [`Hub::submit`] has the core take an [`Event`](bigfleet_shard_core::Event), runs a closure right after
+//!   it, and answers with what that returns: the outcome. What the event set in motion has been started
+//!   then, not finished.
+//! - Both answer [`Stopping`] when the shard is on its way out: UNAVAILABLE, for a caller.
+//!
+//! Add the service to `process::router`, which has the `Hub`, and check the caller first with
+//! [`bigfleet_net::Caller`].
+
+mod settings;
+
+mod clock;
+mod hub;
+
+mod store;
+
+mod outbox;
+mod provider;
+mod session;
+mod wording;
+
+mod audit;
+mod driver;
+mod news;
+mod pause;
+mod publish;
+
+mod process;
+
+pub use hub::{Hub, Stopping};
+pub use pause::PauseFileRefused;
+pub use process::{Failed, Shard, StartRefused, start};
+pub use settings::Settings;
+pub use store::StoreRefused;

@@ -1,0 +1,294 @@
+//! Outbox: frames on their way to one operator, as the stream its connection is fed from.
+//!
+//! ```text
+//! driver ─ push ─▶ [ack][node m1][node m2]… ─ poll ─▶ HTTP/2, as fast as the operator reads
+//!                        ▲ a newer word on m1 takes the place of the one that waits
+//! ```
+//!
+//! The driver never waits: pushing takes a short lock. An operator that does not read fills its own
+//! outbox only; when that is full its session ends, and it is told everything when it is back. No frame
+//! moves across the marks of a resync, or the operator would count wrong.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bigfleet_model::{ClusterId, Fingerprint, MachineId};
+use bigfleet_shard_core::{Echo, Frame};
+use bigfleet_wire::v1alpha1::ShardMessage;
+use tokio::sync::Notify;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::wording;
+
+/// Frames that wait for one operator: a resync of the largest cluster, and then some.
+const MOST_FRAMES: usize = 100_000;
+
+/// The operator does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stuck;
+
+/// What makes an older frame pointless.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Node(MachineId),
+    Available(Fingerprint),
+}
+
+fn key(frame: &Frame) -> Option<Key> {
+    match frame {
+        Frame::Node(node) => Some(Key::Node(node.machine.clone())),
+        Frame::Available { fingerprint, .. } => Some(Key::Available(fingerprint.clone())),
+        Frame::Ack { .. }
+        | Frame::BootstrapRequest { .. }
+        | Frame::Reclaim { .. }
+        | Frame::ReclaimCancel { .. } => None,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Frames {
+    waiting: VecDeque<Frame>,
+    /// How many have been taken since the beginning: the position of the first that waits.
+    taken: u64,
+    /// Where the newest word on something waits.
+    at: HashMap<Key, u64>,
+}
+
+impl Frames {
+    fn push(&mut self, frame: Frame, most: usize) -> Result<(), Stuck> {
+        if let Frame::Ack {
+            echo: Echo::ResyncBegin | Echo::ResyncEnd(_),
+            ..
+        } = frame
+        {
+            self.at.clear();
+        }
+        let key = key(&frame);
+        let older = key.as_ref().and_then(|key| self.at.get(key));
+        if let Some(at) = older {
+            let place = usize::try_from(at - self.taken).ok();
+            if let Some(older) = place.and_then(|place| self.waiting.get_mut(place)) {
+                *older = frame;
+                return Ok(());
+            }
+        }
+        if most <= self.waiting.len() {
+            return Err(Stuck);
+        }
+        if let Some(key) = key {
+            self.at.insert(key, self.taken + self.waiting.len() as u64);
+        }
+        self.waiting.push_back(frame);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Frame> {
+        let frame = self.waiting.pop_front()?;
+        if let Some(key) = key(&frame)
+            && self.at.get(&key) == Some(&self.taken)
+        {
+            self.at.remove(&key);
+        }
+        self.taken += 1;
+        Some(frame)
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    frames: Frames,
+    /// How the stream ends, once everything that waits is written. `Ok` is a plain end.
+    end: Option<Result<(), Status>>,
+    waker: Option<Waker>,
+}
+
+/// One session's connection, as the driver and the reader of the session share it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) cluster: ClusterId,
+    state: Mutex<State>,
+    /// The session is over; the reader should stop too.
+    pub(crate) over: Notify,
+}
+
+impl Link {
+    pub(crate) fn new(cluster: ClusterId) -> Arc<Self> {
+        Arc::new(Self {
+            cluster,
+            state: Mutex::default(),
+            over: Notify::new(),
+        })
+    }
+
+    /// Adds a frame.
+    pub(crate) fn push(&self, frame: Frame) -> Result<(), Stuck> {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return Ok(()); // it would not arrive, and the core hears of the end in its own time
+        }
+        state.frames.push(frame, MOST_FRAMES)?;
+        wake(&mut state);
+        Ok(())
+    }
+
+    /// Ends the session; what waits is not written, unless the end is a plain one.
+    pub(crate) fn end(&self, how: Result<(), Status>) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            if how.is_err() {
+                state.frames = Frames::default();
+            }
+            state.end = Some(how);
+            wake(&mut state);
+        }
+        drop(state);
+        self.over.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(state: &mut State) {
+    if let Some(waker) = state.waker.take() {
+        waker.wake();
+    }
+}
+
+/// What the connection writes.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    link: Arc<Link>,
+    ended: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        Self { link, ended: false }
+    }
+}
+
+impl Stream for Outgoing {
+    type Item = Result<ShardMessage, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let link = Arc::clone(&self.link);
+        let mut state = link.lock();
+        if let Some(frame) = state.frames.pop() {
+            drop(state);
+            return Poll::Ready(Some(Ok(wording::message(frame, &link.cluster))));
+        }
+        match state.end.clone() {
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Some(how) => {
+                self.ended = true;
+                Poll::Ready(how.err().map(Err))
+            }
+        }
+    }
+}
+
+impl Drop for Outgoing {
+    /// The connection is gone, or wrote all there was.
+    fn drop(&mut self) {
+        self.link.end(Ok(()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_model::{Amounts, State as MachineState};
+    use bigfleet_shard_core::{NodeState, OperationId};
+
+    fn node(id: &str, state: MachineState) -> Frame {
+        Frame::Node(Box::new(NodeState {
+            machine: MachineId::new(id).unwrap(),
+            state,
+            host: None,
+            last_error: String::new(),
+            labels: Default::default(),
+            resources: Amounts::default(),
+            removed: false,
+        }))
+    }
+
+    fn mark(echo: Echo) -> Frame {
+        Frame::Ack {
+            echo,
+            rollup_id: String::new(),
+            reason: String::new(),
+            term: 0,
+            epoch: 1,
+        }
+    }
+
+    fn all(frames: &mut Frames) -> Vec<Frame> {
+        std::iter::from_fn(|| frames.pop()).collect()
+    }
+
+    #[test]
+    fn a_newer_word_takes_the_place_of_the_one_that_waits() {
+        use MachineState::{Configured, Configuring};
+        let mut frames = Frames::default();
+        for frame in [
+            node("m0", Configuring),
+            node("m1", Configuring),
+            node("m2", Configuring),
+        ] {
+            frames.push(frame, 9).unwrap();
+        }
+        assert_eq!(frames.pop(), Some(node("m0", Configuring)));
+        frames.push(node("m1", Configured), 9).unwrap();
+        frames.push(node("m0", Configured), 9).unwrap();
+        assert_eq!(
+            all(&mut frames),
+            [
+                node("m1", Configured),
+                node("m2", Configuring),
+                node("m0", Configured)
+            ]
+        );
+        assert!(frames.at.is_empty(), "nothing is remembered of what left");
+    }
+
+    /// A word from before a resync must not swallow the one inside it: the operator counts them.
+    #[test]
+    fn nothing_moves_across_the_marks_of_a_resync() {
+        use MachineState::{Configured, Draining};
+        let said = [
+            node("m1", Configured),
+            mark(Echo::ResyncBegin),
+            node("m1", Draining),
+            mark(Echo::ResyncEnd(1)),
+            node("m1", Configured),
+        ];
+        let mut frames = Frames::default();
+        for frame in said.clone() {
+            frames.push(frame, 9).unwrap();
+        }
+        assert_eq!(all(&mut frames), said);
+    }
+
+    #[test]
+    fn an_operator_that_does_not_read_is_found_out() {
+        let cancel = |number| Frame::ReclaimCancel {
+            instruction: OperationId { epoch: 1, number },
+        };
+        let mut frames = Frames::default();
+        frames.push(cancel(1), 2).unwrap();
+        frames.push(node("m1", MachineState::Idle), 2).unwrap();
+        assert_eq!(frames.push(cancel(2), 2), Err(Stuck), "never coalesced");
+        frames.push(node("m1", MachineState::Failed), 2).unwrap();
+    }
+}

@@ -1,0 +1,278 @@
+//! The process: from settings to a shard that serves, and back to nothing in good order.
+//!
+//! ```text
+//! directory, epoch ─▶ core ─▶ store, provider, driver ─▶ gRPC ─▶ probes ─▶ serving
+//! stop ─▶ nothing more leaves ─▶ calls under way end ─▶ store closed ─▶ servers closed
+//! ```
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use axum::routing::get;
+use bigfleet_net::{
+    Dial, DialRefused, Limits, ListenRefused, MAX_MESSAGE_BYTES, Probes, Serving, Tls, TlsRefused,
+    listen, serve,
+};
+use bigfleet_shard_core::ShardCore;
+use bigfleet_wire::v1alpha1::shard_server::ShardServer;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tonic::transport::server::Router;
+
+use crate::audit::AuditLog;
+use crate::clock::Clock;
+use crate::driver::Driver;
+pub use crate::driver::Failed;
+use crate::hub::{Hub, Told};
+use crate::pause::PauseFile;
+use crate::provider::Provider;
+use crate::publish::{Metrics, Publisher};
+use crate::session::{SessionCounts, Sessions};
+use crate::settings::Settings;
+use crate::store::{self, Store, StoreRefused};
+
+/// Why a shard did not start, by the part that refused.
+#[derive(Debug, thiserror::Error)]
+pub enum StartRefused {
+    /// The data directory.
+    #[error("store: {0}")]
+    Store(#[from] StoreRefused),
+    /// What was remembered, or the settings.
+    #[error("core: {0}")]
+    Core(#[from] bigfleet_shard_core::StartRefused),
+    /// The provider's address.
+    #[error("provider: {0}")]
+    Provider(#[from] DialRefused),
+    /// The audit log.
+    #[error("audit log: {}: {source}", path.display())]
+    Audit {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The certificates.
+    #[error("tls: {0}")]
+    Tls(#[from] TlsRefused),
+    /// An address to listen on.
+    #[error("listen: {}", bigfleet_net::chain(.0))]
+    Listen(#[from] ListenRefused),
+    /// What reflection would answer.
+    #[error("reflection: {0}")]
+    Reflection(String),
+    /// A thread or socket the system did not give.
+    #[error("system: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A shard that runs.
+#[derive(Debug)]
+pub struct Shard {
+    hub: Hub,
+    server: Serving,
+    metrics_addr: Option<SocketAddr>,
+    failed: watch::Receiver<Option<Failed>>,
+    driver: std::thread::JoinHandle<()>,
+    beside: Vec<JoinHandle<()>>,
+}
+
+impl Shard {
+    /// Where operators and readers call.
+    pub fn addr(&self) -> SocketAddr {
+        self.server.addr()
+    }
+
+    /// Where its probes are.
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics_addr
+    }
+
+    /// The way to its core.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Ends when a part is lost without which the shard cannot go on.
+    pub async fn failed(&self) -> Failed {
+        let mut failed = self.failed.clone();
+        let lost = failed.wait_for(Option::is_some).await;
+        let failed = lost.ok().and_then(|failed| failed.clone());
+        failed.unwrap_or_else(|| Failed {
+            component: "driver",
+            problem: "it ended by itself".to_owned(),
+        })
+    }
+
+    /// Stops in order: nothing more leaves, calls under way end, the store closes, callers hang up.
+    pub async fn stop(self) {
+        let (stopped, has_stopped) = oneshot::channel();
+        let asked = self.hub.events.send(Told::Stop(stopped)).await;
+        if asked.is_ok() {
+            let ended = tokio::time::timeout(Settings::STOP_WITHIN, has_stopped).await;
+            if ended.is_err() {
+                tracing::warn!("calls are still under way; the next process takes them up");
+            }
+        }
+        drop(self.hub);
+        self.server.stop(Settings::STOP_WITHIN).await;
+        self.beside.iter().for_each(JoinHandle::abort);
+        if self.driver.is_finished() {
+            drop(self.driver.join());
+        }
+    }
+}
+
+/// Starts a shard, and answers once it accepts sessions.
+pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
+    let clock = Clock::start();
+    let tls = settings.tls.clone().map(Tls::load).transpose()?;
+    let grpc = listen(&settings.listen).await?;
+    let http = match &settings.metrics_addr {
+        Some(addr) => Some(listen(addr).await?),
+        None => None,
+    };
+    let mut opened = store::open(&settings.data_dir, settings.epoch_floor)?;
+    let epoch = opened.epoch;
+    let records = std::mem::take(&mut opened.records);
+    let core = ShardCore::rebuild(settings.core.clone(), epoch, clock.now(), records)?;
+
+    let (hub, inbox) = Hub::new();
+    let metrics = Metrics {
+        publisher: Publisher::default(),
+        commits: Arc::default(),
+        lists: Arc::default(),
+        sessions: Arc::default(),
+        audit_lost: Arc::new(AtomicU64::new(0)),
+        tls: tls.clone(),
+    };
+    let audit = audit(&settings, &metrics.audit_lost)?;
+    let (shard_id, addr) = (settings.core.shard.as_str(), &settings.provider_addr);
+    tracing::info!(addr, shard_id, epoch, "provider dial");
+    let provider = Provider::new(
+        Dial::provider(tls.clone()).channel(addr)?,
+        settings.incremental_reconcile,
+        hub.clone(),
+        tokio::runtime::Handle::current(),
+        Arc::clone(&metrics.lists),
+    );
+    let store = Store::start(opened, hub.clone(), Arc::clone(&metrics.commits))?;
+
+    // Before the first cycle, so that a shard that starts paused never acts.
+    let mut pause = PauseFile::new(&settings.pause_file, settings.actuation_paused);
+    for event in pause.changes() {
+        drop(hub.tell(event).await);
+    }
+    if settings.core.dry_run {
+        tracing::info!("started in shadow mode");
+    }
+    let (failed, has_failed) = watch::channel(None);
+    let driver = Driver {
+        core,
+        clock,
+        inbox,
+        store,
+        provider,
+        audit,
+        publisher: metrics.publisher.clone(),
+        failed,
+    };
+    let driver = drive(driver)?;
+
+    let router = router(&settings, &hub, &metrics.sessions)?;
+    let server = serve(grpc, tls.clone(), router)?;
+    let mut beside = vec![tokio::spawn(pause.watch(hub.clone()))];
+    let metrics_addr = match http {
+        None => None,
+        Some(listener) => {
+            let addr = listener.local_addr()?;
+            beside.push(probes(listener, metrics, settings.shown(epoch)));
+            Some(addr)
+        }
+    };
+    if tls.is_none() {
+        tracing::warn!("plaintext: anyone who can reach this address is believed; see --tls-cert");
+    }
+    let probes = metrics_addr
+        .map(|addr| addr.to_string())
+        .unwrap_or_default();
+    tracing::info!(addr = %server.addr(), probes, shard_id, epoch, tls = tls.is_some(), "listening");
+    Ok(Shard {
+        hub,
+        server,
+        metrics_addr,
+        failed: has_failed,
+        driver,
+        beside,
+    })
+}
+
+fn audit(settings: &Settings, lost: &Arc<AtomicU64>) -> Result<Option<AuditLog>, StartRefused> {
+    let Some(path) = &settings.audit_log else {
+        return Ok(None);
+    };
+    let log = AuditLog::start(path, Arc::clone(lost)).map_err(|source| StartRefused::Audit {
+        path: path.clone(),
+        source,
+    })?;
+    tracing::info!(path = %path.display(), "audit log enabled");
+    Ok(Some(log))
+}
+
+/// The core's own thread: a long cycle takes a core, not the runtime of everybody else.
+fn drive(driver: Driver) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let timers = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    std::thread::Builder::new()
+        .name("driver".to_owned())
+        .spawn(move || timers.block_on(driver.run()))
+}
+
+/// Every service on the gRPC address. Whoever adds one asks the core through the hub.
+fn router(
+    settings: &Settings,
+    hub: &Hub,
+    counts: &Arc<SessionCounts>,
+) -> Result<Router, StartRefused> {
+    let (_, health) = tonic_health::server::health_reporter();
+    let reflection = settings.reflection.then(|| {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(bigfleet_wire::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .map_err(|why| StartRefused::Reflection(why.to_string()))
+    });
+    let sessions = ShardServer::new(Sessions::new(hub.clone(), Arc::clone(counts)))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    Ok(Limits::SESSIONS
+        .server()
+        .add_service(health)
+        .add_optional_service(reflection.transpose()?)
+        .add_service(sessions))
+}
+
+fn probes(
+    listener: tokio::net::TcpListener,
+    metrics: Metrics,
+    config: serde_json::Value,
+) -> JoinHandle<()> {
+    let publisher = metrics.publisher.clone();
+    let probes = Probes {
+        ready: Arc::new(move || publisher.ready()),
+        metrics: Arc::new(move || {
+            let metrics = metrics.clone();
+            Box::pin(async move { metrics.render() })
+        }),
+    };
+    let config = format!("{config:#}\n");
+    let routes = probes
+        .routes()
+        .route("/config", get(async move || config.clone()));
+    tokio::spawn(async move {
+        // It ends with the process; a listener that fails is seen by whoever probes.
+        drop(axum::serve(listener, routes).await);
+    })
+}

@@ -1,0 +1,316 @@
+//! What is published: a picture of the core, taken with a cycle, and the text a scraper reads.
+//!
+//! A scrape copies nothing from the core and asks it nothing: it renders the last picture. The core
+//! names its own numbers; what only the runtime knows (the disk, Lists, certificates) comes after them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bigfleet_model::Time;
+use bigfleet_net::TlsCounts;
+use bigfleet_shard_core::{Histogram, Number, ShardCore, Stage, Value, WorkView};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::provider::ListTimes;
+use crate::session::SessionCounts;
+use crate::store::CommitTimes;
+
+/// The core as it was at the end of a cycle.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    ready: bool,
+    fenced: bool,
+    cycle: u64,
+    in_flight: usize,
+    numbers: Vec<Number>,
+    /// The oldest work in each stage, in seconds.
+    oldest: Vec<(&'static str, f64)>,
+}
+
+impl Published {
+    pub(crate) fn of(core: &ShardCore, now: Time) -> Self {
+        let gauges = core.gauges();
+        Self {
+            ready: core.is_ready(),
+            fenced: core.rails().fenced,
+            cycle: gauges.cycle,
+            in_flight: gauges.in_flight,
+            numbers: core.numbers(),
+            oldest: oldest(core, now),
+        }
+    }
+}
+
+/// Work in flight is bounded (SH-2), and so is what this looks at.
+fn oldest(core: &ShardCore, now: Time) -> Vec<(&'static str, f64)> {
+    let mut ages = STAGES.map(|stage| (stage, 0.0));
+    let mut page = core.work_page(None);
+    loop {
+        for WorkView { stage, since, .. } in &page.entries {
+            let word = stage_word(*stage);
+            if let Some(age) = ages.iter_mut().find(|(stage, _)| *stage == word) {
+                age.1 = f64::max(age.1, now.since(*since));
+            }
+        }
+        match &page.next {
+            Some(next) => page = core.work_page(Some(next)),
+            None => return ages.into(),
+        }
+    }
+}
+
+const STAGES: [&str; 9] = [
+    "disk", "queued", "blob", "drain", "call", "provider", "backoff", "confirm", "paused",
+];
+
+fn stage_word(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Disk => "disk",
+        Stage::Queued => "queued",
+        Stage::Blob(_) => "blob",
+        Stage::Drain => "drain",
+        Stage::Call => "call",
+        Stage::Provider => "provider",
+        Stage::Backoff => "backoff",
+        Stage::Confirm => "confirm",
+        Stage::Paused => "paused",
+    }
+}
+
+/// Where the picture hangs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Publisher(Arc<ArcSwap<Option<Published>>>);
+
+impl Publisher {
+    pub(crate) fn publish(&self, published: Published) {
+        self.0.store(Arc::new(Some(published)));
+    }
+
+    /// Whether the shard is ready, or why not.
+    pub(crate) fn ready(&self) -> Result<(), String> {
+        match self.0.load().as_ref() {
+            Some(published) if published.ready => Ok(()),
+            Some(published) if published.fenced => {
+                Err("fenced: another process runs this shard".to_owned())
+            }
+            Some(_) => Err("no List of the provider has been complete yet".to_owned()),
+            None => Err("starting".to_owned()),
+        }
+    }
+}
+
+/// Everything a scrape shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    pub(crate) publisher: Publisher,
+    pub(crate) commits: Arc<CommitTimes>,
+    pub(crate) lists: Arc<ListTimes>,
+    pub(crate) sessions: Arc<SessionCounts>,
+    pub(crate) audit_lost: Arc<AtomicU64>,
+    pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
+}
+
+impl Metrics {
+    /// The text.
+    pub(crate) fn render(&self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.clone()));
+        let mut text = String::new();
+        let written = prometheus_client::encoding::text::encode(&mut text, &registry);
+        debug_assert!(written.is_ok(), "writing to a text does not fail");
+        text
+    }
+}
+
+type Encoded = Result<(), std::fmt::Error>;
+
+/// A few words around the encoder, which wants each metric described before it is written.
+struct Page<'a, 'b>(&'a mut DescriptorEncoder<'b>);
+
+impl Page<'_, '_> {
+    /// The encoder ends counters in `_total` itself, and so do the names.
+    fn describe<'s>(
+        &'s mut self,
+        name: &'s str,
+        help: &'s str,
+        kind: MetricType,
+    ) -> Result<MetricEncoder<'s>, std::fmt::Error> {
+        let name = name.strip_suffix("_total").unwrap_or(name);
+        self.0.encode_descriptor(name, help, None, kind)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> Encoded {
+        let counter = ConstCounter::new(value);
+        counter.encode(self.describe(name, help, MetricType::Counter)?)
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, spent: Duration) -> Encoded {
+        let counter = ConstCounter::new(spent.as_secs_f64());
+        counter.encode(self.describe(name, help, MetricType::Counter)?)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> Encoded {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(self.describe(name, help, MetricType::Gauge)?)
+    }
+
+    /// All series of one name.
+    fn series(&mut self, of_name: &[Number]) -> Encoded {
+        let Some(first) = of_name.first() else {
+            return Ok(());
+        };
+        let kind = match first.value {
+            Value::Counter(_) => MetricType::Counter,
+            Value::Gauge(_) => MetricType::Gauge,
+            Value::Histogram(_) => MetricType::Histogram,
+        };
+        let mut encoder = self.describe(first.name, "See docs/operating.md", kind)?;
+        for number in of_name {
+            match number.labels.is_empty() {
+                true => put(&number.value, &mut encoder)?,
+                false => put(&number.value, &mut encoder.encode_family(&number.labels)?)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put(value: &Value, encoder: &mut MetricEncoder<'_>) -> Encoded {
+    match value {
+        Value::Counter(count) => encoder.encode_counter::<[(&str, &str); 0], _, u64>(count, None),
+        Value::Gauge(value) => encoder.encode_gauge(value),
+        Value::Histogram(histogram) => {
+            let (count, buckets) = (histogram.count(), buckets(histogram));
+            encoder.encode_histogram::<[(&str, &str); 0]>(histogram.sum, count, &buckets, None)
+        }
+    }
+}
+
+/// Upper bounds with what fell between them; the last is without bound.
+fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
+    let bounds = histogram.bounds().into_iter().chain([f64::MAX]);
+    bounds.zip(histogram.counts.iter().copied()).collect()
+}
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
+        let mut page = Page(&mut encoder);
+        if let Some(published) = self.publisher.0.load().as_ref() {
+            let same_name = |one: &Number, other: &Number| one.name == other.name;
+            for of_name in published.numbers.chunk_by(same_name) {
+                page.series(of_name)?;
+            }
+            of_core(&mut page, published)?;
+        }
+        self.of_runtime(&mut page)
+    }
+}
+
+fn of_core(page: &mut Page<'_, '_>, published: &Published) -> Encoded {
+    page.gauge(
+        "bigfleet_shard_cycle",
+        "The cycle counter",
+        published.cycle as f64,
+    )?;
+    page.gauge(
+        "bigfleet_shard_fenced",
+        "Whether another process runs this shard",
+        f64::from(u8::from(published.fenced)),
+    )?;
+    page.gauge(
+        "bigfleet_shard_operations_in_flight",
+        "Operations committed and not ended",
+        published.in_flight as f64,
+    )?;
+    let ages: Vec<Number> = published
+        .oldest
+        .iter()
+        .map(|(stage, age)| Number {
+            name: "bigfleet_shard_oldest_work_seconds",
+            labels: vec![("stage", (*stage).to_owned())],
+            value: Value::Gauge(*age),
+        })
+        .collect();
+    page.series(&ages)
+}
+
+impl Metrics {
+    fn of_runtime(&self, page: &mut Page<'_, '_>) -> Encoded {
+        let commits = self.commits.so_far();
+        let (lists, listing) = self.lists.so_far();
+        for (name, help, count) in [
+            (
+                "bigfleet_shard_store_commits",
+                "Commits to the disk",
+                commits.count,
+            ),
+            (
+                "bigfleet_shard_store_records",
+                "Records in them",
+                commits.records,
+            ),
+            ("bigfleet_shard_lists", "Complete Lists", lists),
+            (
+                "bigfleet_shard_lists_failed",
+                "Lists that did not come to their end",
+                self.lists.failed.load(Ordering::Relaxed),
+            ),
+            (
+                "bigfleet_shard_streams_identity_rejected",
+                "Streams refused for their certificate before a session began",
+                self.sessions.identity_rejected.load(Ordering::Relaxed),
+            ),
+            (
+                "bigfleet_shard_audit_lines_lost",
+                "Lines the audit log could not take",
+                self.audit_lost.load(Ordering::Relaxed),
+            ),
+        ] {
+            page.counter(name, help, count)?;
+        }
+        page.seconds(
+            "bigfleet_shard_store_commit_seconds",
+            "Time spent in commits",
+            commits.took,
+        )?;
+        page.seconds(
+            "bigfleet_shard_list_seconds",
+            "Time spent in Lists",
+            listing,
+        )?;
+        page.gauge(
+            "bigfleet_shard_store_commit_longest_seconds",
+            "The longest commit",
+            commits.longest.as_secs_f64(),
+        )?;
+        match &self.tls {
+            Some(tls) => of_certificates(page, tls.counts()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn of_certificates(page: &mut Page<'_, '_>, counts: TlsCounts) -> Encoded {
+    page.counter(
+        "bigfleet_shard_tls_reloads",
+        "Changed certificates taken into use",
+        counts.reloaded,
+    )?;
+    page.counter(
+        "bigfleet_shard_tls_reloads_refused",
+        "Changed certificates refused",
+        counts.refused,
+    )?;
+    page.gauge(
+        "bigfleet_shard_tls_expires_timestamp_seconds",
+        "When the certificate in force expires",
+        counts.expires_unix_seconds as f64,
+    )
+}

@@ -1,0 +1,358 @@
+//! Sessions: one stream per operator, from its Hello to its end (§10, wire 6.1).
+//!
+//! ```text
+//! stream ─▶ Hello, in time ─▶ whose certificate? ─▶ opened ─┬─ roll-ups ─▶ lane: one at work, one waits
+//!                                                           └─ the rest ─▶ driver, at once
+//! ```
+//!
+//! Reading and checking happen in the session's own tasks: an operator can be slow, wrong or malicious
+//! at its own cost only. A frame that cannot be used is said in the log and skipped; nothing but a
+//! missing Hello ends a stream.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bigfleet_model::ClusterId;
+use bigfleet_net::{Caller, Identity};
+use bigfleet_shard_core::{BlobAnswer, Event, NodeFact, RollUpLane, SessionId};
+use bigfleet_wire::v1alpha1::shard_server::Shard;
+use bigfleet_wire::v1alpha1::{
+    BootstrapBlobResponse, ClusterCapacityNeeds, DrainReport, NodeReport, OperatorMessage,
+    operator_message::Payload,
+};
+use bigfleet_wire::{DrainProgress, Greeting, NodeSightings, Rollup, RollupRefused};
+use tokio::sync::oneshot;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::hub::{Hub, Told};
+use crate::outbox::{Link, Outgoing};
+use crate::wording;
+
+/// How long a stream may take to say Hello.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// Rows from which on reading a roll-up is too much for a thread that serves others.
+const MANY_ROWS: usize = 500;
+
+/// The service operators call.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions {
+    hub: Hub,
+    counts: Arc<SessionCounts>,
+}
+
+/// What became of streams before the core heard of them.
+#[derive(Debug, Default)]
+pub(crate) struct SessionCounts {
+    next: AtomicU64,
+    /// Streams whose certificate is not that of the cluster they named.
+    pub(crate) identity_rejected: AtomicU64,
+}
+
+impl Sessions {
+    pub(crate) fn new(hub: Hub, counts: Arc<SessionCounts>) -> Self {
+        Self { hub, counts }
+    }
+}
+
+type Frames =
+    Pin<Box<dyn Stream<Item = Result<bigfleet_wire::v1alpha1::ShardMessage, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Shard for Sessions {
+    type SessionStream = Frames;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<OperatorMessage>>,
+    ) -> Result<Response<Frames>, Status> {
+        let caller = Caller::of(&request);
+        let (opened, open) = oneshot::channel();
+        let of_session = self.clone();
+        tokio::spawn(async move {
+            let incoming = request.into_inner();
+            of_session.serve(caller, incoming, opened).await;
+        });
+        // Answered at once, so that an operator that waits for the answer before its Hello gets one.
+        Ok(Response::new(Box::pin(Waiting::Opening(open))))
+    }
+}
+
+/// The frames of a session, which only exist once the operator has said who it is.
+enum Waiting {
+    Opening(oneshot::Receiver<Result<Outgoing, Status>>),
+    Open(Outgoing),
+    Over,
+}
+
+impl Stream for Waiting {
+    type Item = Result<bigfleet_wire::v1alpha1::ShardMessage, Status>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        use std::task::Poll::{Pending, Ready};
+        loop {
+            match &mut *self {
+                Self::Over => return Ready(None),
+                Self::Open(outgoing) => return Pin::new(outgoing).poll_next(context),
+                Self::Opening(open) => match Pin::new(open).poll(context) {
+                    Pending => return Pending,
+                    Ready(Ok(Ok(outgoing))) => *self = Self::Open(outgoing),
+                    Ready(Ok(Err(status))) => {
+                        *self = Self::Over;
+                        return Ready(Some(Err(status)));
+                    }
+                    Ready(Err(_)) => *self = Self::Over,
+                },
+            }
+        }
+    }
+}
+
+impl Sessions {
+    async fn serve(
+        &self,
+        caller: Caller,
+        mut incoming: Streaming<OperatorMessage>,
+        opened: oneshot::Sender<Result<Outgoing, Status>>,
+    ) {
+        let greeting = match self.greet(&caller, &mut incoming).await {
+            Ok(greeting) => greeting,
+            Err(status) => {
+                tracing::warn!(caller = ?caller.addr(), reason = status.message(), "session refused");
+                drop(opened.send(Err(status)));
+                return;
+            }
+        };
+        let session = SessionId(self.counts.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let link = Link::new(greeting.cluster.clone());
+        let told = Told::Opened {
+            session,
+            link: Arc::clone(&link),
+            features: wording::features(&greeting),
+            identity: named(&caller),
+        };
+        if self.hub.events.send(told).await.is_err() {
+            drop(opened.send(Err(Status::unavailable("the shard is stopping"))));
+            return;
+        }
+        // If nobody is there to take it, dropping it ends the link.
+        drop(opened.send(Ok(Outgoing::new(Arc::clone(&link)))));
+        let reader = Reader {
+            hub: self.hub.clone(),
+            session,
+            cluster: greeting.cluster,
+            lane: Arc::default(),
+        };
+        reader.read(&mut incoming, &link).await;
+        link.end(Ok(()));
+        drop(self.hub.tell(Event::SessionClosed { session }).await);
+    }
+
+    async fn greet(
+        &self,
+        caller: &Caller,
+        incoming: &mut Streaming<OperatorMessage>,
+    ) -> Result<Greeting, Status> {
+        let first = tokio::time::timeout(HELLO_WITHIN, incoming.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("no Hello came in time"))??;
+        let greeting =
+            Greeting::open(first).map_err(|why| Status::invalid_argument(why.to_string()))?;
+        let wanted = Identity::Cluster(greeting.cluster.to_string());
+        caller.must_be(&wanted, "Session").inspect_err(|_| {
+            self.counts
+                .identity_rejected
+                .fetch_add(1, Ordering::Relaxed);
+        })?;
+        Ok(greeting)
+    }
+}
+
+/// The cluster a caller's certificate names.
+fn named(caller: &Caller) -> Option<ClusterId> {
+    match caller.identity() {
+        Some(Identity::Cluster(id)) => ClusterId::new(id).ok(),
+        Some(Identity::Shard(_) | Identity::Admin | Identity::ReadOnly) | None => None,
+    }
+}
+
+/// The receiving side of one session.
+#[derive(Clone)]
+struct Reader {
+    hub: Hub,
+    session: SessionId,
+    cluster: ClusterId,
+    lane: Arc<Mutex<RollUpLane<ClusterCapacityNeeds>>>,
+}
+
+impl Reader {
+    async fn read(&self, incoming: &mut Streaming<OperatorMessage>, link: &Link) {
+        loop {
+            let message = tokio::select! {
+                message = incoming.message() => message,
+                () = link.over.notified() => return,
+            };
+            let payload = match message {
+                Ok(Some(message)) => message.payload,
+                Ok(None) => return,
+                Err(status) => {
+                    tracing::debug!(cluster = %self.cluster, %status, "session broke off");
+                    return;
+                }
+            };
+            let told = match payload {
+                Some(Payload::Rollup(roll_up)) => {
+                    self.roll_up(roll_up);
+                    continue;
+                }
+                Some(Payload::Hello(_)) => Some(Event::HelloAgain {
+                    session: self.session,
+                }),
+                Some(Payload::BootstrapResponse(answer)) => self.blob(answer),
+                Some(Payload::DrainReport(report)) => self.drain(report),
+                Some(Payload::NodeReport(report)) => self.nodes(report),
+                Some(Payload::ReclaimAck(ack)) => {
+                    tracing::debug!(cluster = %self.cluster, instruction = ack.instruction_id,
+                        nodes = ack.nodes_started, "drain begun by the operator");
+                    None
+                }
+                None => {
+                    tracing::warn!(cluster = %self.cluster, "a frame of no known kind is skipped");
+                    None
+                }
+            };
+            if let Some(event) = told
+                && self.hub.tell(event).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    /// One at work, one waiting: a task exists only while there is work.
+    fn roll_up(&self, roll_up: ClusterCapacityNeeds) {
+        let next = self.lane().arrived(roll_up);
+        if let Some(first) = next {
+            let reader = self.clone();
+            tokio::spawn(async move {
+                let mut at_work = Some(first);
+                while let Some(roll_up) = at_work {
+                    reader.take_in(roll_up).await;
+                    at_work = reader.lane().done();
+                }
+            });
+        }
+    }
+
+    fn lane(&self) -> std::sync::MutexGuard<'_, RollUpLane<ClusterCapacityNeeds>> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn take_in(&self, roll_up: ClusterCapacityNeeds) {
+        let rollup_id = roll_up.rollup_id.clone();
+        let cluster = self.cluster.clone();
+        let read = match roll_up.needs.len() < MANY_ROWS {
+            true => Rollup::read(roll_up, &cluster),
+            false => {
+                let task = tokio::task::spawn_blocking(move || Rollup::read(roll_up, &cluster));
+                match task.await {
+                    Ok(read) => read,
+                    Err(_) => return, // the runtime is going down
+                }
+            }
+        };
+        match read {
+            Ok(read) => {
+                let event = Event::RolledUp {
+                    session: self.session,
+                    cluster: read.cluster,
+                    rollup_id: read.id,
+                    rows: Ok(read.rows),
+                };
+                // Waits until it is applied, so that the next one is judged after it.
+                drop(self.hub.submit(event, |_| ()).await);
+            }
+            Err(refused) => self.unreadable(rollup_id, &refused).await,
+        }
+    }
+
+    async fn unreadable(&self, mut rollup_id: String, refused: &RollupRefused) {
+        let why = refused.to_string();
+        tracing::warn!(cluster = %self.cluster, reason = why, "roll-up rejected");
+        // An id too long to be one is not worth echoing.
+        if bigfleet_model::MAX_ID_BYTES < rollup_id.len() {
+            rollup_id = String::new();
+        }
+        let event = Event::RolledUp {
+            session: self.session,
+            cluster: self.cluster.clone(),
+            rollup_id,
+            rows: Err(Vec::new()),
+        };
+        drop(self.hub.events.send(Told::Unreadable(event, why)).await);
+    }
+
+    fn blob(&self, answer: BootstrapBlobResponse) -> Option<Event> {
+        let raw = answer.request_id.clone();
+        let answer = match bigfleet_wire::BlobAnswer::read(answer) {
+            Ok(read) => match read.blob {
+                Ok(blob) => BlobAnswer::Blob {
+                    user_data: blob.user_data,
+                    ttl_seconds: blob.lifetime.map_or(0, |lifetime| {
+                        u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
+                    }),
+                },
+                Err(error) => BlobAnswer::Error(error),
+            },
+            Err(refused) => {
+                tracing::warn!(cluster = %self.cluster, %refused, "bootstrap blob refused");
+                BlobAnswer::Error(refused.to_string())
+            }
+        };
+        // Unknown ids are dropped silently: an answer may outlive the question.
+        let request = wording::request(&raw)?;
+        Some(Event::BlobAnswered {
+            session: self.session,
+            request,
+            answer,
+        })
+    }
+
+    fn drain(&self, report: DrainReport) -> Option<Event> {
+        let progress = DrainProgress::read(report)
+            .inspect_err(|refused| {
+                tracing::warn!(cluster = %self.cluster, %refused, "drain report refused");
+            })
+            .ok()?;
+        Some(Event::DrainReported {
+            session: self.session,
+            instruction: wording::instruction(&progress.instruction)?,
+            machine: progress.machine,
+            phase: wording::phase(progress.phase)?,
+        })
+    }
+
+    fn nodes(&self, report: NodeReport) -> Option<Event> {
+        let sightings = NodeSightings::read(report)
+            .inspect_err(|refused| {
+                tracing::warn!(cluster = %self.cluster, %refused, "node report refused");
+            })
+            .ok()?;
+        let nodes = sightings.nodes.into_iter().filter_map(|node| {
+            Some(NodeFact {
+                machine: node.machine?,
+                node_name: node.node_name,
+                ready: node.ready,
+            })
+        });
+        Some(Event::NodesReported {
+            session: self.session,
+            complete: sightings.complete,
+            nodes: nodes.collect(),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Settings: how a shard is run, checked once by whoever read the flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bigfleet_net::TlsFiles;
+use bigfleet_shard_core::ShardConfig;
+
+/// How a shard is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What the core is told.
+    pub core: ShardConfig,
+    /// Where operators and readers call; `:7780` is every address of the host.
+    pub listen: String,
+    /// Where probes and metrics are; `None` for nowhere.
+    pub metrics_addr: Option<String>,
+    /// What must survive: the epoch and the store.
+    pub data_dir: PathBuf,
+    /// The least epoch to start with, for a data directory that was lost.
+    pub epoch_floor: u64,
+    /// The provider.
+    pub provider_addr: String,
+    /// Ask the provider for changes only, and for everything now and then.
+    pub incremental_reconcile: bool,
+    /// Decide, but let nothing leave.
+    pub actuation_paused: bool,
+    /// A file that pauses while it is there.
+    pub pause_file: PathBuf,
+    /// Where decisions are written down; `None` for nowhere.
+    pub audit_log: Option<PathBuf>,
+    /// Certificates, for callers and towards the provider; `None` for plaintext.
+    pub tls: Option<TlsFiles>,
+    /// Whether to answer gRPC reflection.
+    pub reflection: bool,
+}
+
+impl Settings {
+    /// How long a call on one machine may take.
+    pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(30);
+    /// How long one page of a List may take.
+    pub(crate) const LIST_WITHIN: Duration = Duration::from_secs(120);
+    /// How long a stopping shard waits for calls under way, and for callers to hang up.
+    pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+    /// What is in force, for people: no secret is among it.
+    pub(crate) fn shown(&self, epoch: u64) -> serde_json::Value {
+        let core = &self.core;
+        let holds = |hold: Option<Duration>| hold.map(|hold| hold.as_secs());
+        serde_json::json!({
+            "shard": core.shard,
+            "epoch": epoch,
+            "listen": self.listen,
+            "metrics_addr": self.metrics_addr,
+            "data_dir": self.data_dir,
+            "epoch_floor": self.epoch_floor,
+            "provider": { "name": core.provider, "addr": self.provider_addr },
+            "incremental_reconcile": self.incremental_reconcile,
+            "cycle_interval_seconds": core.cycle_interval.as_secs_f64(),
+            "execute_concurrency": core.execute_concurrency,
+            "calls_per_cluster": core.calls_per_cluster,
+            "max_actions_per_cycle": core.max_actions_per_cycle,
+            "available_capacity_interval_seconds": core.hint_interval.as_secs_f64(),
+            "reclaim_cap_fraction": f64::from(core.rails.reclaim_cap_per_mille) / 1000.0,
+            "empty_rollup_guard": core.rails.roll_up_guard,
+            "dry_run": core.dry_run,
+            "actuation_paused": self.actuation_paused,
+            "pause_file": self.pause_file,
+            "audit_log": self.audit_log,
+            "idle_hold_seconds": {
+                "on_demand": holds(core.holds.on_demand),
+                "spot": holds(core.holds.spot),
+            },
+            "own_domains": core.own_domains,
+            "metrics_warmup_cycles": core.metrics_warmup_cycles,
+            "tls": self.tls.is_some(),
+        })
+    }
+}

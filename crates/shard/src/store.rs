@@ -1,0 +1,454 @@
+//! The store: what a shard must not forget, on disk before anything leaves (SH-4, SH-5).
+//!
+//! ```text
+//! data-dir/epoch       the authority for the epoch: text, replaced whole
+//! data-dir/shard.redb  commitments, demand, ownership; one commit for all that waits, then Persisted
+//! ```
+//!
+//! A thread of its own writes and waits for the disk; the driver goes on taking events meanwhile, and
+//! whatever was handed over during one commit is in the next. A commit that fails ends the process:
+//! the core never hears that it is durable, so nothing of it leaves. The file of the database is locked
+//! for as long as the process lives, and the epoch is only touched under that lock.
+
+mod epoch;
+mod format;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bigfleet_shard_core::{Barrier, Domain, Event, Record, next_epoch};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, StorageError, Table, TableDefinition, TableError, TableHandle,
+    WriteTransaction,
+};
+
+use crate::hub::{Hub, Told};
+use format::Value;
+
+/// The version of what is inside. A store of a later one is refused.
+const FORMAT: u64 = 1;
+/// Writes that wait for the disk. One comes per deciding cycle, and all that wait are one commit: this
+/// many is a disk that has not answered for minutes.
+const WAITING: usize = 4096;
+/// Bytes the database keeps in memory.
+const CACHE: usize = 64 << 20;
+
+const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
+const MACHINES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("machines");
+const CLUSTERS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("clusters");
+const OWNED: TableDefinition<'static, &str, ()> = TableDefinition::new("owned");
+const RETIRED: TableDefinition<'static, &str, ()> = TableDefinition::new("retired");
+const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("released");
+/// Cluster, fingerprint, group; unix seconds.
+const ARRIVALS: TableDefinition<'static, (&str, &str, &str), f64> =
+    TableDefinition::new("arrivals");
+/// Key, value; whether it is assigned. One that was taken away is remembered too.
+const DOMAINS: TableDefinition<'static, (&str, &str), bool> = TableDefinition::new("domains");
+/// Instructions that were carried out, in that order.
+const INSTRUCTIONS: TableDefinition<'static, u64, &str> = TableDefinition::new("instructions");
+/// Of those, the last so many are kept.
+const MOST_INSTRUCTIONS: u64 = 1024;
+
+const FORMAT_KEY: &str = "format";
+const EPOCH_KEY: &str = "epoch";
+const FOREIGN_KEY: &str = "foreign-seen";
+const TERM_KEY: &str = "term";
+
+/// Why a data directory is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreRefused {
+    /// A file or the directory cannot be read or written.
+    #[error("{}: {problem}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// Another process has it.
+    #[error("{} is in use by another process (SH-4)", .0.display())]
+    InUse(PathBuf),
+    /// It was written by a later version.
+    #[error(
+        "{} has format {found}, and this version knows {FORMAT}: it was written by a later one",
+        path.display()
+    )]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// What it says.
+        found: u64,
+    },
+    /// It does not hold what was written.
+    #[error("{} is damaged: {problem}; restore it, or move it away and start with --epoch-floor", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The epoch is not one.
+    #[error("{}: {refused}", path.display())]
+    Epoch {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        refused: bigfleet_shard_core::StartRefused,
+    },
+}
+
+/// A data directory, locked, with what it held.
+pub(crate) struct Opened {
+    /// This process's epoch; on disk already.
+    pub(crate) epoch: u64,
+    /// What was remembered.
+    pub(crate) records: Vec<Record>,
+    database: Database,
+    path: PathBuf,
+}
+
+/// Opens or makes a data directory, and takes the next epoch.
+pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRefused> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |why: std::io::Error| StoreRefused::Io {
+            path,
+            problem: why.to_string(),
+        }
+    };
+    std::fs::create_dir_all(data_dir).map_err(io(data_dir))?;
+    let path = data_dir.join("shard.redb");
+    let (database, records) = guarded(&path, || {
+        let database = lock(&path)?;
+        let records = load(&database, &path)?;
+        Ok((database, records))
+    })?;
+    let file = data_dir.join("epoch");
+    let text = epoch::read(&file).map_err(io(&file))?;
+    let refused = |refused| StoreRefused::Epoch {
+        path: file.clone(),
+        refused,
+    };
+    let next = next_epoch(text.as_deref(), epoch_floor).map_err(refused)?;
+    let seen = records.iter().filter_map(|record| match record {
+        Record::Epoch(seen) => Some(*seen),
+        _ => None,
+    });
+    if let Some(recorded) = seen.max().filter(|seen| next < *seen) {
+        return Err(refused(bigfleet_shard_core::StartRefused::EpochWentBack {
+            given: next,
+            recorded,
+        }));
+    }
+    epoch::write(&file, next).map_err(io(&file))?;
+    Ok(Opened {
+        epoch: next,
+        records,
+        database,
+        path,
+    })
+}
+
+/// A damaged file can make the database give up in the middle of reading it; that is an answer too.
+fn guarded<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, StoreRefused>,
+) -> Result<T, StoreRefused> {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| Err(damaged(path, "the database cannot make sense of it")))
+}
+
+fn damaged(path: &Path, problem: impl ToString) -> StoreRefused {
+    StoreRefused::Damaged {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+fn lock(path: &Path) -> Result<Database, StoreRefused> {
+    let made = Database::builder().set_cache_size(CACHE).create(path);
+    made.map_err(|why| match why {
+        DatabaseError::DatabaseAlreadyOpen => StoreRefused::InUse(path.to_owned()),
+        DatabaseError::Storage(StorageError::Io(why))
+            if why.kind() != std::io::ErrorKind::InvalidData =>
+        {
+            StoreRefused::Io {
+                path: path.to_owned(),
+                problem: why.to_string(),
+            }
+        }
+        why => damaged(path, why),
+    })
+}
+
+/// Everything in the file, or what is wrong with it.
+fn load(database: &Database, path: &Path) -> Result<Vec<Record>, StoreRefused> {
+    let read = database.begin_read().map_err(|why| damaged(path, why))?;
+    let format = match read.open_table(META) {
+        Ok(meta) => meta.get(FORMAT_KEY).map_err(|why| damaged(path, why))?,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()), // new, or from the reference
+        Err(why) => return Err(damaged(path, why)),
+    };
+    match format.map(|format| format.value()) {
+        Some(FORMAT) => {}
+        Some(found) if FORMAT < found => {
+            let path = path.to_owned();
+            return Err(StoreRefused::Newer { path, found });
+        }
+        found => return Err(damaged(path, format!("it says its format is {found:?}"))),
+    }
+    records(&read).map_err(|problem| damaged(path, problem))
+}
+
+fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
+    let mut records = Vec::new();
+    let meta = read.open_table(META).map_err(text)?;
+    let of_meta = |key: &str| Ok::<_, String>(meta.get(key).map_err(text)?.map(|it| it.value()));
+    records.extend(of_meta(EPOCH_KEY)?.map(Record::Epoch));
+    records.extend(of_meta(FOREIGN_KEY)?.map(|_| Record::ForeignSeen));
+    records.extend(of_meta(TERM_KEY)?.map(Record::Term));
+    each(read, INSTRUCTIONS, &mut records, |_, id| {
+        Ok(Record::Instruction(id.to_owned()))
+    })?;
+    each(read, DOMAINS, &mut records, |(key, value), assigned| {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        let domain = Domain { key, value };
+        Ok(Record::Domain { domain, assigned })
+    })?;
+    each(read, OWNED, &mut records, |id, ()| format::owned(id))?;
+    each(read, RETIRED, &mut records, |id, ()| format::retired(id))?;
+    each(read, RELEASED, &mut records, |id, ()| format::released(id))?;
+    each(read, ARRIVALS, &mut records, format::arrival)?;
+    each(read, CLUSTERS, &mut records, format::cluster)?;
+    each(read, MACHINES, &mut records, format::machine)?;
+    Ok(records)
+}
+
+fn text(why: impl ToString) -> String {
+    why.to_string()
+}
+
+fn each<K: redb::Key, V: redb::Value>(
+    read: &ReadTransaction,
+    table: TableDefinition<'_, K, V>,
+    records: &mut Vec<Record>,
+    of: impl Fn(K::SelfType<'_>, V::SelfType<'_>) -> Result<Record, String>,
+) -> Result<(), String> {
+    let named = table.name().to_owned();
+    let table = read.open_table(table).map_err(text)?;
+    for entry in table.iter().map_err(text)? {
+        let (key, value) = entry.map_err(text)?;
+        let record = of(key.value(), value.value());
+        records.push(record.map_err(|why| {
+            let key: String = format!("{:?}", key.value()).chars().take(120).collect();
+            format!("the entry {key} of {named}: {why}")
+        })?);
+    }
+    Ok(())
+}
+
+/// How commits went.
+#[derive(Debug, Default)]
+pub(crate) struct CommitTimes(Mutex<Commits>);
+
+/// Commits so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Commits {
+    pub(crate) count: u64,
+    pub(crate) records: u64,
+    pub(crate) took: Duration,
+    pub(crate) longest: Duration,
+}
+
+impl CommitTimes {
+    pub(crate) fn so_far(&self) -> Commits {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, records: u64, took: Duration) {
+        let mut commits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        commits.count += 1;
+        commits.records += records;
+        commits.took += took;
+        commits.longest = commits.longest.max(took);
+    }
+}
+
+type Batch = (Barrier, Vec<Record>);
+
+/// The store at work.
+pub(crate) struct Store {
+    batches: SyncSender<Batch>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Store {
+    /// Starts the thread that writes.
+    pub(crate) fn start(
+        opened: Opened,
+        hub: Hub,
+        times: Arc<CommitTimes>,
+    ) -> Result<Self, StoreRefused> {
+        let (batches, waiting) = sync_channel(WAITING);
+        let (database, path) = (opened.database, opened.path);
+        let problem = path.clone();
+        let thread = std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || write_all(&database, &path, &waiting, &hub, &times));
+        let thread = thread.map_err(|why| StoreRefused::Io {
+            path: problem,
+            problem: why.to_string(),
+        })?;
+        Ok(Self { batches, thread })
+    }
+
+    /// Hands over a write. An error is a disk that no longer answers.
+    pub(crate) fn persist(&self, barrier: Barrier, records: Vec<Record>) -> Result<(), String> {
+        let sent = self.batches.try_send((barrier, records));
+        sent.map_err(|_| format!("{WAITING} writes wait for the disk, or it has failed"))
+    }
+
+    /// Writes what still waits, and closes the file.
+    pub(crate) fn close(self) {
+        drop(self.batches);
+        // A thread that panicked has nothing left to close.
+        drop(self.thread.join());
+    }
+}
+
+fn write_all(
+    database: &Database,
+    path: &Path,
+    waiting: &Receiver<Batch>,
+    hub: &Hub,
+    times: &CommitTimes,
+) {
+    while let Ok((mut barrier, mut records)) = waiting.recv() {
+        // Whatever came meanwhile shares the commit.
+        while let Ok((later, more)) = waiting.try_recv() {
+            barrier = later;
+            records.extend(more);
+        }
+        let began = Instant::now();
+        let count = records.len() as u64;
+        if let Err(why) = commit(database, &records) {
+            let problem = format!("{}: {why}; nothing leaves any more", path.display());
+            // If the driver is gone already, so is everything that could leave.
+            drop(hub.events.blocking_send(Told::Lost("store", problem)));
+            return;
+        }
+        times.add(count, began.elapsed());
+        let persisted = Told::Event(Event::Persisted { barrier }, None);
+        if hub.events.blocking_send(persisted).is_err() {
+            return;
+        }
+    }
+}
+
+/// All of them or none, on disk when it returns.
+fn commit(database: &Database, records: &[Record]) -> Result<(), redb::Error> {
+    let write = database.begin_write()?;
+    {
+        let mut tables = Tables::open(&write)?;
+        tables.meta.insert(FORMAT_KEY, FORMAT)?;
+        for record in records {
+            tables.put(record)?;
+        }
+    }
+    write.commit()?;
+    Ok(())
+}
+
+struct Tables<'t> {
+    meta: Table<'t, &'static str, u64>,
+    machines: Table<'t, &'static str, &'static [u8]>,
+    clusters: Table<'t, &'static str, &'static [u8]>,
+    owned: Table<'t, &'static str, ()>,
+    retired: Table<'t, &'static str, ()>,
+    released: Table<'t, &'static str, ()>,
+    arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
+    domains: Table<'t, (&'static str, &'static str), bool>,
+    instructions: Table<'t, u64, &'static str>,
+}
+
+impl<'t> Tables<'t> {
+    fn open(write: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            meta: write.open_table(META)?,
+            machines: write.open_table(MACHINES)?,
+            clusters: write.open_table(CLUSTERS)?,
+            owned: write.open_table(OWNED)?,
+            retired: write.open_table(RETIRED)?,
+            released: write.open_table(RELEASED)?,
+            arrivals: write.open_table(ARRIVALS)?,
+            domains: write.open_table(DOMAINS)?,
+            instructions: write.open_table(INSTRUCTIONS)?,
+        })
+    }
+
+    fn put(&mut self, record: &Record) -> Result<(), redb::Error> {
+        match record {
+            Record::Epoch(epoch) => drop(self.meta.insert(EPOCH_KEY, epoch)?),
+            Record::ForeignSeen => drop(self.meta.insert(FOREIGN_KEY, 1)?),
+            Record::Term(term) => drop(self.meta.insert(TERM_KEY, term)?),
+            Record::Machine { machine, kept } => match kept {
+                Some(kept) => {
+                    let value = Value::of_machine(kept).seal();
+                    self.machines.insert(machine.as_str(), value.as_slice())?;
+                }
+                None => drop(self.machines.remove(machine.as_str())?),
+            },
+            Record::Cluster { cluster, baseline } => {
+                let value = Value::of_cluster(baseline).seal();
+                self.clusters.insert(cluster.as_str(), value.as_slice())?;
+            }
+            Record::Owned { machine, owned } => mark(&mut self.owned, machine.as_str(), *owned)?,
+            Record::Retired(machine) => mark(&mut self.retired, machine.as_str(), true)?,
+            Record::Released { cluster, released } => {
+                mark(&mut self.released, cluster.as_str(), *released)?;
+            }
+            Record::Arrival { need, at } => {
+                let (cluster, print) = (need.cluster.as_str(), need.fingerprint.as_str());
+                let key = (cluster, print, need.group.as_str());
+                match at {
+                    Some(at) => drop(self.arrivals.insert(key, at.seconds())?),
+                    None => drop(self.arrivals.remove(key)?),
+                }
+            }
+            Record::Domain { domain, assigned } => {
+                let key = (domain.key.as_str(), domain.value.as_str());
+                self.domains.insert(key, assigned)?;
+            }
+            Record::Instruction(id) => self.carried_out(id)?,
+        }
+        Ok(())
+    }
+
+    fn carried_out(&mut self, id: &str) -> Result<(), redb::Error> {
+        let last = self.instructions.last()?.map(|(at, _)| at.value());
+        let next = last.map_or(0, |last| last + 1);
+        self.instructions.insert(next, id)?;
+        while MOST_INSTRUCTIONS < self.instructions.len()? {
+            self.instructions.pop_first()?;
+        }
+        Ok(())
+    }
+}
+
+fn mark(
+    table: &mut Table<'_, &'static str, ()>,
+    key: &str,
+    there: bool,
+) -> Result<(), redb::Error> {
+    match there {
+        true => drop(table.insert(key, ())?),
+        false => drop(table.remove(key)?),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,390 @@
+//! The store told by what comes back: after a close, after a copy, after damage.
+
+use super::*;
+use bigfleet_model::{
+    ActionKind, Amounts, Assignment, ClusterId, Dimension, Dollars, Fingerprint, Group, Intent,
+    MachineId, NeedKey, Price, Reason, Terms, Time,
+};
+use bigfleet_shard_core::{Baseline, Kept, KeptOperation, OperationId};
+use proptest::prelude::*;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = format!("bigfleet-store-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        drop(std::fs::remove_dir_all(&folder));
+        Self(folder)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn open(&self) -> Result<Opened, StoreRefused> {
+        open(&self.0, 0)
+    }
+
+    fn refused(&self) -> String {
+        match self.open() {
+            Ok(_) => panic!("it should have been refused"),
+            Err(refused) => refused.to_string(),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn machine(id: &str) -> MachineId {
+    MachineId::new(id).unwrap()
+}
+
+fn kept(id: &str, cluster: Option<&str>) -> Record {
+    Record::Machine {
+        machine: machine(id),
+        kept: Some(Box::new(Kept {
+            cluster: cluster.map(|id| ClusterId::new(id).unwrap()),
+            assignment: Assignment::default(),
+            intent: None,
+            not_ready: false,
+            undeletable: false,
+            given_up: None,
+            operation: None,
+        })),
+    }
+}
+
+/// EX-FE1, and a directory of the reference, which holds `epoch` alone.
+#[test]
+fn each_start_takes_the_next_epoch_and_a_directory_with_only_an_epoch_is_a_start() {
+    let folder = Folder::new("epochs");
+    assert_eq!(folder.open().unwrap().epoch, 1);
+    assert_eq!(folder.open().unwrap().epoch, 2);
+    let of_reference = Folder::new("reference");
+    std::fs::create_dir_all(&of_reference.0).unwrap();
+    std::fs::write(of_reference.file("epoch"), "41").unwrap();
+    let opened = of_reference.open().unwrap();
+    assert_eq!((opened.epoch, opened.records.len()), (42, 0));
+    drop(opened);
+    assert_eq!(
+        std::fs::read_to_string(of_reference.file("epoch")).unwrap(),
+        "42\n"
+    );
+    assert_eq!(open(&of_reference.0, 100).unwrap().epoch, 100, "a floor");
+}
+
+#[test]
+fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
+    let folder = Folder::new("again");
+    let opened = folder.open().unwrap();
+    let baseline = Baseline {
+        rows: 7,
+        totals: Amounts::from_entries([(Dimension::new("cpu").unwrap(), i128::MAX)]),
+    };
+    let cluster = ClusterId::new("a").unwrap();
+    let owned = |id: &str, owned| Record::Owned {
+        machine: machine(id),
+        owned,
+    };
+    let released = |released| Record::Released {
+        cluster: cluster.clone(),
+        released,
+    };
+    let domain = |value: &str, assigned| Record::Domain {
+        domain: Domain {
+            key: "zone".to_owned(),
+            value: value.to_owned(),
+        },
+        assigned,
+    };
+    let arrival = |print: &str, at| Record::Arrival {
+        need: NeedKey {
+            cluster: cluster.clone(),
+            fingerprint: Fingerprint::new(print),
+            group: Group::new("zone\0app=db,"),
+        },
+        at,
+    };
+    let moment = Time::from_seconds(17.25);
+    let forgotten = |id: &str| Record::Machine {
+        machine: machine(id),
+        kept: None,
+    };
+    let instruction = |id: &str| Record::Instruction(id.to_owned());
+    commit(
+        &opened.database,
+        &[
+            kept("m1", Some("a")),
+            kept("m2", None),
+            owned("m3", true),
+            owned("m4", true),
+            released(true),
+            domain("a", true),
+            arrival("f", moment),
+            arrival("g", moment),
+            instruction("z"),
+        ],
+    )
+    .unwrap();
+    let cluster_record = Record::Cluster {
+        cluster: cluster.clone(),
+        baseline,
+    };
+    commit(
+        &opened.database,
+        &[
+            Record::Epoch(1),
+            Record::Term(5),
+            Record::ForeignSeen,
+            forgotten("m2"),
+            kept("m1", Some("b")),
+            owned("m4", false),
+            Record::Retired(machine("m9")),
+            domain("a", false),
+            domain("b", true),
+            arrival("g", None),
+            cluster_record.clone(),
+            instruction("a"),
+        ],
+    )
+    .unwrap();
+    drop(opened);
+    assert_eq!(
+        folder.open().unwrap().records,
+        [
+            Record::Epoch(1),
+            Record::ForeignSeen,
+            Record::Term(5),
+            instruction("z"),
+            instruction("a"),
+            domain("a", false),
+            domain("b", true),
+            owned("m3", true),
+            Record::Retired(machine("m9")),
+            released(true),
+            arrival("f", moment),
+            cluster_record,
+            kept("m1", Some("b")),
+        ]
+    );
+}
+
+/// Whatever the core says is to be remembered, the file gives back: no record is left out.
+#[test]
+fn a_core_rebuilt_from_the_file_remembers_what_the_core_before_it_did() {
+    use bigfleet_shard_core::{Event, Instruction, Order, ShardConfig, ShardCore};
+    let folder = Folder::new("core");
+    let opened = folder.open().unwrap();
+    let config = ShardConfig::production("s1", "p");
+    let now = Time::from_seconds(1000.0).unwrap();
+    let mut core = ShardCore::new(config.clone(), opened.epoch, now).unwrap();
+    let instruction = |id: &str, order| Instruction {
+        id: id.to_owned(),
+        term: 3,
+        order,
+    };
+    let mut effects = Vec::new();
+    let zone = Domain {
+        key: "zone".to_owned(),
+        value: "b".to_owned(),
+    };
+    let instructions = vec![instruction("i1", Order::AssignDomain(zone))];
+    let instructed = Event::Instructed {
+        term: 3,
+        instructions,
+    };
+    core.handle(now, instructed, &mut effects);
+    let owned = Event::Owned {
+        add: [machine("m1")].into(),
+        remove: Default::default(),
+    };
+    core.handle(now, owned, &mut effects);
+    let records = core.records();
+    assert!(
+        4 < records.len(),
+        "there is something to remember: {records:?}"
+    );
+    commit(&opened.database, &records).unwrap();
+    drop(opened);
+    let again = folder.open().unwrap();
+    let core = ShardCore::rebuild(config, 1, now, again.records).unwrap();
+    assert_eq!(core.records(), records);
+}
+
+#[test]
+fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
+    let folder = Folder::new("refused");
+    let opened = folder.open().unwrap();
+    assert!(folder.refused().contains("in use by another process"));
+    assert_eq!(
+        std::fs::read_to_string(folder.file("epoch")).unwrap(),
+        "1\n",
+        "a refused start takes no epoch"
+    );
+    commit(&opened.database, &[Record::Epoch(9), kept("m1", None)]).unwrap();
+    drop(opened);
+    assert!(
+        folder.refused().contains("epoch 2 is lower than 9"),
+        "an old copy of the epoch file"
+    );
+    std::fs::write(folder.file("epoch"), "abc").unwrap();
+    assert!(folder.refused().contains("\"abc\", which is not a number"));
+    std::fs::write(folder.file("epoch"), "9").unwrap();
+
+    let opened = folder.open().unwrap();
+    let write = opened.database.begin_write().unwrap();
+    let mut machines = write.open_table(MACHINES).unwrap();
+    machines.insert("m1", b"\0\0\0\0junk".as_slice()).unwrap();
+    drop(machines);
+    write.commit().unwrap();
+    drop(opened);
+    let text = folder.refused();
+    assert!(
+        text.contains("the entry \"m1\" of machines: its checksum does not fit"),
+        "{text}"
+    );
+
+    let newer = Folder::new("newer");
+    let opened = newer.open().unwrap();
+    commit(&opened.database, &[]).unwrap();
+    let write = opened.database.begin_write().unwrap();
+    write
+        .open_table(META)
+        .unwrap()
+        .insert(FORMAT_KEY, 2)
+        .unwrap();
+    write.commit().unwrap();
+    drop(opened);
+    assert!(
+        newer
+            .refused()
+            .contains("has format 2, and this version knows 1")
+    );
+}
+
+/// Whatever happens to the bytes of the file: an answer, never a panic, never another shard's past.
+#[test]
+fn a_file_cut_or_overwritten_anywhere_is_refused_or_reads_as_it_was() {
+    let folder = Folder::new("damage");
+    let opened = folder.open().unwrap();
+    let records: Vec<Record> = (0..300)
+        .map(|n| kept(&format!("m{n}"), Some("a")))
+        .collect();
+    commit(&opened.database, &records).unwrap();
+    drop(opened);
+    let path = folder.file("shard.redb");
+    let whole = std::fs::read(&path).unwrap();
+    let before = folder.open().unwrap().records;
+    let mut refused = 0;
+    for step in 0..40 {
+        let at = whole.len() * step / 40;
+        let mut bytes = whole.clone();
+        match step % 2 {
+            0 => bytes.truncate(at),
+            _ => bytes[at..(at + 512).min(whole.len())].fill(0xA5),
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        match folder.open() {
+            Ok(opened) if bytes.is_empty() => assert!(opened.records.is_empty()),
+            Ok(opened) => assert_eq!(opened.records, before, "damage at {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(0 < refused, "no damage was ever seen");
+}
+
+fn terms() -> impl Strategy<Value = Terms> {
+    let dollars = || prop_oneof![Just(f64::INFINITY), 0.0..1e12];
+    (any::<i32>(), dollars(), dollars()).prop_map(|(priority, one, other)| Terms {
+        priority,
+        interruption: Dollars::new(one).unwrap(),
+        reclamation: Dollars::new(other).unwrap(),
+    })
+}
+
+fn keep_price() -> impl Strategy<Value = Option<Price>> {
+    prop::option::of((0.0..1e6).prop_map(|price| Price::new(price).unwrap()))
+}
+
+fn need() -> impl Strategy<Value = NeedKey> {
+    ("[a-z]{1,9}", any::<String>(), any::<String>()).prop_map(|(cluster, print, group)| NeedKey {
+        cluster: ClusterId::new(&cluster).unwrap(),
+        fingerprint: Fingerprint::new(&print),
+        group: Group::new(&group),
+    })
+}
+
+fn operation() -> impl Strategy<Value = KeptOperation> {
+    let actions = prop::sample::select(vec![
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Preempt,
+        ActionKind::Reclaim,
+        ActionKind::Delete,
+    ]);
+    let reasons = prop::sample::select(vec![
+        Reason::Idle,
+        Reason::Speculative,
+        Reason::Promised,
+        Reason::Inversion,
+        Reason::Excess,
+        Reason::Release,
+    ]);
+    let ids = (any::<u64>(), any::<u64>(), any::<u64>());
+    let rest = (any::<u32>(), any::<i32>(), -1e12..1e12);
+    (ids, actions, reasons, prop::option::of(need()), rest).prop_map(
+        |((epoch, number, decided_cycle), action, reason, need, rest)| KeptOperation {
+            id: OperationId { epoch, number },
+            action,
+            reason,
+            cluster: need.as_ref().map(|need| need.cluster.clone()),
+            need,
+            decided_cycle,
+            grace_seconds: rest.0,
+            preemptor_priority: rest.1,
+            deadline: Time::from_seconds(rest.2).unwrap(),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_commitment_reads_as_it_was_written(
+        bound in prop::option::of("[a-z]{1,9}"),
+        assigned in (terms(), any::<String>(), any::<String>(), keep_price()),
+        intent in prop::option::of((need(), terms(), keep_price())),
+        not_ready: bool,
+        given_up in prop::option::of((any::<u32>(), -1e12..1e12)),
+        operation in prop::option::of(operation()),
+    ) {
+        let kept = Kept {
+            cluster: bound.map(|id| ClusterId::new(&id).unwrap()),
+            assignment: Assignment {
+                terms: assigned.0,
+                fingerprint: Fingerprint::new(&assigned.1),
+                group: Group::new(&assigned.2),
+                keep_price: assigned.3,
+            },
+            intent: intent.map(|(need, terms, keep_price)| Intent { need, terms, keep_price }),
+            not_ready,
+            undeletable: !not_ready,
+            given_up: given_up
+                .map(|(times, until)| (times, Time::from_seconds(until).unwrap())),
+            operation,
+        };
+        let bytes = Value::of_machine(&kept).seal();
+        let record = Record::Machine { machine: machine("m1"), kept: Some(Box::new(kept)) };
+        prop_assert_eq!(format::machine("m1", &bytes), Ok(record));
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused_and_never_panic(bytes: Vec<u8>) {
+        prop_assert!(format::machine("m1", &bytes).is_err());
+        prop_assert!(format::cluster("c1", &bytes).is_err());
+    }
+}
