@@ -51,3 +51,10 @@ fn every_defect_is_caught() {
         assert!(hunt(defect, 10).is_some(), "{} escapes", defect.name());
     }
 }
+
+/// Seeds that once broke a rule, by what they showed.
+#[test]
+fn what_was_found_stays_fixed() {
+    // An operation remembered over a restart, on a machine that was gone, ended without an audit record.
+    holds(&Scenario::named("random-faults-rails").unwrap(), 43..=43);
+}
