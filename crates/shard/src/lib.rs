@@ -46,6 +46,9 @@ mod news;
 mod pause;
 mod publish;
 
+mod admin;
+mod read;
+
 mod process;
 
 pub use hub::{Hub, Stopping};

@@ -16,11 +16,14 @@ use bigfleet_net::{
     listen, serve,
 };
 use bigfleet_shard_core::ShardCore;
+use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdminServer;
+use bigfleet_wire::v1alpha1::shard_read_server::ShardReadServer;
 use bigfleet_wire::v1alpha1::shard_server::ShardServer;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
 
+use crate::admin::Admin;
 use crate::audit::AuditLog;
 use crate::clock::Clock;
 use crate::driver::Driver;
@@ -29,6 +32,7 @@ use crate::hub::{Hub, Told};
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{Metrics, Publisher};
+use crate::read::{Place, Reads};
 use crate::session::{SessionCounts, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, Store, StoreRefused};
@@ -247,11 +251,16 @@ fn router(
     let sessions = ShardServer::new(Sessions::new(hub.clone(), Arc::clone(counts)))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let place = Arc::new(Place::new(settings));
+    let reads = ShardReadServer::new(Reads::new(hub.clone(), Arc::clone(&place)));
+    let admin = ShardAdminServer::new(Admin::new(hub.clone(), place));
     Ok(Limits::SESSIONS
         .server()
         .add_service(health)
         .add_optional_service(reflection.transpose()?)
-        .add_service(sessions))
+        .add_service(sessions)
+        .add_service(reads)
+        .add_service(admin))
 }
 
 fn probes(

@@ -1,0 +1,170 @@
+//! ShardRead: what a shard shows of itself, to people and tools (§17).
+//!
+//! ```text
+//! reader ─▶ who? ─▶ what? ─▶ a task: ask the core for a page ─▶ words ─▶ [few frames wait] ─▶ reader
+//!                                          ▲                                    │
+//!                                          └──────── when there is room ◀───────┘
+//! ```
+//!
+//! The core is only ever asked for one bounded page, between two events. A reader that is slow fills its
+//! own few frames and its own task waits; one that goes away ends that task. What costs more than a page
+//! (explaining, writing a file) runs on a copy, in a thread of its own, and only so many at once.
+//!
+//! What is streamed by page is as it is when its page is taken; what is promised by the header is what
+//! there was when the stream began.
+
+mod clusters;
+mod copy;
+mod explain;
+mod explained;
+mod export;
+mod machines;
+mod needs;
+mod place;
+mod rails;
+mod stream;
+mod verdicts;
+mod words;
+mod work;
+
+pub(crate) use machines::message as machine_message;
+pub(crate) use place::{Note, Place};
+pub(crate) use rails::{pause_id, pauses, scope_message};
+pub(crate) use work::{all as all_work, concerns};
+
+use std::sync::Arc;
+
+use bigfleet_model::ClusterId;
+use bigfleet_net::Caller;
+use bigfleet_wire::v1alpha1::shard_read_server::ShardRead;
+use bigfleet_wire::v1alpha1::{
+    ExplainNeedRequest, ExplainNeedResponse, ExportFleetRequest, ExportFleetResponse,
+    InspectClustersRequest, InspectClustersResponse, InspectMachinesRequest,
+    InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse, InspectRailsRequest,
+    InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
+};
+use tonic::{Request, Response, Status};
+
+use crate::hub::Hub;
+use copy::Copies;
+use stream::{Frames, frames};
+use verdicts::Verdicts;
+
+/// The service readers call.
+#[derive(Clone, Debug)]
+pub(crate) struct Reads {
+    hub: Hub,
+    place: Arc<Place>,
+    verdicts: Arc<Verdicts>,
+    copies: Arc<Copies>,
+}
+
+impl Reads {
+    pub(crate) fn new(hub: Hub, place: Arc<Place>) -> Self {
+        Self {
+            verdicts: Arc::new(Verdicts::new(place.patience())),
+            copies: Arc::default(),
+            hub,
+            place,
+        }
+    }
+}
+
+/// An id of a cluster that a filter names; empty is any.
+fn cluster_filter(text: &str) -> Result<Option<ClusterId>, Status> {
+    match text {
+        "" => Ok(None),
+        id => cluster_id(id).map(Some),
+    }
+}
+
+/// The id of a cluster that must be named.
+pub(crate) fn cluster_id(text: &str) -> Result<ClusterId, Status> {
+    ClusterId::new(text).map_err(|why| Status::invalid_argument(format!("cluster_id {why}")))
+}
+
+#[tonic::async_trait]
+impl ShardRead for Reads {
+    type InspectNeedsStream = Frames<InspectNeedsResponse>;
+    type InspectMachinesStream = Frames<InspectMachinesResponse>;
+    type InspectClustersStream = Frames<InspectClustersResponse>;
+    type InspectWorkStream = Frames<InspectWorkResponse>;
+    type ExportFleetStream = Frames<ExportFleetResponse>;
+
+    async fn inspect_needs(
+        &self,
+        request: Request<InspectNeedsRequest>,
+    ) -> Result<Response<Self::InspectNeedsStream>, Status> {
+        Caller::of(&request).may_read("InspectNeeds")?;
+        let wanted = needs::Wanted::read(&request.into_inner())?;
+        let reads = self.clone();
+        Ok(frames(async move |out| {
+            needs::send(&reads, &wanted, &out).await
+        }))
+    }
+
+    async fn inspect_machines(
+        &self,
+        request: Request<InspectMachinesRequest>,
+    ) -> Result<Response<Self::InspectMachinesStream>, Status> {
+        Caller::of(&request).may_read("InspectMachines")?;
+        let wanted = machines::Wanted::read(request.into_inner())?;
+        let reads = self.clone();
+        Ok(frames(async move |out| {
+            machines::send(&reads, wanted, &out).await
+        }))
+    }
+
+    async fn inspect_clusters(
+        &self,
+        request: Request<InspectClustersRequest>,
+    ) -> Result<Response<Self::InspectClustersStream>, Status> {
+        Caller::of(&request).may_read("InspectClusters")?;
+        let wanted = cluster_filter(&request.into_inner().cluster_id)?;
+        let reads = self.clone();
+        Ok(frames(async move |out| {
+            clusters::send(&reads, wanted, &out).await
+        }))
+    }
+
+    async fn inspect_work(
+        &self,
+        request: Request<InspectWorkRequest>,
+    ) -> Result<Response<Self::InspectWorkStream>, Status> {
+        Caller::of(&request).may_read("InspectWork")?;
+        let wanted = work::Wanted::read(&request.into_inner())?;
+        let reads = self.clone();
+        Ok(frames(async move |out| {
+            work::send(&reads, &wanted, &out).await
+        }))
+    }
+
+    async fn inspect_rails(
+        &self,
+        request: Request<InspectRailsRequest>,
+    ) -> Result<Response<InspectRailsResponse>, Status> {
+        Caller::of(&request).may_read("InspectRails")?;
+        rails::inspect(self).await.map(Response::new)
+    }
+
+    async fn explain_need(
+        &self,
+        request: Request<ExplainNeedRequest>,
+    ) -> Result<Response<ExplainNeedResponse>, Status> {
+        Caller::of(&request).may_read("ExplainNeed")?;
+        let wanted = explain::Wanted::read(&request.into_inner())?;
+        explain::explain(self, wanted).await.map(Response::new)
+    }
+
+    async fn export_fleet(
+        &self,
+        request: Request<ExportFleetRequest>,
+    ) -> Result<Response<Self::ExportFleetStream>, Status> {
+        Caller::of(&request).may_read("ExportFleet")?;
+        let wanted = cluster_filter(&request.into_inner().cluster_id)?;
+        let reads = self.clone();
+        Ok(frames(async move |out| {
+            export::send(&reads, wanted, &out).await
+        }))
+    }
+}

@@ -1,0 +1,132 @@
+//! InspectClusters: the clusters the shard serves, by id.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bigfleet_model::{ClusterId, Time};
+use bigfleet_shard_core::{ClusterView, Features, Withheld};
+use bigfleet_wire::v1alpha1::inspect_clusters_response::Frame;
+use bigfleet_wire::v1alpha1::{
+    self as wire, AcquireBlock, InspectClustersResponse, RollupView, SessionView, StateCount,
+};
+use bigfleet_wire::{Feature, unix_nanos};
+
+use super::machines::state;
+use super::stream::{Cut, Out, count};
+use super::{Reads, words};
+
+/// Failures in a row to bootstrap, and until when it is not tried.
+type Backoffs = BTreeMap<ClusterId, (u32, Time)>;
+
+pub(super) async fn send(
+    reads: &Reads,
+    wanted: Option<ClusterId>,
+    out: &Out<InspectClustersResponse>,
+) -> Result<(), Cut> {
+    let frame = |frame| InspectClustersResponse { frame: Some(frame) };
+    let place = Arc::clone(&reads.place);
+    let began = reads.hub.ask(move |core| {
+        let mut ids = core.clusters();
+        ids.retain(|id| wanted.as_ref().is_none_or(|wanted| wanted == id));
+        let backoffs = core.rails().bootstraps.into_iter();
+        let backoffs: Backoffs = backoffs
+            .map(|(id, failures, until)| (id, (failures, until)))
+            .collect();
+        (place.header(core, ids.len()), ids, backoffs)
+    });
+    let (header, ids, backoffs) = began.await?;
+    out.send(frame(Frame::Header(header))).await?;
+    for id in ids {
+        // One at a time: each counts all of its machines.
+        let view = reads.hub.ask(move |core| core.cluster_view(&id)).await?;
+        if let Some(view) = view {
+            let view = message(&view, backoffs.get(&view.cluster), reads.place.now());
+            out.send(frame(Frame::Cluster(view))).await?;
+        }
+    }
+    Ok(())
+}
+
+fn message(view: &ClusterView, backoff: Option<&(u32, Time)>, now: Time) -> wire::ClusterView {
+    let moment = |at: Option<Time>| at.map_or(0, unix_nanos);
+    let counts = view.machines.iter();
+    wire::ClusterView {
+        cluster_id: view.cluster.to_string(),
+        session: view.session.map(|(_, since, features)| SessionView {
+            started_unix_nanos: unix_nanos(since),
+            last_frame_unix_nanos: 0, // not kept, like the frames that wait
+            features: names(features),
+            outbox_frames: 0,
+        }),
+        session_ended_unix_nanos: moment(view.gone_since),
+        ready: view.ready,
+        rollup: view.accepted.as_ref().map(|(at, id)| RollupView {
+            accepted_unix_nanos: unix_nanos(*at),
+            timestamp_unix_nanos: 0, // an operator's clock decides nothing here, so it is not kept
+            rollup_id: id.clone(),
+            rows: count(view.rows),
+        }),
+        rollups_held: count(view.held as usize),
+        rollup_refused_unix_nanos: moment(view.refused.as_ref().map(|(at, _)| *at)),
+        rollup_refused_reason: view
+            .refused
+            .as_ref()
+            .map_or_else(String::new, |(_, why)| why.clone()),
+        acquire: view.withheld.is_none(),
+        acquire_block: view
+            .withheld
+            .map_or(AcquireBlock::Unspecified, block)
+            .into(),
+        acquire_detail: view
+            .withheld
+            .map_or_else(String::new, |why| detail(why, view, backoff, now)),
+        needs: count(view.rows),
+        needs_unmet: count(view.short),
+        machines: counts
+            .map(|(of, number)| StateCount {
+                state: state(*of),
+                count: count(*number as usize),
+            })
+            .collect(),
+        not_ready: count(view.not_ready as usize),
+    }
+}
+
+fn block(withheld: Withheld) -> AcquireBlock {
+    match withheld {
+        Withheld::NoOperatorSession => AcquireBlock::NoSession,
+        Withheld::BootstrapBackoff => AcquireBlock::BootstrapBackoff,
+        Withheld::ActuationPaused => AcquireBlock::Paused,
+    }
+}
+
+fn detail(why: Withheld, view: &ClusterView, backoff: Option<&(u32, Time)>, now: Time) -> String {
+    let said = words::withheld(why);
+    match (why, view.gone_since, backoff) {
+        (Withheld::NoOperatorSession, Some(since), _) => {
+            format!("{said}, for {} now", words::seconds(since, now))
+        }
+        (Withheld::NoOperatorSession, None, _) => {
+            format!("{said}, and none was since the shard started")
+        }
+        (Withheld::BootstrapBackoff, _, Some((failures, until))) => {
+            let again = words::seconds(now, *until);
+            format!("{said}, {failures} times in a row; tried again in {again}")
+        }
+        (Withheld::BootstrapBackoff, _, None) | (Withheld::ActuationPaused, _, _) => {
+            said.to_owned()
+        }
+    }
+}
+
+/// The additions an operator listed, of those the shard knows.
+fn names(features: Features) -> Vec<String> {
+    let listed = |feature: &Feature| match feature {
+        Feature::DrainReport => features.drain_report,
+        Feature::NodeReport => features.node_report,
+        Feature::Resync => features.resync,
+        Feature::ReclaimTarget => false, // the shard has no use for it and does not keep it
+    };
+    let known = Feature::ALL.into_iter().filter(listed);
+    known.map(|feature| feature.name().to_owned()).collect()
+}

@@ -1,0 +1,259 @@
+//! Explained: what the engine weighed for a row, step by step, in words and numbers.
+//!
+//! ```text
+//! domain ─▶ own ─▶ leftovers ─▶ idle ─▶ creating ─▶ speculative ─▶ draining ─▶ preempt
+//! ```
+//!
+//! Each step says how many machines it could have taken, how many it took, what stood against the
+//! others, and what was missing after it.
+
+use std::collections::BTreeMap;
+
+use bigfleet_engine::{Alike, Choice, Explanation, Fate, How, Rule, VictimFate};
+use bigfleet_model::{Amounts, Machine, NeedKey, State, shown};
+use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
+
+use super::stream::count;
+use super::words;
+
+/// Where a machine comes from, in the order the engine goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// The Need's own.
+    Own,
+    /// Of its cluster, and nobody's.
+    Leftovers,
+    /// Idle.
+    Idle,
+    /// Being created for nobody.
+    Creating,
+    /// To be bought.
+    Speculative,
+    /// Draining for nobody.
+    Draining,
+}
+
+impl Step {
+    const ALL: [Self; 6] = [
+        Self::Own,
+        Self::Leftovers,
+        Self::Idle,
+        Self::Creating,
+        Self::Speculative,
+        Self::Draining,
+    ];
+
+    /// The stable name on the wire.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Leftovers => "leftovers",
+            Self::Idle => "idle",
+            Self::Creating => "creating",
+            Self::Speculative => "speculative",
+            Self::Draining => "draining",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Own => "of its own machines",
+            Self::Leftovers => "of its cluster's other machines",
+            Self::Idle => "idle machines",
+            Self::Creating => "machines being created",
+            Self::Speculative => "slots to buy",
+            Self::Draining => "draining machines",
+        }
+    }
+
+    /// The step that takes such a machine for a Need.
+    pub(super) fn of(machine: &Machine, need: &NeedKey) -> Self {
+        let meant = machine.intent().map(|intent| &intent.need);
+        if meant == Some(need) || machine.attribution().as_ref() == Some(need) {
+            return Self::Own;
+        }
+        Self::by_state(machine.state())
+    }
+
+    fn by_state(state: State) -> Self {
+        match state {
+            State::Configuring | State::Configured | State::Failed => Self::Leftovers,
+            State::Idle | State::Deleting => Self::Idle,
+            State::Creating => Self::Creating,
+            State::Speculative => Self::Speculative,
+            State::Draining => Self::Draining,
+        }
+    }
+
+    fn by_how(how: How) -> Self {
+        match how {
+            How::Own => Self::Own,
+            How::Bound => Self::Leftovers,
+            How::Idle => Self::Idle,
+            How::Creating => Self::Creating,
+            How::Speculative => Self::Speculative,
+            How::Draining => Self::Draining,
+        }
+    }
+}
+
+/// What stood against taking a machine that fits; `None` if it was taken, or does not fit.
+fn obstacle(fate: &Fate) -> Option<&'static str> {
+    match fate {
+        Fate::Claimed(_) | Fate::Preempted => None,
+        Fate::Requirement(..) | Fate::BelowMinUnit { .. } | Fate::OffersNothing => None,
+        Fate::Pruned | Fate::NotReached => Some("not needed"),
+        Fate::OutsideDomain | Fate::NoDomain(_) => Some("outside of its domain"),
+        Fate::Spread => Some("against its spread"),
+        Fate::OffersNothingMissing => Some("without what is missing"),
+        Fate::Unavailable => Some("unavailable"),
+        Fate::MayNotAcquire => Some("held back, since its cluster may not acquire"),
+        Fate::Parked => Some("not tried, since it is parked"),
+        Fate::NotBoughtInPart => Some("not bought for part of a gang"),
+        Fate::Held => Some("kept until a replacement serves"),
+        Fate::FreedLater => Some("free only after its turn"),
+        Fate::ClaimedBy(_) | Fate::PromisedTo(_) => Some("another Need's"),
+        Fate::PreemptedFor(_) => Some("preempted for another Need"),
+        Fate::Serving(_) | Fate::OnItsWayTo(_) => Some("another cluster's"),
+        Fate::NotReady => Some("not ready"),
+        Fate::Draining => Some("draining"),
+        Fate::Deleting => Some("being deleted"),
+        Fate::Failed => Some("failed"),
+    }
+}
+
+/// One step's machines.
+#[derive(Default)]
+struct Tally {
+    considered: usize,
+    taken: usize,
+    offered: Amounts,
+    against: BTreeMap<&'static str, usize>,
+}
+
+impl Tally {
+    fn add(&mut self, alike: &Alike) {
+        if let Fate::Claimed(_) = alike.fate {
+            let scaled = i64::try_from(alike.count).unwrap_or(i64::MAX);
+            self.offered = self.offered.add(&alike.kind.offers.scale(scaled));
+            self.taken += alike.count;
+        } else if let Some(why) = obstacle(&alike.fate) {
+            *self.against.entry(why).or_default() += alike.count;
+        } else {
+            return;
+        }
+        self.considered += alike.count;
+    }
+
+    fn text(&self, step: Step) -> String {
+        let mut text = format!("{} of {} {}", self.taken, self.considered, step.words());
+        text += " count for it";
+        for (why, number) in &self.against {
+            text += &format!("; {number} {why}");
+        }
+        text
+    }
+}
+
+/// How the verdict came about.
+pub(super) fn steps(explained: &Explanation) -> Vec<ExplanationStep> {
+    let mut tallies: BTreeMap<Step, Tally> = BTreeMap::new();
+    for alike in &explained.machines {
+        let step = match alike.fate {
+            Fate::Claimed(how) => Step::by_how(how),
+            _ => Step::by_state(alike.state),
+        };
+        tallies.entry(step).or_default().add(alike);
+    }
+    // With some kinds left out of the list the sum would be too small.
+    let taken: usize = tallies.values().map(|tally| tally.taken).sum();
+    let is_whole = taken == explained.verdict.claimed as usize;
+    let mut steps: Vec<ExplanationStep> = Vec::from_iter(turn(explained));
+    steps.extend(explained.choice.as_ref().map(domain));
+    let mut missing = explained.verdict.need.row.aggregate.clone();
+    for step in Step::ALL {
+        let Some(tally) = tallies.get(&step).filter(|tally| 0 < tally.considered) else {
+            continue;
+        };
+        missing = missing.sub(&tally.offered);
+        steps.push(ExplanationStep {
+            step: step.name().to_owned(),
+            text: tally.text(step),
+            considered: count(tally.considered),
+            taken: count(tally.taken),
+            missing: stated(&missing).filter(|_| is_whole),
+        });
+    }
+    steps.extend(preempt(explained));
+    steps
+}
+
+fn stated(amounts: &Amounts) -> Option<Resources> {
+    (!amounts.is_zero()).then(|| amounts.into())
+}
+
+/// Whose turn came before; says nothing where none of them has what it could use.
+fn turn(explained: &Explanation) -> Option<ExplanationStep> {
+    let ahead = explained.ahead.iter().filter(|ahead| 0 < ahead.holds);
+    let first = ahead.clone().next()?;
+    let (position, needs) = (explained.position, explained.needs);
+    let (others, holds) = (ahead.count(), first.holds);
+    Some(ExplanationStep {
+        step: "order".to_owned(),
+        text: format!(
+            "turn {position} of {needs}; {others} with an earlier one have machines it could use, \
+             the first of them, {}, has {holds}",
+            first.need
+        ),
+        ..ExplanationStep::default()
+    })
+}
+
+fn domain(choice: &Choice) -> ExplanationStep {
+    let key = shown(&choice.key);
+    let why = match choice.rule {
+        Rule::Home => "its own machines are there",
+        Rule::Complete => "free machines complete it there",
+        Rule::WithVictims => "free machines and victims complete it there",
+        Rule::Partial => "nothing completes it, and most is at hand there",
+    };
+    let weighed = choice.domains.len() + choice.left_out;
+    let text = match &choice.chosen {
+        Some(chosen) => format!("{key} \"{}\" of {weighed}: {why}", shown(chosen)),
+        None => format!("none of {weighed} values of {key} can hold any of it"),
+    };
+    ExplanationStep {
+        step: "domain".to_owned(),
+        text,
+        ..ExplanationStep::default()
+    }
+}
+
+fn preempt(explained: &Explanation) -> Option<ExplanationStep> {
+    let preemption = explained.preemption.as_ref()?;
+    let verdict = &explained.verdict;
+    let weighed = preemption.victims.len() + preemption.left_out;
+    let picked = verdict.victims_found as usize;
+    let eligible = preemption.victims.iter();
+    let eligible = eligible.filter(|victim| victim.fate.is_eligible()).count();
+    let outranked = preemption.victims.iter();
+    let not_lower = outranked.filter(|one| one.fate == VictimFate::NotOutranked);
+    let mut text = format!("{picked} of {weighed} machines make way, {eligible} could");
+    let not_lower = not_lower.count();
+    if 0 < not_lower {
+        text += &format!("; {not_lower} serve a priority that is not lower");
+    }
+    if picked != 0 {
+        text += &format!(
+            "; together they free {}",
+            words::amounts(&verdict.capacity_freed)
+        );
+    }
+    Some(ExplanationStep {
+        step: "preempt".to_owned(),
+        text,
+        considered: count(weighed),
+        taken: count(picked),
+        missing: stated(&verdict.residual.sub(&verdict.capacity_freed)),
+    })
+}

@@ -1,0 +1,208 @@
+//! InspectRails: what limits or stops the shard now, and by how much.
+
+use std::sync::Arc;
+
+use bigfleet_model::{ClusterId, Time};
+use bigfleet_shard_core::{Pause, PausedBy, RailsView, Scope};
+use bigfleet_wire::unix_nanos;
+use bigfleet_wire::v1alpha1::{
+    BreakerView, InspectRailsResponse, PauseOrigin, PauseScope, PauseView, RailView, pause_scope,
+};
+use tonic::Status;
+
+use super::stream::count;
+use super::{Place, Reads, words};
+
+pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Status> {
+    let place = Arc::clone(&reads.place);
+    let asked = reads.hub.ask(move |core| {
+        let capped = core.counters().reclaims_capped;
+        (place.header(core, 0), core.rails(), capped)
+    });
+    let (mut header, view, capped) = asked.await?;
+    let rails = rails(&view, capped, reads.place.now());
+    header.total = count(rails.len());
+    Ok(InspectRailsResponse {
+        header: Some(header),
+        rails,
+        pauses: pauses(&view, &reads.place),
+        breakers: breakers(&view, &reads.place),
+        dry_run: view.dry_run,
+        fenced: view.fenced,
+    })
+}
+
+fn rails(view: &RailsView, capped: u64, now: Time) -> Vec<RailView> {
+    let mut rails = vec![reclaim_cap(view, capped), guard(view), sweep(view)];
+    rails.extend(
+        view.held
+            .iter()
+            .map(|(id, held)| held_rollup(view, id, *held)),
+    );
+    let backoffs = view.bootstraps.iter();
+    rails.extend(backoffs.map(|(id, failures, until)| bootstrap(id, *failures, *until, now)));
+    rails.sort_by(|one, other| (&one.name, &one.cluster_id).cmp(&(&other.name, &other.cluster_id)));
+    rails
+}
+
+fn reclaim_cap(view: &RailsView, capped: u64) -> RailView {
+    let cap = view.reclaim_cap_per_mille;
+    let waiting = view.reclaims_capped;
+    RailView {
+        name: "reclaim-cap".to_owned(),
+        enabled: 0 < cap,
+        engaged: 0 < waiting,
+        setting: match cap {
+            0 => "off".to_owned(),
+            cap => format!("{cap} ‰ of a cluster's configured machines per cycle, at least one"),
+        },
+        detail: match waiting {
+            0 => String::new(),
+            waiting => format!("{waiting} reclaims of the last cycle wait for the next"),
+        },
+        withheld_total: capped.try_into().unwrap_or(i64::MAX),
+        ..RailView::default()
+    }
+}
+
+fn guard(view: &RailsView) -> RailView {
+    let held = view.held.len();
+    RailView {
+        name: "rollup-guard".to_owned(),
+        enabled: view.roll_up_guard,
+        engaged: 0 < held,
+        setting: match view.roll_up_guard {
+            true => "a roll-up that withdraws nearly everything is held until repeated".to_owned(),
+            false => "off".to_owned(),
+        },
+        detail: match held {
+            0 => String::new(),
+            held => format!("the last roll-up of {held} clusters is held"),
+        },
+        ..RailView::default()
+    }
+}
+
+fn held_rollup(view: &RailsView, cluster: &ClusterId, held: u32) -> RailView {
+    RailView {
+        cluster_id: cluster.to_string(),
+        engaged: true,
+        detail: format!("{held} roll-ups in a row are held; its earlier demand stays in force"),
+        withheld_total: held.into(),
+        ..guard(view)
+    }
+}
+
+fn sweep(view: &RailsView) -> RailView {
+    RailView {
+        name: "removal-sweep".to_owned(),
+        enabled: true,
+        engaged: 0 < view.removals_held,
+        setting: "1 % of the machines may be gone at once; more must be missing from 3 Lists"
+            .to_owned(),
+        detail: match view.removals_held {
+            0 => String::new(),
+            held => format!("{held} machines were missing from the last List and are kept"),
+        },
+        withheld_total: i64::try_from(view.removals_held).unwrap_or(i64::MAX),
+        ..RailView::default()
+    }
+}
+
+fn bootstrap(cluster: &ClusterId, failures: u32, until: Time, now: Time) -> RailView {
+    RailView {
+        name: "bootstrap-backoff".to_owned(),
+        cluster_id: cluster.to_string(),
+        enabled: true,
+        engaged: true,
+        setting: "10 s after a failure, doubling to 10 min".to_owned(),
+        detail: format!(
+            "{failures} failures in a row; tried again in {}",
+            words::seconds(now, until)
+        ),
+        withheld_total: 0,
+    }
+}
+
+/// The pauses in force as readers see them, oldest first.
+pub(crate) fn pauses(view: &RailsView, place: &Place) -> Vec<PauseView> {
+    let mut pauses: Vec<PauseView> = view
+        .pauses
+        .iter()
+        .map(|pause| pause_view(pause, place))
+        .collect();
+    if view.fenced {
+        pauses.push(PauseView {
+            pause_id: "fenced".to_owned(),
+            scope: Some(scope_message(&Scope::All, place)),
+            origin: PauseOrigin::Fenced.into(),
+            reason: "a provider refused a token as old: another process runs this shard".to_owned(),
+            ..PauseView::default()
+        });
+    }
+    pauses.sort_by(|one, other| {
+        (one.started_unix_nanos, &one.pause_id).cmp(&(other.started_unix_nanos, &other.pause_id))
+    });
+    pauses
+}
+
+fn pause_view(pause: &Pause, place: &Place) -> PauseView {
+    let note = place.noted(pause);
+    let origin = match pause.by {
+        PausedBy::Admin => PauseOrigin::Admin,
+        PausedBy::Configuration if place.flag_pauses && pause.scope == Scope::All => {
+            PauseOrigin::Flag
+        }
+        PausedBy::Configuration => PauseOrigin::File,
+    };
+    PauseView {
+        pause_id: pause_id(pause.by, &pause.scope),
+        scope: Some(scope_message(&pause.scope, place)),
+        origin: origin.into(),
+        requested_by: note.requested_by,
+        reason: note.reason,
+        started_unix_nanos: unix_nanos(pause.since),
+        expires_unix_nanos: pause.until.map_or(0, unix_nanos),
+        withheld_total: 0,
+    }
+}
+
+/// There is one pause per layer and scope, so these name it: the same before and after a restart.
+pub(crate) fn pause_id(by: PausedBy, scope: &Scope) -> String {
+    let layer = match by {
+        PausedBy::Admin => "admin",
+        PausedBy::Configuration => "config",
+    };
+    match scope {
+        Scope::All => format!("{layer}:all"),
+        Scope::Cluster(id) => format!("{layer}:cluster:{id}"),
+        Scope::Provider(name) => format!("{layer}:provider:{name}"),
+    }
+}
+
+/// A scope as the wire has it: people know the provider by its address.
+pub(crate) fn scope_message(scope: &Scope, place: &Place) -> PauseScope {
+    let scope = match scope {
+        Scope::All => pause_scope::Scope::All(pause_scope::All {}),
+        Scope::Cluster(id) => pause_scope::Scope::ClusterId(id.to_string()),
+        Scope::Provider(name) if *name == place.provider => {
+            pause_scope::Scope::ProviderAddress(place.provider_address.clone())
+        }
+        Scope::Provider(name) => pause_scope::Scope::ProviderAddress(name.clone()),
+    };
+    PauseScope { scope: Some(scope) }
+}
+
+fn breakers(view: &RailsView, place: &Place) -> Vec<BreakerView> {
+    let breakers = view.breakers.iter();
+    breakers
+        .map(|(pool, failures, until)| BreakerView {
+            provider_address: place.provider_address.clone(),
+            instance_type: pool.instance_type.clone(),
+            zone: pool.zone.clone(),
+            failures: count(*failures as usize),
+            retry_unix_nanos: unix_nanos(*until),
+            last_error: String::new(),
+        })
+        .collect()
+}

@@ -1,0 +1,88 @@
+//! Stream: the frames of one answer, made as fast as their reader takes them.
+//!
+//! A task makes the frames and waits when a few of them are not taken; nobody else waits. When the
+//! reader is gone the next frame finds nobody, and the task ends.
+
+use std::future::Future;
+
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Response, Status};
+
+use crate::hub::Stopping;
+
+/// Frames that wait for their reader.
+const WAITING: usize = 64;
+
+/// What the connection writes.
+pub(super) type Frames<T> = ReceiverStream<Result<T, Status>>;
+
+/// Why a stream ended before its end.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// Nobody reads it any more.
+    Gone,
+    /// It cannot be gone on with; the reader is told why.
+    Failed(Status),
+}
+
+impl From<Stopping> for Cut {
+    fn from(stopping: Stopping) -> Self {
+        Self::Failed(stopping.into())
+    }
+}
+
+impl From<Status> for Cut {
+    fn from(status: Status) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// Where the frames of an answer go.
+#[derive(Debug)]
+pub(super) struct Out<T>(mpsc::Sender<Result<T, Status>>);
+
+impl<T> Out<T> {
+    /// Sends a frame, once there is room for it.
+    pub(super) async fn send(&self, frame: T) -> Result<(), Cut> {
+        let sent = self.0.send(Ok(frame)).await;
+        sent.map_err(|_| Cut::Gone)
+    }
+}
+
+/// Starts an answer.
+pub(super) fn frames<T, M, A>(make: M) -> Response<Frames<T>>
+where
+    T: Send + 'static,
+    M: FnOnce(Out<T>) -> A + Send + 'static,
+    A: Future<Output = Result<(), Cut>> + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let last_word = sender.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            // Also while the answer waits for something else than room.
+            () = last_word.closed() => {}
+            made = make(Out(sender)) => {
+                if let Err(Cut::Failed(status)) = made {
+                    // A reader that is gone needs no reason.
+                    drop(last_word.send(Err(status)).await);
+                }
+            }
+        }
+    });
+    Response::new(ReceiverStream::new(receiver))
+}
+
+/// A number as the wire has it.
+pub(super) fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// How many of these to send: `limit` entries, or all if there is no limit.
+pub(super) fn limited(limit: i32, entries: usize) -> usize {
+    match usize::try_from(limit) {
+        Ok(0) | Err(_) => entries,
+        Ok(limit) => limit.min(entries),
+    }
+}
