@@ -86,3 +86,64 @@ pub(super) fn limited(limit: i32, entries: usize) -> usize {
         Ok(limit) => limit.min(entries),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::oneshot;
+    use tokio_stream::StreamExt;
+
+    /// On one thread: whoever is not waiting has had its turn.
+    async fn everybody_waits() {
+        for _ in 0..10 * WAITING {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn frames_are_made_as_they_are_taken() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&made);
+        let mut stream = frames(async move |out| {
+            loop {
+                out.send(counted.fetch_add(1, Ordering::Relaxed)).await?;
+            }
+        })
+        .into_inner();
+        everybody_waits().await;
+        let ahead = made.load(Ordering::Relaxed);
+        assert!(ahead <= WAITING + 1, "{ahead} frames and no reader");
+        for expected in 0..1000 {
+            assert_eq!(stream.next().await.unwrap().unwrap(), expected);
+        }
+        everybody_waits().await;
+        assert!(made.load(Ordering::Relaxed) <= 1000 + WAITING + 1);
+    }
+
+    /// Also an answer that has nothing to send yet, such as one that waits for a cycle.
+    #[tokio::test]
+    async fn an_answer_ends_when_its_reader_goes() {
+        let (alive, ended) = oneshot::channel::<()>();
+        let stream = frames::<(), _, _>(async move |_out| {
+            let _alive = alive;
+            std::future::pending().await
+        });
+        drop(stream);
+        assert!(ended.await.is_err(), "what the answer held is dropped");
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_the_last_word() {
+        let mut stream = frames(async move |out| {
+            out.send(1).await?;
+            Err(Stopping.into())
+        })
+        .into_inner();
+        assert_eq!(stream.next().await.unwrap().unwrap(), 1);
+        let last = stream.next().await.unwrap().unwrap_err();
+        assert_eq!(last.code(), tonic::Code::Unavailable);
+        assert!(stream.next().await.is_none());
+    }
+}
