@@ -1,0 +1,198 @@
+//! The ledger: a provider in front of the provider, which writes down every mutation and its answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bigfleet_net::{Dial, Limits, MAX_MESSAGE_BYTES, Serving, listen, serve};
+use bigfleet_wire::v1alpha1 as wire;
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status};
+use wire::capacity_provider_client::CapacityProviderClient;
+use wire::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Create,
+    Configure,
+    Drain,
+    Delete,
+}
+
+/// One mutation as the provider saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) kind: Kind,
+    pub(crate) machine: String,
+    /// Epoch and sequence.
+    pub(crate) token: (i64, i64),
+    /// The shard's own id of what it decided, where the call carries it.
+    pub(crate) intent: String,
+    pub(crate) cluster: String,
+    /// The provider's operation, or why it refused.
+    pub(crate) answer: Result<String, tonic::Code>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Ledger {
+    client: CapacityProviderClient<Channel>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// The ledger at work, and where.
+pub(crate) struct Ledgered {
+    pub(crate) ledger: Ledger,
+    pub(crate) addr: SocketAddr,
+    _server: Serving,
+}
+
+impl Ledgered {
+    pub(crate) async fn start(provider: SocketAddr) -> Self {
+        let channel = Dial::provider(None).channel(&provider.to_string()).unwrap();
+        let client =
+            CapacityProviderClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+        let ledger = Ledger {
+            client,
+            seen: Arc::default(),
+        };
+        let service = CapacityProviderServer::new(ledger.clone());
+        let router = Limits::PROVIDER.server().add_service(service);
+        let server = serve(listen("127.0.0.1:0").await.unwrap(), None, router).unwrap();
+        Self {
+            ledger,
+            addr: server.addr(),
+            _server: server,
+        }
+    }
+}
+
+impl Ledger {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The provider's operations of a kind: a call answered twice with one operation is one.
+    pub(crate) fn operations(&self, kind: Kind) -> BTreeSet<String> {
+        let seen = self.seen();
+        let of_kind = seen.into_iter().filter(|one| one.kind == kind);
+        of_kind.filter_map(|one| one.answer.ok()).collect()
+    }
+
+    /// What the provider has, by state.
+    pub(crate) async fn machines(&self) -> BTreeMap<wire::MachineState, Vec<wire::Machine>> {
+        let listed = self.client.clone().list(wire::ListFilter::default()).await;
+        let mut by_state: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for machine in listed.unwrap().into_inner().machines {
+            by_state.entry(machine.state()).or_default().push(machine);
+        }
+        by_state
+    }
+
+    /// No token of a machine was ever used twice or went back, and no call of ours was out of place.
+    pub(crate) fn check(&self) {
+        let mut last: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        for seen in self.seen() {
+            let refused = seen.answer.as_ref().err();
+            assert!(
+                !matches!(refused, Some(tonic::Code::FailedPrecondition)),
+                "fenced: {seen:?}"
+            );
+            if let Some(before) = last.insert(seen.machine.clone(), seen.token) {
+                assert!(before < seen.token, "{before:?} then {seen:?}");
+            }
+        }
+    }
+
+    fn note(
+        &self,
+        kind: Kind,
+        machine: String,
+        token: (i64, i64),
+        answer: &Result<Response<wire::TransitionAck>, Status>,
+        with: (String, String),
+    ) {
+        let answer = match answer {
+            Ok(ack) => Ok(ack.get_ref().operation_id.clone()),
+            Err(status) => Err(status.code()),
+        };
+        let (cluster, intent) = with;
+        self.seen.lock().unwrap().push(Seen {
+            kind,
+            machine,
+            token,
+            intent,
+            cluster,
+            answer,
+        });
+    }
+}
+
+#[tonic::async_trait]
+impl CapacityProvider for Ledger {
+    async fn create(
+        &self,
+        request: Request<wire::CreateRequest>,
+    ) -> Result<Response<wire::TransitionAck>, Status> {
+        let asked = request.into_inner();
+        let token = (asked.shard_epoch, asked.sequence_number);
+        let machine = asked.machine_id.clone();
+        let answer = self.client.clone().create(asked).await;
+        self.note(Kind::Create, machine, token, &answer, Default::default());
+        answer
+    }
+
+    async fn configure(
+        &self,
+        request: Request<wire::ConfigureRequest>,
+    ) -> Result<Response<wire::TransitionAck>, Status> {
+        let asked = request.into_inner();
+        let token = (asked.shard_epoch, asked.sequence_number);
+        let machine = asked.machine_id.clone();
+        let intent = asked.shard_metadata.get("bigfleet.lucy.sh/assigned-intent");
+        let with = (
+            asked.cluster_id.clone(),
+            intent.cloned().unwrap_or_default(),
+        );
+        let answer = self.client.clone().configure(asked).await;
+        self.note(Kind::Configure, machine, token, &answer, with);
+        answer
+    }
+
+    async fn drain(
+        &self,
+        request: Request<wire::DrainRequest>,
+    ) -> Result<Response<wire::TransitionAck>, Status> {
+        let asked = request.into_inner();
+        let token = (asked.shard_epoch, asked.sequence_number);
+        let machine = asked.machine_id.clone();
+        let answer = self.client.clone().drain(asked).await;
+        self.note(Kind::Drain, machine, token, &answer, Default::default());
+        answer
+    }
+
+    async fn delete(
+        &self,
+        request: Request<wire::DeleteRequest>,
+    ) -> Result<Response<wire::TransitionAck>, Status> {
+        let asked = request.into_inner();
+        let token = (asked.shard_epoch, asked.sequence_number);
+        let machine = asked.machine_id.clone();
+        let answer = self.client.clone().delete(asked).await;
+        self.note(Kind::Delete, machine, token, &answer, Default::default());
+        answer
+    }
+
+    async fn get(
+        &self,
+        request: Request<wire::MachineRef>,
+    ) -> Result<Response<wire::Machine>, Status> {
+        self.client.clone().get(request.into_inner()).await
+    }
+
+    async fn list(
+        &self,
+        request: Request<wire::ListFilter>,
+    ) -> Result<Response<wire::MachineList>, Status> {
+        self.client.clone().list(request.into_inner()).await
+    }
+}
