@@ -25,6 +25,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete Lists that must agree before many machines are believed gone.
 const LISTS_AGREE: u32 = 3;
+/// A List that has not ended after so long is given up, should whoever reads it have lost it.
+const LIST_PATIENCE_SECONDS: f64 = 600.0;
 /// With a cursor, every so many Lists ask for everything, so that what vanished is missed (G3).
 const FULL_EVERY: u32 = 60;
 /// How soon a failed confirming read is made again.
@@ -67,16 +69,26 @@ pub(crate) struct Truth {
 #[derive(Clone, Debug)]
 struct Listing {
     id: ListId,
+    started: Time,
     began: u64,
     seen: BTreeSet<MachineId>,
 }
 
 impl ShardCore {
+    /// Begins a List, unless one is under way: of a provider slower than the interval none would
+    /// ever come to its end.
     pub(crate) fn start_list(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let next = after(now, self.config.cycle_interval.as_secs_f64());
+        self.timers.set(next, Timer::List);
+        let under_way = self.truth.listing.as_ref();
+        if under_way.is_some_and(|listing| now.since(listing.started) < LIST_PATIENCE_SECONDS) {
+            return;
+        }
         self.truth.counter += 1;
         let id = ListId(self.truth.counter);
         self.truth.listing = Some(Listing {
             id,
+            started: now,
             began: self.ledger.begin_read(),
             seen: BTreeSet::new(),
         });
@@ -86,8 +98,6 @@ impl ShardCore {
             false => Vec::new(),
         };
         effects.push(Effect::List { list: id, cursor });
-        let next = after(now, self.config.cycle_interval.as_secs_f64());
-        self.timers.set(next, Timer::List);
     }
 
     pub(crate) fn list_page(

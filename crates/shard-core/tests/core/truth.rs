@@ -282,3 +282,17 @@ fn one_list_in_sixty_asks_for_everything() {
     let all = all.filter(|(_, one)| matches!(one, Effect::List { .. }));
     assert_eq!((full.count(), all.count()), (2, 120));
 }
+
+/// A provider whose List takes longer than the interval is read to the end, and decided on.
+#[test]
+fn a_list_slower_than_the_interval_comes_to_its_end() {
+    let mut world = world("s1 Speculative cpu=4 $1");
+    world.provider.list_after = 35.0;
+    world.connect("a", FULL);
+    world.roll_up("a", "cpu=4");
+    world.run(120.0);
+    let lists = world.effects.iter();
+    let lists = lists.filter(|(_, effect)| matches!(effect, Effect::List { .. }));
+    assert!((3..=4).contains(&lists.count()), "one at a time");
+    assert_eq!(world.calls(), ["Create s1", "Configure s1"]);
+}
