@@ -165,6 +165,8 @@ pub(crate) struct Class {
     pub(crate) cluster: ClusterIx,
     pub(crate) supply: u32,
     pub(crate) members: Vec<Member>,
+    /// No member states an earlier arrival.
+    pub(crate) earliest: Time,
     /// Of those, with machines attributed to them: they stay gangs.
     pub(crate) homed: Vec<NeedIx>,
     pub(crate) fold: Fold,
@@ -482,7 +484,12 @@ impl Book {
             self.mark_need(need);
         }
         // Rows whose texts collide share their own, so what one takes the other has not.
-        if 1 < self.slots[slot].rows.len() + self.slots[slot].classes.len() {
+        let is_known = self.need(need).is_live() && !self.need(need).own_dirty;
+        let is_shared = match is_known {
+            true => self.is_shared(need),
+            false => 1 < self.slots[slot].rows.len() + self.slots[slot].classes.len(),
+        };
+        if is_shared {
             self.mark_slot(slot);
         }
     }

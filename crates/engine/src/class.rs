@@ -39,6 +39,7 @@ impl Book {
         (entry.class, entry.homed) = (class, homed);
         let entry = &mut self.classes[class];
         entry.members.push(Member { gang: row, arrival });
+        entry.earliest = entry.earliest.earliest_stated(arrival);
         entry.fresh.push(row);
         entry.regroup = true;
         if homed {
@@ -97,6 +98,7 @@ impl Book {
             cluster,
             supply,
             members: Vec::new(),
+            earliest: Time::ZERO,
             homed: Vec::new(),
             fold: Fold::All,
             regroup: true,

@@ -40,6 +40,7 @@ impl Book {
             if !self.may_reclaim(cluster) {
                 continue;
             }
+            self.work.machines += self.clusters[cluster as usize].bound.len() as u64;
             let loose = self.loose(cluster);
             if loose.is_empty() {
                 continue;
@@ -64,18 +65,24 @@ impl Book {
     }
 
     /// Configured machines of a cluster that nobody claims and nobody preempts, in keep order.
-    fn loose(&mut self, cluster: ClusterIx) -> Vec<MachineIx> {
-        let bound = &self.clusters[cluster as usize].bound;
-        self.work.machines += bound.len() as u64;
-        let is_loose = |machine: &&MachineIx| {
-            let record = self.record(**machine);
-            record.state == Some(State::Configured)
-                && !record.preempted
-                && self.claimant(**machine) == NONE
+    fn loose(&self, cluster: ClusterIx) -> Vec<MachineIx> {
+        let is_loose = |machine: &MachineIx| {
+            let record = self.record(*machine);
+            record.state == Some(State::Configured) && !record.preempted
         };
-        let mut machines: Vec<MachineIx> = bound.iter().filter(is_loose).copied().collect();
+        let mut machines: Vec<MachineIx> = self.unclaimed(cluster).filter(is_loose).collect();
         machines.sort_by(|one, other| self.keep_order(*one, *other));
         machines
+    }
+
+    /// Bound machines of a cluster that nobody claims; how many there are is known.
+    pub(crate) fn unclaimed(&self, cluster: ClusterIx) -> impl Iterator<Item = MachineIx> {
+        let entry = &self.clusters[cluster as usize];
+        // Those that came last are the likeliest.
+        let bound = entry.bound.iter().rev().copied();
+        bound
+            .filter(|machine| self.claimant(*machine) == NONE)
+            .take(entry.loose as usize)
     }
 
     /// The Needs of a cluster that may be live: members of a class that folds whole are only looked

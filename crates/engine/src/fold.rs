@@ -95,6 +95,7 @@ impl Book {
     fn earliest_folded(&self, class: ClassIx, room: u64) -> Time {
         let Class {
             members,
+            earliest,
             homed,
             fold,
             ..
@@ -111,7 +112,15 @@ impl Book {
             .filter(folds)
             .take(most)
             .map(|member| member.arrival);
-        arrivals.fold(Time::ZERO, Time::earliest_stated)
+        // One is as early as any can be: nearly always the first.
+        let mut found = Time::ZERO;
+        for arrival in arrivals {
+            found = found.earliest_stated(arrival);
+            if found == *earliest && found != Time::ZERO {
+                break;
+            }
+        }
+        found
     }
 
     pub(crate) fn set_live(&mut self, need: u32, live: bool) {

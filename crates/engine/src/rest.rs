@@ -161,19 +161,16 @@ impl Book {
 
     /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order.
     pub(crate) fn leftovers(&mut self, need: NeedIx) -> Vec<MachineIx> {
-        let cluster = &self.clusters[self.need(need).cluster as usize];
-        if cluster.loose == 0 {
-            return Vec::new();
-        }
-        self.work.machines += cluster.bound.len() as u64;
-        let is_leftover = |machine: &&MachineIx| {
-            let record = self.record(**machine);
-            !record.is_unfit()
-                && self.serves(need, record.shape)
-                && self.claimant(**machine) == NONE
+        let is_leftover = |machine: &MachineIx| {
+            let record = self.record(*machine);
+            !record.is_unfit() && self.serves(need, record.shape)
         };
-        let mut machines: Vec<MachineIx> =
-            cluster.bound.iter().filter(is_leftover).copied().collect();
+        let cluster = self.need(need).cluster;
+        let unclaimed = self.unclaimed(cluster).filter(is_leftover);
+        let mut machines: Vec<MachineIx> = unclaimed.collect();
+        if 0 < self.clusters[cluster as usize].loose {
+            self.work.machines += self.clusters[cluster as usize].bound.len() as u64;
+        }
         machines.sort_by(|one, other| self.keep_order(*one, *other));
         machines
     }

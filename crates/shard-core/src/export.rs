@@ -72,8 +72,7 @@ impl ShardCore {
 
     fn copy_machines(&self, export: &mut Export, most: usize) {
         let after = export.after.take();
-        let all = self.ledger.iter().map(|machine| machine.id());
-        let rest = all.skip_while(|id| after.as_ref().is_some_and(|after| *id <= after));
+        let rest = self.ledger.after(after.as_ref()).map(|machine| machine.id());
         let mut count = 0;
         for id in rest.take(most) {
             count += 1;
