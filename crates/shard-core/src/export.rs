@@ -72,7 +72,10 @@ impl ShardCore {
 
     fn copy_machines(&self, export: &mut Export, most: usize) {
         let after = export.after.take();
-        let rest = self.ledger.after(after.as_ref()).map(|machine| machine.id());
+        let rest = self
+            .ledger
+            .after(after.as_ref())
+            .map(|machine| machine.id());
         let mut count = 0;
         for id in rest.take(most) {
             count += 1;
