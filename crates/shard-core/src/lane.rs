@@ -1,15 +1,11 @@
-//! Lanes: how frames wait on the two sides of a session (SE-5, SE-6).
+//! The lane of a session's roll-ups: how they wait, beside everything else that does not (SE-5).
 //!
 //! ```text
 //! operator ─▶ roll-ups: one at work, one waiting, a newer one takes its place ─▶ core
 //!          ─▶ everything else: at once ──────────────────────────────────────▶ core
-//! core ─▶ outbox: bounded, a frame takes the place of the one it supersedes ─▶ operator
 //! ```
 //!
-//! A slow roll-up must not delay a blob, and one stuck cluster must not hold up the shard.
-
-use crate::effect::Frame;
-use std::collections::VecDeque;
+//! A slow roll-up must not delay a blob.
 
 /// The roll-ups of one session: at most one at work and one waiting.
 #[derive(Clone, Debug)]
@@ -46,70 +42,9 @@ impl<T> RollUpLane<T> {
     }
 }
 
-/// Frames on their way to one operator.
-#[derive(Clone, Debug)]
-pub struct Outbox {
-    frames: VecDeque<Frame>,
-    most: usize,
-}
-
-/// The operator does not read: its session is to be ended. It is told everything when it is back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck;
-
-impl Outbox {
-    /// Room for so many frames.
-    pub fn new(most: usize) -> Self {
-        Self {
-            frames: VecDeque::new(),
-            most,
-        }
-    }
-
-    /// Adds a frame, in the place of one it supersedes if that still waits.
-    pub fn push(&mut self, frame: Frame) -> Result<(), Stuck> {
-        let older = self
-            .frames
-            .iter_mut()
-            .find(|waiting| supersedes(&frame, waiting));
-        if let Some(older) = older {
-            *older = frame;
-            return Ok(());
-        }
-        if self.most <= self.frames.len() {
-            return Err(Stuck);
-        }
-        self.frames.push_back(frame);
-        Ok(())
-    }
-
-    /// The next frame to write.
-    pub fn pop(&mut self) -> Option<Frame> {
-        self.frames.pop_front()
-    }
-}
-
-/// Whether a frame makes an older one pointless: `node:<machine>`, `available:<fingerprint>`.
-fn supersedes(new: &Frame, old: &Frame) -> bool {
-    match (new, old) {
-        (Frame::Node(new), Frame::Node(old)) => new.machine == old.machine,
-        (
-            Frame::Available {
-                fingerprint: new, ..
-            },
-            Frame::Available {
-                fingerprint: old, ..
-            },
-        ) => new == old,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Confidence, OperationId};
-    use bigfleet_model::Fingerprint;
 
     /// EX-SE3.
     #[test]
@@ -121,26 +56,5 @@ mod tests {
         assert_eq!(lane.done(), Some("r3"));
         assert_eq!(lane.done(), None);
         assert_eq!(lane.arrived("r4"), Some("r4"));
-    }
-
-    #[test]
-    fn an_outbox_coalesces_keeps_order_and_has_a_bound() {
-        let hint = |text: &str, count| Frame::Available {
-            fingerprint: Fingerprint::new(text),
-            requirements: Vec::new(),
-            count,
-            confidence: Confidence::High,
-            cost_per_hour: 1.0,
-        };
-        let cancel = |number| Frame::ReclaimCancel {
-            instruction: OperationId { epoch: 1, number },
-        };
-        let mut outbox = Outbox::new(3);
-        for frame in [hint("f", 1), cancel(1), hint("g", 1), hint("f", 2)] {
-            assert_eq!(outbox.push(frame), Ok(()));
-        }
-        assert_eq!(outbox.push(cancel(1)), Err(Stuck), "never coalesced");
-        let out: Vec<Frame> = std::iter::from_fn(|| outbox.pop()).collect();
-        assert_eq!(out, [hint("f", 2), cancel(1), hint("g", 1)]);
     }
 }

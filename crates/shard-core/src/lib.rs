@@ -27,8 +27,8 @@
 //!
 //! # What is not here
 //!
-//! Streams, paging, files and TLS belong to the runtime, which has [`RollUpLane`] and [`Outbox`] to
-//! use; carrying a [`Report`] and its answer to the shard link. Not built: moves of machines between
+//! Streams and what waits in them, paging, files and TLS belong to the runtime, which has [`RollUpLane`]
+//! to use; carrying a [`Report`] and its answer to the shard link. Not built: moves of machines between
 //! shards, which are answered as failed.
 
 mod admin;
@@ -97,7 +97,7 @@ pub use event::{
 pub use export::{Export, explain};
 pub use guard::Baseline;
 pub use histogram::{Histogram, Latencies, Phase};
-pub use lane::{Outbox, RollUpLane, Stuck};
+pub use lane::RollUpLane;
 pub use ledger::GaugeKey;
 pub use numbers::{Number, Value};
 pub use pause::{Pause, Scope};
