@@ -187,5 +187,6 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
             .filter(|path| !path.as_os_str().is_empty()),
         tls,
         reflection: args.reflection,
+        speed: 1.0,
     })
 }

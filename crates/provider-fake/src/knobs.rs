@@ -53,6 +53,23 @@ impl Latency {
     }
 }
 
+impl Latency {
+    /// The same for a cloud that lives this much faster than the clock it is slept through on.
+    pub fn at_speed(self, speed: f64) -> Self {
+        let faster = |time: Duration| {
+            Duration::try_from_secs_f64(time.as_secs_f64() / speed).unwrap_or(time)
+        };
+        match self {
+            Self::Fixed(time) => Self::Fixed(faster(time)),
+            Self::Uniform(least, most) => Self::Uniform(faster(least), faster(most)),
+            Self::LogNormal { median, sigma } => Self::LogNormal {
+                median: faster(median),
+                sigma,
+            },
+        }
+    }
+}
+
 impl Default for Latency {
     fn default() -> Self {
         Self::NONE
@@ -148,6 +165,16 @@ impl<T: Copy> ByKind<T> {
         }
     }
 
+    /// The same done to each.
+    pub fn map<U>(self, change: impl Fn(T) -> U) -> ByKind<U> {
+        ByKind {
+            create: change(self.create),
+            configure: change(self.configure),
+            drain: change(self.drain),
+            delete: change(self.delete),
+        }
+    }
+
     /// The value of one.
     pub fn of(&self, kind: Kind) -> T {
         match kind {
@@ -227,6 +254,18 @@ mod tests {
         for bad in ["", "fast", "-1s", "1 fortnight", "lognormal 3s", "1s..x"] {
             assert!(bad.parse::<Latency>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_faster_cloud_takes_less_time_for_everything() {
+        let fast = |text: &str| text.parse::<Latency>().unwrap().at_speed(60.0);
+        assert_eq!(fast("1m"), "1s".parse().unwrap());
+        assert_eq!(fast("30s..90s"), "500ms..1.5s".parse().unwrap());
+        assert_eq!(
+            fast("lognormal 45s 0.6"),
+            "lognormal 750ms 0.6".parse().unwrap()
+        );
+        assert_eq!(fast("1m"), fast("1m").at_speed(0.0), "no speed, no change");
     }
 
     #[test]

@@ -2,6 +2,14 @@
 //!
 //! Deadlines of drains outlive the process, so moments are unix time. Within a process they follow the
 //! monotonic clock: an administrator who sets the host's time must not end every drain at once.
+//!
+//! ```text
+//! host    0 s ──────── 1 s ──────── 2 s
+//! shard   0 s ─────── 60 s ────── 120 s       at speed 60: only in demonstrations
+//! ```
+//!
+//! Everything the core knows of time comes from here and everything it asks to be woken for goes through
+//! here, so a speed other than 1 cannot make two of its clocks disagree.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,30 +21,70 @@ pub(crate) struct Clock {
     began: Instant,
     /// Unix time then, in seconds.
     began_at: f64,
+    /// Seconds that pass here in one of the host's.
+    speed: f64,
 }
 
 impl Clock {
-    pub(crate) fn start() -> Self {
+    /// Begins now. A speed of 0, below it or beyond counting is 1: time must go on.
+    pub(crate) fn start(speed: f64) -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             began: Instant::now(),
             // A host whose clock is before 1970 has other troubles; a shard still runs on it.
             began_at: unix.unwrap_or_default().as_secs_f64(),
+            speed: if speed.is_normal() && 0.0 < speed {
+                speed
+            } else {
+                1.0
+            },
         }
     }
 
     /// Now.
     pub(crate) fn now(&self) -> Time {
-        let seconds = self.began_at + self.began.elapsed().as_secs_f64();
+        let seconds = self.began_at + self.began.elapsed().as_secs_f64() * self.speed;
         Time::from_seconds(seconds).unwrap_or_default()
     }
 
     /// When a moment is, on the clock that timers use.
     pub(crate) fn instant(&self, moment: Time) -> tokio::time::Instant {
         const FAR: f64 = 86_400.0 * 365.0;
-        let seconds = (moment.seconds() - self.began_at).clamp(0.0, FAR);
+        let seconds = ((moment.seconds() - self.began_at) / self.speed).clamp(0.0, FAR);
         // A millisecond late rather than early: an early one would find nothing due and ask again.
         let after = Duration::from_secs_f64(seconds) + Duration::from_millis(1);
         (self.began + after).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faster_clock_is_further_on_and_wakes_sooner() {
+        let (usual, fast) = (Clock::start(1.0), Clock::start(60.0));
+        let later = |clock: &Clock, seconds: f64| {
+            let moment = Time::from_seconds(clock.began_at + seconds).unwrap();
+            clock.instant(moment).into_std() - clock.began
+        };
+        let millis = Duration::from_millis;
+        assert_eq!(later(&usual, 600.0), millis(600_001));
+        assert_eq!(later(&fast, 600.0), millis(10_001));
+        // Once a timer has run out, its moment has come on the clock that set it, at any speed.
+        for clock in [usual, fast] {
+            let moment = clock.now();
+            while std::time::Instant::now() < clock.instant(moment).into_std() {
+                std::hint::spin_loop();
+            }
+            assert!(moment.seconds() <= clock.now().seconds());
+        }
+    }
+
+    #[test]
+    fn time_goes_on_whatever_speed_is_asked_for() {
+        for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Clock::start(speed).speed, 1.0, "{speed}");
+        }
     }
 }

@@ -130,7 +130,7 @@ impl Shard {
 
 /// Starts a shard, and answers once it accepts sessions.
 pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
-    let clock = Clock::start();
+    let clock = Clock::start(settings.speed);
     let tls = settings.tls.clone().map(Tls::load).transpose()?;
     let grpc = listen(&settings.listen).await?;
     let http = match &settings.metrics_addr {
@@ -184,7 +184,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     };
     let driver = drive(driver)?;
 
-    let router = router(&settings, &hub, &metrics.sessions)?;
+    let router = router(&settings, clock, &hub, &metrics.sessions)?;
     let server = serve(grpc, tls.clone(), router)?;
     let mut beside = vec![tokio::spawn(pause.watch(hub.clone()))];
     let metrics_addr = match http {
@@ -237,6 +237,7 @@ fn drive(driver: Driver) -> std::io::Result<std::thread::JoinHandle<()>> {
 /// Every service on the gRPC address. Whoever adds one asks the core through the hub.
 fn router(
     settings: &Settings,
+    clock: Clock,
     hub: &Hub,
     counts: &Arc<SessionCounts>,
 ) -> Result<Router, StartRefused> {
@@ -251,7 +252,7 @@ fn router(
     let sessions = ShardServer::new(Sessions::new(hub.clone(), Arc::clone(counts)))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let place = Arc::new(Place::new(settings));
+    let place = Arc::new(Place::new(settings, clock));
     let reads = ShardReadServer::new(Reads::new(hub.clone(), Arc::clone(&place)));
     let admin = ShardAdminServer::new(Admin::new(hub.clone(), place));
     Ok(Limits::SESSIONS

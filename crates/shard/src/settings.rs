@@ -33,6 +33,9 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Whether to answer gRPC reflection.
     pub reflection: bool,
+    /// Seconds that pass for the shard in one of the host's: 1, but in a demonstration whose provider and
+    /// clusters live as fast. What bounds a call or a stop is the host's time at any speed.
+    pub speed: f64,
 }
 
 impl Settings {

@@ -36,14 +36,14 @@ pub(crate) struct Note {
 }
 
 impl Place {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, clock: Clock) -> Self {
         Self {
             shard: settings.core.shard.clone(),
             provider: settings.core.provider.clone(),
             provider_address: settings.provider_addr.clone(),
             cycle_interval: settings.core.cycle_interval,
             flag_pauses: settings.actuation_paused,
-            clock: Clock::start(),
+            clock,
             notes: Mutex::default(),
         }
     }
