@@ -213,6 +213,9 @@ impl ShardCore {
                 rollup_id,
                 rows,
             } => self.roll_up(now, session, cluster, rollup_id, rows, effects),
+            Event::RollUpRepeated { session, rollup_id } => {
+                self.repeat_roll_up(now, session, rollup_id, effects);
+            }
             Event::BlobAnswered {
                 session,
                 request,

@@ -213,6 +213,30 @@ impl Demand {
         replaced
     }
 
+    /// The rows in force were accepted again: what [`Self::accept`] does with rows that are all equal.
+    pub(crate) fn accept_again(
+        &mut self,
+        cluster: &ClusterId,
+        now: Time,
+        ledger: &mut Ledger,
+    ) -> Replaced {
+        let Some(known) = self.clusters.get_mut(cluster) else {
+            return Replaced::default();
+        };
+        if ledger.defect == Some(Defect::RollUpArrivalReset) {
+            let mut rows = known.rows.clone();
+            for need in rows.values_mut().flat_map(BTreeMap::values_mut) {
+                need.arrival = now;
+            }
+            return self.accept(cluster, rows, now, ledger);
+        }
+        for seen in known.first_seen.values_mut() {
+            seen.get_or_insert(now);
+        }
+        known.told += 1;
+        Replaced::default()
+    }
+
     /// Notes why nothing is acquired for a cluster; the engine hears of it if that changes.
     pub(crate) fn withhold(
         &mut self,

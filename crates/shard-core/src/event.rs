@@ -226,6 +226,16 @@ pub enum Event {
         /// The rows, or what is wrong with which.
         rows: Result<Vec<Row>, Vec<(usize, RowRefused)>>,
     },
+    /// The last roll-up accepted on a session once more, row for row: the same in every effect as
+    /// [`Event::RolledUp`] with those rows, without anybody reading them again. Whoever drives the
+    /// core compares what was sent, and learns from [`crate::ShardCore::roll_ups_accepted`] what was
+    /// accepted.
+    RollUpRepeated {
+        /// The session it came on.
+        session: SessionId,
+        /// What to echo; empty for none.
+        rollup_id: String,
+    },
     /// An answer to a request for a blob.
     BlobAnswered {
         /// The session it came on.

@@ -60,6 +60,11 @@ impl Guard {
         self.baseline = Some(new);
         true
     }
+
+    /// The demand last believed is said again, which nobody doubts.
+    pub(crate) fn believe_again(&mut self) {
+        self.held = 0;
+    }
 }
 
 fn withdraws(baseline: &Baseline, new: &Baseline) -> bool {

@@ -73,6 +73,7 @@ mod settle;
 mod drain;
 mod lane;
 mod node;
+mod rollup;
 mod session;
 
 mod churn;

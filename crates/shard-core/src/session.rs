@@ -7,19 +7,14 @@ use crate::{
     ShardCore,
     audit::Outcome,
     defect::Defect,
-    demand::{Accepted, Replaced},
     effect::{CloseReason, Echo, Effect, Frame, RequestId},
     event::{Features, SessionId},
-    guard::Baseline,
     operation::Step,
-    record::Record,
     settings::{ABANDONED_INTENT, UNREPORTED_INTENT},
     shortfall::Withheld,
     timers::{Timer, after},
 };
-use bigfleet_model::{
-    ActionKind, Amounts, ClusterId, MachineId, NeedKey, Row, RowRefused, State, Time,
-};
+use bigfleet_model::{ActionKind, ClusterId, MachineId, State, Time};
 use std::collections::BTreeMap;
 
 /// A connected operator.
@@ -32,6 +27,8 @@ pub(crate) struct Session {
     pub(crate) synced: bool,
     /// It has reported nodes: from then on their readiness counts (G4).
     pub(crate) reports_nodes: bool,
+    /// Roll-ups accepted on it.
+    pub(crate) accepted: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -52,6 +49,13 @@ impl Sessions {
     pub(crate) fn reports_nodes(&mut self, cluster: &ClusterId) {
         if let Some(session) = self.by_cluster.get_mut(cluster) {
             session.reports_nodes = session.features.node_report;
+        }
+    }
+
+    /// A roll-up that came on a cluster's session was accepted.
+    pub(crate) fn accepted(&mut self, cluster: &ClusterId) {
+        if let Some(session) = self.by_cluster.get_mut(cluster) {
+            session.accepted += 1;
         }
     }
 
@@ -106,6 +110,7 @@ impl ShardCore {
             opened: now,
             synced: false,
             reports_nodes: false,
+            accepted: 0,
         };
         self.sessions.by_cluster.insert(cluster.clone(), opened);
         self.ack(session, Echo::Hello, "", "", effects);
@@ -178,7 +183,7 @@ impl ShardCore {
         }
     }
 
-    fn ack(
+    pub(crate) fn ack(
         &self,
         session: SessionId,
         echo: Echo,
@@ -238,136 +243,6 @@ impl ShardCore {
         let before = self.demand.clusters.get(cluster).map(|one| one.withheld);
         self.demand.withhold(cluster, withheld, &mut self.ledger);
         self.wants_cycle |= before != Some(withheld);
-    }
-
-    pub(crate) fn roll_up(
-        &mut self,
-        now: Time,
-        session: SessionId,
-        cluster: ClusterId,
-        rollup_id: String,
-        rows: Result<Vec<Row>, Vec<(usize, RowRefused)>>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let Some(own) = self.sessions.cluster(session) else {
-            return;
-        };
-        let refused = |at: usize, why: &RowRefused| format!("row {at}: {why}");
-        let checked = match rows {
-            _ if own != cluster => Err(format!(
-                "a session of cluster \"{own}\" cannot speak for \"{cluster}\" (RI-5)"
-            )),
-            Ok(rows) => {
-                let baseline = Baseline::of(&rows);
-                let merged = self.demand.merge(&cluster, rows, now);
-                merged
-                    .map(|needs| (baseline, needs))
-                    .map_err(|at| refused(at, &RowRefused::Sum))
-            }
-            Err(problems) => Err(problems
-                .first()
-                .map_or_else(String::new, |(at, why)| refused(*at, why))),
-        };
-        let (baseline, needs) = match checked {
-            Ok(checked) => checked,
-            Err(reason) => {
-                let known = self.demand.clusters.entry(own.clone()).or_default();
-                known.refused = Some((now, reason.clone()));
-                *self.counters.rollups_rejected.entry(own).or_default() += 1;
-                self.ack(session, Echo::RollUpRejected, &rollup_id, &reason, effects);
-                return;
-            }
-        };
-        let serving = self.serving(&cluster);
-        let guarded = self.config.rails.roll_up_guard;
-        let known = self.demand.clusters.entry(cluster.clone()).or_default();
-        let before = known.guard.baseline.clone();
-        let believed = match guarded {
-            true => known.guard.judge(baseline.clone(), serving),
-            false => true,
-        };
-        let held = known.guard.held;
-        if guarded || 0 < held {
-            self.counters.rollups_held.insert(cluster.clone(), held);
-        }
-        if !believed {
-            self.demand.discard(&needs);
-            self.ack(
-                session,
-                Echo::RollUpHeld,
-                &rollup_id,
-                "held by rail 2",
-                effects,
-            );
-            return;
-        }
-        let fresh = before.as_ref() != Some(&baseline);
-        known.guard.baseline = Some(baseline.clone());
-        known.accepted = Some(Accepted {
-            at: now,
-            rollup_id: rollup_id.clone(),
-        });
-        if fresh {
-            self.remember_record(Record::Cluster {
-                cluster: cluster.clone(),
-                baseline,
-            });
-        }
-        let replaced = self.demand.accept(&cluster, needs, now, &mut self.ledger);
-        self.remember_arrivals(&cluster, replaced);
-        if self.released.remove(&cluster) {
-            self.remember_record(Record::Released {
-                cluster: cluster.clone(),
-                released: false,
-            });
-        }
-        self.review_cluster(now, &cluster);
-        self.ack(session, Echo::RollUpAccepted, &rollup_id, "", effects);
-        self.wants_cycle = true;
-    }
-
-    /// A row keeps its place in the queue across a restart (NT-4).
-    pub(crate) fn remember_arrivals(&mut self, cluster: &ClusterId, replaced: Replaced) {
-        let Replaced {
-            new,
-            gone,
-            forgotten,
-        } = replaced;
-        self.forget_gangs(&gone);
-        for need in &gone {
-            let need = need.key();
-            self.remember_record(Record::Arrival { need, at: None });
-        }
-        for (fingerprint, group) in forgotten.into_keys() {
-            let need = NeedKey {
-                cluster: cluster.clone(),
-                fingerprint,
-                group,
-            };
-            self.remember_record(Record::Arrival { need, at: None });
-        }
-        for need in &new {
-            let at = Some(need.arrival);
-            let need = need.key();
-            self.remember_record(Record::Arrival { need, at });
-        }
-    }
-
-    /// What serves a cluster now, for the judgement of its first roll-up.
-    fn serving(&self, cluster: &ClusterId) -> Option<(usize, Amounts)> {
-        if self.demand.is_ready(cluster) {
-            return None;
-        }
-        let bound = self.ledger.bound_to(cluster);
-        let known = bound.filter_map(|id| self.ledger.get(id));
-        let serving = known.filter(|known| known.state() == State::Configured);
-        let (mut machines, mut offered) = (0, Amounts::default());
-        for machine in serving {
-            machines += 1;
-            let sum = offered.checked_add(machine.shape().effective());
-            offered = sum.unwrap_or(offered);
-        }
-        Some((machines, offered))
     }
 
     /// SH-7: intents of a cluster that has not reported for an hour end.

@@ -13,6 +13,7 @@ mod operators;
 mod published;
 mod rails;
 mod reads;
+mod repeats;
 mod restarts;
 mod truth;
 mod upward;
