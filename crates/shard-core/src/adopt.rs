@@ -15,7 +15,7 @@ use crate::{
     operation::Step,
     settle::Place,
 };
-use bigfleet_model::{State, Time, Via};
+use bigfleet_model::{Machine, State, Time, Via};
 
 impl ShardCore {
     /// A Get's word, which is final.
@@ -104,7 +104,7 @@ impl ShardCore {
             facts.intent = None;
         }
         self.ledger.stock.share(&mut facts.shape);
-        let Ok(machine) = bigfleet_model::Machine::new(facts) else {
+        let Ok(machine) = Machine::new(facts) else {
             return;
         };
         if (from, seen.state()) == (State::Creating, State::Failed) {
@@ -127,9 +127,7 @@ impl ShardCore {
             self.gone(now, &seen.id().clone(), effects);
             return;
         }
-        let same = (known.state(), known.cluster(), known.host())
-            == (seen.state(), seen.cluster(), seen.host());
-        if same {
+        if stand_alike(seen, known) {
             self.refresh(now, sighting, effects);
             return;
         }
@@ -155,6 +153,11 @@ impl ShardCore {
         };
         self.arrive(now, sighting, via, effects);
     }
+}
+
+/// Whether two pictures of a machine show it in the same place of its life.
+pub(crate) fn stand_alike(seen: &Machine, known: &Machine) -> bool {
+    (seen.state(), seen.cluster(), seen.host()) == (known.state(), known.cluster(), known.host())
 }
 
 /// What a machine does by itself once it was told to.

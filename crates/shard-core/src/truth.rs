@@ -10,6 +10,7 @@
 
 use crate::{
     ShardCore,
+    adopt::stand_alike,
     audit::Outcome,
     defect::Defect,
     effect::{Alert, Effect, GetId, ListId},
@@ -72,6 +73,8 @@ struct Listing {
     started: Time,
     began: u64,
     seen: BTreeSet<MachineId>,
+    /// Shown otherwise than they are known, but known from something that came after the List began.
+    overtaken: Vec<MachineId>,
 }
 
 impl ShardCore {
@@ -91,6 +94,7 @@ impl ShardCore {
             started: now,
             began: self.ledger.begin_read(),
             seen: BTreeSet::new(),
+            overtaken: Vec::new(),
         });
         self.truth.since_full += 1;
         let cursor = match self.truth.since_full < FULL_EVERY {
@@ -150,6 +154,11 @@ impl ShardCore {
             Listed::Failed if believed => (true, Vec::new(), Vec::new()),
             Listed::Failed => return,
         };
+        // The next List begins after this one: what was passed over now would not be shown again.
+        if !cursor.is_empty() {
+            let overtaken = listing.overtaken.iter();
+            overtaken.for_each(|machine| self.doubt(machine));
+        }
         self.truth.cursor = cursor;
         for machine in removed {
             self.gone(now, &machine, effects);
@@ -247,8 +256,13 @@ impl ShardCore {
             self.discover(now, sighting, effects);
             return;
         };
-        // RC-4 1b: older than what we did since.
+        // RC-4 1b: it may be older than what we did or were told since.
         if self.ledger.is_stale(&id, began) {
+            if !stand_alike(&sighting.machine, known)
+                && let Some(listing) = &mut self.truth.listing
+            {
+                listing.overtaken.push(id);
+            }
             return;
         }
         if let Some(operation) = self.operations.get(&id) {
@@ -268,9 +282,7 @@ impl ShardCore {
             return;
         }
         let seen = &sighting.machine;
-        let same = known.state() == seen.state()
-            && known.cluster() == seen.cluster()
-            && known.host() == seen.host();
+        let same = stand_alike(seen, known);
         let on_its_way = crate::adopt::natural(known.state(), seen.state())
             && (seen.cluster().is_none() || known.cluster() == seen.cluster());
         if same {

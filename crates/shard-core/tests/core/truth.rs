@@ -67,6 +67,28 @@ fn ex_rc3_a_list_that_began_before_our_change_is_ignored() {
     }
 }
 
+/// With a cursor, a List passes over such a machine for good: the next one begins after it. So the machine
+/// is read by itself, or whatever became of it meanwhile would stay unknown until the next full List.
+#[test]
+fn what_a_list_with_a_cursor_was_too_old_for_is_read_by_itself() {
+    let mut world = world("m1 Idle cpu=4 $1\nm2 Idle cpu=1 $1");
+    world.provider.latency = 100.0;
+    world.provider.cursor = b"7".to_vec();
+    world.connect("a", FULL);
+    world.run(9.0);
+    world.provider.list_after = 0.5;
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(0.8);
+    let gets = world.effects.iter().filter_map(|(_, one)| match one {
+        Effect::Get { machine, .. } => Some(machine.as_str()),
+        _ => None,
+    });
+    assert_eq!(gets.collect::<Vec<_>>(), ["m1"]);
+    assert_eq!(world.state("m1"), State::Configuring);
+    assert_eq!(world.core.counters().adoptions, 0);
+}
+
 /// EX-RC4.
 #[test]
 fn ex_rc4_a_record_that_breaks_the_grid_is_refused_and_not_removed() {
