@@ -35,12 +35,13 @@ enum Surface {
 }
 
 /// Every method. What is asked is empty, so that an admin changes nothing.
-const METHODS: [(&str, Surface); 12] = [
+const METHODS: [(&str, Surface); 13] = [
     ("Session", Surface::Session),
     ("InspectNeeds", Surface::Read),
     ("InspectMachines", Surface::Read),
     ("InspectClusters", Surface::Read),
     ("InspectWork", Surface::Read),
+    ("InspectActions", Surface::Read),
     ("InspectRails", Surface::Read),
     ("ExplainNeed", Surface::Read),
     ("ExportFleet", Surface::Read),
@@ -105,6 +106,13 @@ async fn call(method: &str, channel: &Channel) -> Result<(), Status> {
             .await
         }
         "InspectWork" => first(read.inspect_work(wire::InspectWorkRequest::default()).await).await,
+        "InspectActions" => {
+            first(
+                read.inspect_actions(wire::InspectActionsRequest::default())
+                    .await,
+            )
+            .await
+        }
         "InspectRails" => read
             .inspect_rails(wire::InspectRailsRequest {})
             .await

@@ -357,6 +357,90 @@ async fn work_and_clusters_show_a_drain_under_way() {
     assert_eq!(counted.collect::<Vec<_>>(), [(MachineState::Draining, 1)]);
 }
 
+async fn actions(
+    reader: &mut Reader,
+    request: wire::InspectActionsRequest,
+) -> (wire::InspectHeader, Vec<wire::ActionView>) {
+    read!(
+        reader,
+        inspect_actions(request),
+        inspect_actions_response::Action
+    )
+}
+
+/// What was decided, from its commit to its end, and a reader that follows.
+#[tokio::test]
+async fn actions_are_shown_newest_first() {
+    use wire::ActionKind::{Bootstrap, Provision, Reclaim};
+    let mut scene = scene("actions", 12).await;
+    let (_, rows) = settled(&mut scene.reader).await;
+    let (header, entries) = actions(&mut scene.reader, Default::default()).await;
+    assert_eq!((header.total, entries.len()), (4, 4), "{entries:#?}");
+    let told = |entry: &wire::ActionView| (entry.kind(), entry.outcome.clone());
+    let expected = [
+        (Bootstrap, "success"),
+        (Bootstrap, "committed"),
+        (Provision, "success"),
+        (Provision, "committed"),
+    ];
+    let expected = expected.map(|(kind, outcome)| (kind, outcome.to_owned()));
+    assert_eq!(entries.iter().map(told).collect::<Vec<_>>(), expected);
+    assert!(entries.is_sorted_by(|newer, older| older.sequence < newer.sequence));
+    assert!(entries.is_sorted_by(|newer, older| older.time_unix_nanos <= newer.time_unix_nanos));
+    for entry in &entries {
+        assert_eq!(entry.machine_id, entries[0].machine_id);
+        assert_eq!((&*entry.cluster_id, &*entry.from_cluster_id), ("a", ""));
+        assert_eq!(entry.profile_fingerprint, rows[0].profile_fingerprint);
+        assert_eq!(entry.priority, Some(100));
+        assert!(0 < entry.decided_cycle && entry.decided_cycle <= entry.cycle);
+    }
+    assert_eq!(entries[0].operation_id, entries[1].operation_id);
+    assert_ne!(entries[1].operation_id, entries[2].operation_id);
+    assert_eq!(
+        entries[0].detail,
+        "Configure, for the Need of priority 100 of cluster a it was promised to: done"
+    );
+
+    scene.operator.needs(vec![nowhere()]).await;
+    let told = |heard: &shard_scene::operator::Heard| !heard.instructions.is_empty();
+    let heard = scene.operator.sees("an instruction to drain", told).await;
+    let followed = wire::InspectActionsRequest {
+        after_sequence: entries[0].sequence,
+        ..Default::default()
+    };
+    let (header, later) = actions(&mut scene.reader, followed).await;
+    assert_eq!((header.total, later[0].kind()), (1, Reclaim));
+    let drain = &later[0];
+    assert_eq!((&*drain.cluster_id, &*drain.from_cluster_id), ("", "a"));
+    assert_eq!(drain.operation_id, heard.instructions[0].instruction_id);
+    assert_eq!(
+        drain.detail,
+        "Drain from cluster a, where no Need claims the machine: committed"
+    );
+
+    let two = wire::InspectActionsRequest {
+        cluster_id: "a".to_owned(),
+        machine_id: drain.machine_id.clone(),
+        kinds: vec![Provision.into(), Reclaim.into()],
+        limit: 2,
+        ..Default::default()
+    };
+    let (header, entries) = actions(&mut scene.reader, two).await;
+    let kinds: Vec<_> = entries.iter().map(wire::ActionView::kind).collect();
+    assert_eq!((header.total, kinds), (3, vec![Reclaim, Provision]));
+    let nobody = wire::InspectActionsRequest {
+        cluster_id: "nobody".to_owned(),
+        ..Default::default()
+    };
+    assert_eq!(actions(&mut scene.reader, nobody).await.0.total, 0);
+    let refused = wire::InspectActionsRequest {
+        kinds: vec![99],
+        ..Default::default()
+    };
+    let refused = scene.reader.inspect_actions(refused).await.unwrap_err();
+    assert_eq!(refused.message(), "kinds 99 is no kind");
+}
+
 #[tokio::test]
 async fn a_row_is_explained() {
     let mut scene = scene("explain", 12).await;

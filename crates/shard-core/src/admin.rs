@@ -69,6 +69,7 @@ impl ShardCore {
             machine: machine.clone(),
             cluster,
             need: None,
+            priority: None,
             reason: None,
             grace_seconds: 0,
             outcome: Outcome::Retired,

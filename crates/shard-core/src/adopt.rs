@@ -141,6 +141,7 @@ impl ShardCore {
             machine: seen.id().clone(),
             cluster: seen.cluster().or(known.cluster()).cloned(),
             need: known.attribution(),
+            priority: None,
             reason: None,
             grace_seconds: 0,
             outcome: Outcome::Adopted,

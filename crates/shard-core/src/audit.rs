@@ -78,6 +78,8 @@ pub struct AuditRecord {
     pub cluster: Option<ClusterId>,
     /// For which Need.
     pub need: Option<NeedKey>,
+    /// That Need's priority; `None` where it is not known any more, as after a restart.
+    pub priority: Option<i32>,
     /// Why.
     pub reason: Option<Reason>,
     /// The grace it carried.

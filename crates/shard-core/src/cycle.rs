@@ -151,6 +151,7 @@ impl ShardCore {
             _ => &mut self.counters.suppressed,
         };
         *counter.entry(action.kind).or_default() += 1;
+        let (need, terms) = action.purpose.unzip();
         effects.push(Effect::Audit(AuditRecord {
             time: now,
             cycle: self.cycle,
@@ -159,7 +160,8 @@ impl ShardCore {
             operation: None,
             machine: action.machine,
             cluster: action.cluster,
-            need: action.purpose.map(|(need, _)| need),
+            need,
+            priority: terms.map(|terms| terms.priority),
             reason: Some(action.reason),
             grace_seconds: action.grace_seconds,
             outcome,

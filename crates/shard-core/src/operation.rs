@@ -77,6 +77,8 @@ pub(crate) struct Operation {
     pub(crate) reason: Reason,
     pub(crate) cluster: Option<ClusterId>,
     pub(crate) need: Option<NeedKey>,
+    /// The Need's priority; not journalled, so unknown after a restart.
+    pub(crate) priority: Option<i32>,
     pub(crate) decided_cycle: u64,
     pub(crate) grace_seconds: u32,
     pub(crate) preemptor_priority: i32,
@@ -113,13 +115,15 @@ impl Operation {
         now: Time,
         barrier: Barrier,
     ) -> Self {
+        let (need, terms) = action.purpose.unzip();
         Self {
             id,
             machine: action.machine,
             action: action.kind,
             reason: action.reason,
             cluster: action.cluster,
-            need: action.purpose.map(|(need, _)| need),
+            need,
+            priority: terms.map(|terms| terms.priority),
             decided_cycle: cycle,
             grace_seconds: action.grace_seconds,
             preemptor_priority: action.preemptor_priority,
@@ -149,6 +153,7 @@ impl Operation {
             reason: kept.reason,
             cluster: kept.cluster,
             need: kept.need,
+            priority: None,
             decided_cycle: kept.decided_cycle,
             grace_seconds: kept.grace_seconds,
             preemptor_priority: kept.preemptor_priority,

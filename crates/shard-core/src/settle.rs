@@ -425,6 +425,7 @@ impl ShardCore {
             machine: operation.machine.clone(),
             cluster: operation.cluster.clone(),
             need: operation.need.clone(),
+            priority: operation.priority,
             reason: Some(operation.reason),
             grace_seconds: operation.grace_seconds,
             outcome,

@@ -168,6 +168,7 @@ mod tests {
             machine: MachineId::new(machine).unwrap(),
             cluster: None,
             need: None,
+            priority: None,
             reason: Some(Reason::Release),
             grace_seconds: 0,
             outcome: Outcome::Success,

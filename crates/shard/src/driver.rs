@@ -19,6 +19,7 @@ use tonic::Status;
 
 use crate::audit::AuditLog;
 use crate::clock::Clock;
+use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
 use crate::news;
 use crate::outbox::{Link, Stuck};
@@ -49,6 +50,7 @@ pub(crate) struct Driver {
     pub(crate) store: Store,
     pub(crate) provider: Provider,
     pub(crate) audit: Option<AuditLog>,
+    pub(crate) history: Arc<History>,
     pub(crate) publisher: Publisher,
     /// Told once, when the shard cannot go on.
     pub(crate) failed: watch::Sender<Option<Failed>>,
@@ -246,6 +248,8 @@ impl Running {
         let stopping = self.stopping.is_some();
         match effect {
             Effect::Persist { barrier, records } => {
+                let (now, cycle) = (self.driver.clock.now(), self.driver.core.cycle());
+                self.driver.history.committed(now, cycle, &records);
                 if let Err(problem) = self.driver.store.persist(barrier, records) {
                     self.lose("store", problem);
                 }
@@ -275,6 +279,7 @@ impl Running {
                 }
             }
             Effect::Audit(record) => {
+                self.driver.history.ended(&record);
                 if let Some(audit) = &self.driver.audit {
                     audit.write(record);
                 }

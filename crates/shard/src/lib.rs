@@ -42,6 +42,7 @@ mod wording;
 
 mod audit;
 mod driver;
+mod history;
 mod news;
 mod pause;
 mod publish;

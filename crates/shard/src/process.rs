@@ -28,6 +28,7 @@ use crate::audit::AuditLog;
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
+use crate::history::History;
 use crate::hub::{Hub, Told};
 use crate::pause::PauseFile;
 use crate::provider::Provider;
@@ -172,6 +173,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         tracing::info!("started in shadow mode");
     }
     let (failed, has_failed) = watch::channel(None);
+    let history = Arc::new(History::new(epoch));
     let driver = Driver {
         core,
         clock,
@@ -179,12 +181,13 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         store,
         provider,
         audit,
+        history: Arc::clone(&history),
         publisher: metrics.publisher.clone(),
         failed,
     };
     let driver = drive(driver)?;
 
-    let router = router(&settings, clock, &hub, &metrics.sessions)?;
+    let router = router(&settings, clock, &hub, &metrics.sessions, history)?;
     let server = serve(grpc, tls.clone(), router)?;
     let mut beside = vec![tokio::spawn(pause.watch(hub.clone()))];
     let metrics_addr = match http {
@@ -240,6 +243,7 @@ fn router(
     clock: Clock,
     hub: &Hub,
     counts: &Arc<SessionCounts>,
+    history: Arc<History>,
 ) -> Result<Router, StartRefused> {
     let (_, health) = tonic_health::server::health_reporter();
     let reflection = settings.reflection.then(|| {
@@ -253,7 +257,7 @@ fn router(
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let place = Arc::new(Place::new(settings, clock));
-    let reads = ShardReadServer::new(Reads::new(hub.clone(), Arc::clone(&place)));
+    let reads = ShardReadServer::new(Reads::new(hub.clone(), Arc::clone(&place), history));
     let admin = ShardAdminServer::new(Admin::new(hub.clone(), place));
     Ok(Limits::SESSIONS
         .server()

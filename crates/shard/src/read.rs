@@ -13,6 +13,7 @@
 //! What is streamed by page is as it is when its page is taken; what is promised by the header is what
 //! there was when the stream began.
 
+mod actions;
 mod clusters;
 mod copy;
 mod explain;
@@ -39,12 +40,13 @@ use bigfleet_net::Caller;
 use bigfleet_wire::v1alpha1::shard_read_server::ShardRead;
 use bigfleet_wire::v1alpha1::{
     ExplainNeedRequest, ExplainNeedResponse, ExportFleetRequest, ExportFleetResponse,
-    InspectClustersRequest, InspectClustersResponse, InspectMachinesRequest,
-    InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse, InspectRailsRequest,
-    InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
+    InspectActionsRequest, InspectActionsResponse, InspectClustersRequest, InspectClustersResponse,
+    InspectMachinesRequest, InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse,
+    InspectRailsRequest, InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
 };
 use tonic::{Request, Response, Status};
 
+use crate::history::History;
 use crate::hub::Hub;
 use copy::Copies;
 use stream::{Frames, frames};
@@ -55,17 +57,19 @@ use verdicts::Verdicts;
 pub(crate) struct Reads {
     hub: Hub,
     place: Arc<Place>,
+    history: Arc<History>,
     verdicts: Arc<Verdicts>,
     copies: Arc<Copies>,
 }
 
 impl Reads {
-    pub(crate) fn new(hub: Hub, place: Arc<Place>) -> Self {
+    pub(crate) fn new(hub: Hub, place: Arc<Place>, history: Arc<History>) -> Self {
         Self {
             verdicts: Arc::new(Verdicts::new(place.patience())),
             copies: Arc::default(),
             hub,
             place,
+            history,
         }
     }
 }
@@ -89,6 +93,7 @@ impl ShardRead for Reads {
     type InspectMachinesStream = Frames<InspectMachinesResponse>;
     type InspectClustersStream = Frames<InspectClustersResponse>;
     type InspectWorkStream = Frames<InspectWorkResponse>;
+    type InspectActionsStream = Frames<InspectActionsResponse>;
     type ExportFleetStream = Frames<ExportFleetResponse>;
 
     async fn inspect_needs(
@@ -136,6 +141,18 @@ impl ShardRead for Reads {
         let reads = self.clone();
         Ok(frames(async move |out| {
             work::send(&reads, &wanted, &out).await
+        }))
+    }
+
+    async fn inspect_actions(
+        &self,
+        request: Request<InspectActionsRequest>,
+    ) -> Result<Response<Self::InspectActionsStream>, Status> {
+        Caller::of(&request).may_read("InspectActions")?;
+        let wanted = actions::Wanted::read(&request.into_inner())?;
+        let reads = self.clone();
+        Ok(frames(async move |out| {
+            actions::send(&reads, &wanted, &out).await
         }))
     }
 

@@ -67,7 +67,7 @@ const RESERVED: [(&str, &[i32]); 9] = [
     ("Shortfall", &[4]),
 ];
 
-const ONEOFS: [(&str, &str); 11] = [
+const ONEOFS: [(&str, &str); 12] = [
     (
         "OperatorMessage.payload",
         "hello rollup bootstrap_response reclaim_ack drain_report node_report",
@@ -86,12 +86,13 @@ const ONEOFS: [(&str, &str); 11] = [
     ("InspectMachinesResponse.frame", "header machine"),
     ("InspectClustersResponse.frame", "header cluster"),
     ("InspectWorkResponse.frame", "header work"),
+    ("InspectActionsResponse.frame", "header action"),
     ("ExportFleetResponse.frame", "header data end"),
     ("PauseScope.scope", "all cluster_id provider_address"),
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 27] = [
+const METHODS: [&str; 28] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",
@@ -118,6 +119,7 @@ const METHODS: [&str; 27] = [
     "shardread.proto ShardRead.InspectClusters(InspectClustersRequest) \
      -> stream InspectClustersResponse",
     "shardread.proto ShardRead.InspectWork(InspectWorkRequest) -> stream InspectWorkResponse",
+    "shardread.proto ShardRead.InspectActions(InspectActionsRequest) -> stream InspectActionsResponse",
     "shardread.proto ShardRead.InspectRails(InspectRailsRequest) -> InspectRailsResponse",
     "shardread.proto ShardRead.ExplainNeed(ExplainNeedRequest) -> ExplainNeedResponse",
     "shardread.proto ShardRead.ExportFleet(ExportFleetRequest) -> stream ExportFleetResponse",
