@@ -28,6 +28,8 @@ pub(crate) const fn minutes(count: u64) -> u64 {
 impl Moment {
     /// The beginning.
     pub(crate) const START: Self = Self(0);
+    /// After the end.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
 
     /// So many milliseconds later.
     pub(crate) fn after(self, millis: u64) -> Self {

@@ -52,6 +52,13 @@ pub(crate) enum Gate {
     Judge(fn(&World) -> Result<(), String>),
 }
 
+impl Gate {
+    /// So many actions of these kinds are committed in the whole run.
+    pub(crate) const fn ever(kinds: &'static [ActionKind], count: Count) -> Self {
+        Self::Actions(kinds, Moment::START, Moment::NEVER, count)
+    }
+}
+
 impl World {
     /// Judges every gate; the first that is not met counts.
     pub(crate) fn judge(&mut self) {
@@ -70,7 +77,11 @@ impl World {
                     .iter()
                     .map(|kind| self.log.count(*kind, *from, *until));
                 let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
-                let what = format!("{} from {from} s to {until} s", words.join(" and "));
+                let when = match *until {
+                    Moment::NEVER => format!("from {from} s on"),
+                    until => format!("from {from} s to {until} s"),
+                };
+                let what = format!("{} {when}", words.join(" and "));
                 count.check(&what, is.sum())
             }
             Gate::Creates(count) => count.check("Creates", self.log.creates.len() as u64),

@@ -46,6 +46,8 @@ mod shorten;
 
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod metamorphic;
 
 pub use chart::{Chart, ChartRefused};
 pub use clock::Moment;

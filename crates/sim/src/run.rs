@@ -80,7 +80,7 @@ pub(crate) fn run_plan(
             world.judge();
         }
     }
-    let count = |kind| world.log.count(kind, Moment::START, Moment(u64::MAX));
+    let count = |kind| world.log.count(kind, Moment::START, Moment::NEVER);
     Report {
         scenario,
         seed,

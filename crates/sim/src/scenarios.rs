@@ -1,7 +1,9 @@
 //! The scenarios: each a name, a sentence, and a plan drawn from a seed.
 
 mod closed_loop;
+mod day;
 mod fixed_point;
+mod gangs;
 mod guards;
 mod profiles;
 mod random;
@@ -70,9 +72,11 @@ impl Scenario {
             scripted::ALL,
             closed_loop::ALL,
             fixed_point::ALL,
+            gangs::ALL,
             guards::ALL,
             random::ALL,
             soak::ALL,
+            day::ALL,
             profiles::ALL,
         ]
         .concat()

@@ -209,12 +209,7 @@ fn all_bound(clusters: usize) -> Vec<Gate> {
 fn steady_state(dice: &mut Dice) -> Plan {
     let mut gates = all_bound(2);
     gates.push(Gate::InState(State::Configured, Count::exactly(74)));
-    gates.push(Gate::Actions(
-        &[ActionKind::Reclaim],
-        Moment::START,
-        Moment(u64::MAX),
-        Count::exactly(4),
-    ));
+    gates.push(Gate::ever(&[ActionKind::Reclaim], Count::exactly(4)));
     Plan {
         gates,
         ..plan(dice, clusters(2, &works(true)), &base_pools(22, 4, true))
@@ -240,12 +235,7 @@ fn supply_exhaustion(dice: &mut Dice) -> Plan {
         timeline: vec![(when, grow(0)), (when, grow(1))],
         gates: vec![
             Gate::Short(Count::at_least(2)),
-            Gate::Actions(
-                &[ActionKind::Reclaim],
-                Moment::START,
-                Moment(u64::MAX),
-                Count::NONE,
-            ),
+            Gate::ever(&[ActionKind::Reclaim], Count::NONE),
         ],
         ..plan(dice, clusters(2, &works(false)), &base_pools(20, 5, false))
     }
@@ -289,7 +279,7 @@ fn unsatisfiable_gang(dice: &mut Dice) -> Plan {
             Gate::Short(Count::exactly(2)),
             Gate::Pending(0, Count::exactly(4)),
             Gate::Pending(1, Count::exactly(4)),
-            Gate::Actions(ACQUIRE, Moment::START, Moment(u64::MAX), Count::NONE),
+            Gate::ever(ACQUIRE, Count::NONE),
         ],
         ..plan(dice, clusters(2, &gangs), &pools)
     }
@@ -348,12 +338,7 @@ fn gang_contention(dice: &mut Dice) -> Plan {
     Plan {
         gates: vec![
             Gate::Short(Count::at_least(1)),
-            Gate::Actions(
-                &[ActionKind::Reclaim, ActionKind::Preempt],
-                Moment::START,
-                Moment(u64::MAX),
-                Count::NONE,
-            ),
+            Gate::ever(&[ActionKind::Reclaim, ActionKind::Preempt], Count::NONE),
         ],
         ..plan(dice, clusters(6, &gangs), &pools)
     }
@@ -390,12 +375,7 @@ fn gang_dwell(dice: &mut Dice) -> Plan {
         ActionKind::Provision,
         ActionKind::Reclaim,
     ];
-    gates.push(Gate::Actions(
-        kinds,
-        Moment::START,
-        Moment(u64::MAX),
-        Count::NONE,
-    ));
+    gates.push(Gate::ever(kinds, Count::NONE));
     Plan {
         gates,
         ..plan(dice, clusters(2, &gangs), &pools)
@@ -406,19 +386,9 @@ fn incumbency(dice: &mut Dice) -> Plan {
     let (gangs, mut pools) = served_gangs(6, 4);
     pools.push(pool("spec-a3", GPU, 36).kind("a3").racks(1, 60, 3));
     let mut gates = all_bound(2);
-    gates.push(Gate::Actions(
-        ACQUIRE,
-        Moment::START,
-        Moment(u64::MAX),
-        Count::NONE,
-    ));
+    gates.push(Gate::ever(ACQUIRE, Count::NONE));
     let reclaims = &[ActionKind::Reclaim];
-    gates.push(Gate::Actions(
-        reclaims,
-        Moment::START,
-        Moment(u64::MAX),
-        Count::exactly(12),
-    ));
+    gates.push(Gate::ever(reclaims, Count::exactly(12)));
     Plan {
         gates,
         ..plan(dice, clusters(2, &gangs), &pools)
@@ -444,14 +414,12 @@ fn bound_counts(dice: &mut Dice) -> Plan {
             Gate::Short(Count::NONE),
             Gate::Pending(0, Count::exactly(5)),
             Gate::Pending(1, Count::exactly(5)),
-            Gate::Actions(
+            Gate::ever(
                 &[
                     ActionKind::Bootstrap,
                     ActionKind::Provision,
                     ActionKind::Reclaim,
                 ],
-                Moment::START,
-                Moment(u64::MAX),
                 Count::NONE,
             ),
         ],
@@ -471,7 +439,7 @@ fn shrinkage(dice: &mut Dice) -> Plan {
         timeline: vec![(when, shrink(0)), (when, shrink(1))],
         gates: vec![
             Gate::Short(Count::NONE),
-            Gate::Actions(ACQUIRE, Moment::START, Moment(u64::MAX), Count::NONE),
+            Gate::ever(ACQUIRE, Count::NONE),
             Gate::Actions(
                 &[ActionKind::Reclaim],
                 when,
@@ -532,19 +500,9 @@ fn idle_release(dice: &mut Dice) -> Plan {
     let mut pools = base_pools(20, 5, false);
     pools.push(pool("surplus", TINY.times(10), 5).kind("tiny").idle());
     let mut gates = all_bound(2);
-    gates.push(Gate::Actions(
-        ACQUIRE,
-        Moment::START,
-        Moment(u64::MAX),
-        Count::NONE,
-    ));
+    gates.push(Gate::ever(ACQUIRE, Count::NONE));
     let deletes = &[ActionKind::Delete];
-    gates.push(Gate::Actions(
-        deletes,
-        Moment::START,
-        Moment(u64::MAX),
-        Count::exactly(5),
-    ));
+    gates.push(Gate::ever(deletes, Count::exactly(5)));
     Plan {
         gates,
         shard: short_holds(),

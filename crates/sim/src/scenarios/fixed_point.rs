@@ -66,7 +66,6 @@ pub(super) const ALL: &[Scenario] = &[
 ];
 
 const NODE: Size = Size::plain(8, 32);
-const EVER: Moment = Moment(u64::MAX);
 
 /// Any latency from nothing to fifty cycles.
 fn any_latency(dice: &mut Dice) -> Latency {
@@ -105,13 +104,8 @@ fn bought_once(purchases: u64) -> Vec<Gate> {
     let drains = &[ActionKind::Reclaim, ActionKind::Preempt];
     vec![
         Gate::Creates(Count::exactly(purchases)),
-        Gate::Actions(
-            &[ActionKind::Provision],
-            Moment::START,
-            EVER,
-            Count::exactly(purchases),
-        ),
-        Gate::Actions(drains, Moment::START, EVER, Count::NONE),
+        Gate::ever(&[ActionKind::Provision], Count::exactly(purchases)),
+        Gate::ever(drains, Count::NONE),
         Gate::Short(Count::NONE),
         Gate::Pending(0, Count::NONE),
     ]
@@ -196,8 +190,7 @@ fn runway(dice: &mut Dice) -> Plan {
     made.timeline = vec![loss(dice, 1)];
     made.gates = bought_once(1);
     let all = Count::exactly(2);
-    made.gates
-        .push(Gate::Actions(ACQUIRE, Moment::START, EVER, all));
+    made.gates.push(Gate::ever(ACQUIRE, all));
     made
 }
 
@@ -237,7 +230,7 @@ fn loss_rate(dice: &mut Dice) -> Plan {
 /// §10.4: provisions per loss in [1, 1.05], reclaims per loss at most 0.05.
 fn one_for_one(world: &World) -> Result<(), String> {
     let losses = world.watch.losses;
-    let count = |kind| world.log.count(kind, Moment::START, EVER);
+    let count = |kind| world.log.count(kind, Moment::START, Moment::NEVER);
     let (bought, drained) = (count(ActionKind::Provision), count(ActionKind::Reclaim));
     let twentieth = losses / 20;
     match losses <= bought && bought <= losses + twentieth && drained <= twentieth {
@@ -298,8 +291,8 @@ fn machine_rotation(dice: &mut Dice) -> Plan {
     made.machines = pool("own", NODE, 40).racks(1, 2, 20).owned().build();
     made.stages.configure = Latency::Stragglers((5_000, 60_000), 200, (60_000, 200_000));
     made.gates = vec![
-        Gate::Actions(ACQUIRE, Moment::START, EVER, Count::exactly(20)),
-        Gate::Actions(&[ActionKind::Reclaim], Moment::START, EVER, Count::NONE),
+        Gate::ever(ACQUIRE, Count::exactly(20)),
+        Gate::ever(&[ActionKind::Reclaim], Count::NONE),
         Gate::Short(Count::NONE),
     ];
     made

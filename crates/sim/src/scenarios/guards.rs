@@ -69,7 +69,6 @@ pub(super) const ALL: &[Scenario] = &[
 ];
 
 const NODE: Size = Size::plain(8, 32);
-const EVER: Moment = Moment(u64::MAX);
 
 fn plan(clusters: Vec<ClusterPlan>) -> Plan {
     Plan {
@@ -144,8 +143,8 @@ fn own_rack(dice: &mut Dice) -> Plan {
     made.timeline = vec![(when, scale(0, 4))];
     let drains = &[ActionKind::Reclaim, ActionKind::Preempt];
     made.gates = vec![
-        Gate::Actions(ACQUIRE, Moment::START, EVER, Count::exactly(1)),
-        Gate::Actions(drains, Moment::START, EVER, Count::NONE),
+        Gate::ever(ACQUIRE, Count::exactly(1)),
+        Gate::ever(drains, Count::NONE),
         Gate::Short(Count::NONE),
     ];
     made
@@ -187,12 +186,7 @@ fn long_drain(dice: &mut Dice) -> Plan {
     let when = Moment(seconds(dice.between(30, 120)));
     made.timeline = vec![(when, scale(1, 1))];
     made.gates = vec![
-        Gate::Actions(
-            &[ActionKind::Preempt],
-            Moment::START,
-            EVER,
-            Count::exactly(1),
-        ),
+        Gate::ever(&[ActionKind::Preempt], Count::exactly(1)),
         Gate::Serving(1, Count::exactly(1)),
         Gate::Serving(0, Count::exactly(9)),
     ];
@@ -312,7 +306,7 @@ fn half_a_list(dice: &mut Dice) -> Plan {
         ActionKind::Reclaim,
     ];
     made.gates = vec![
-        Gate::Actions(kinds, Moment::START, EVER, Count::NONE),
+        Gate::ever(kinds, Count::NONE),
         Gate::Serving(0, Count::exactly(30)),
     ];
     made

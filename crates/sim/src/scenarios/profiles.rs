@@ -48,8 +48,6 @@ pub(super) const ALL: &[Scenario] = &[
     ),
 ];
 
-const EVER: Moment = Moment(u64::MAX);
-
 fn texts(amounts: &Amounts) -> TextMap {
     let text =
         |(name, milli): (&bigfleet_model::Dimension, i128)| (name.to_string(), format_milli(milli));
@@ -218,7 +216,7 @@ fn preemption(dice: &mut Dice) -> Plan {
     made.calm = Moment(BURST.0 + BURST.1 + minutes(10));
     let preempts = &[ActionKind::Preempt];
     made.gates = vec![
-        Gate::Actions(preempts, Moment(BURST.0), EVER, Count::at_least(1)),
+        Gate::Actions(preempts, Moment(BURST.0), Moment::NEVER, Count::at_least(1)),
         Gate::Short(Count::NONE),
     ];
     made
@@ -337,7 +335,7 @@ fn spot_churn(dice: &mut Dice) -> Plan {
     let reclaims = &[ActionKind::Reclaim];
     made.gates = vec![
         Gate::Short(Count::NONE),
-        Gate::Actions(reclaims, Moment(minutes(10)), EVER, Count(0, 50)),
+        Gate::Actions(reclaims, Moment(minutes(10)), Moment::NEVER, Count(0, 50)),
     ];
     made
 }

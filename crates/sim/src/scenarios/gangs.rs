@@ -1,0 +1,210 @@
+//! The gang sweep of §8.5: rack gangs and zone gangs that share one kind of machine, in twelve settings in
+//! which a chooser without memory never settles. The reference looks at it; here it must be still.
+//!
+//! ```text
+//! Setting ── seed draws one, and the latencies ──▶ half an hour ─▶ ten minutes without an action
+//! ```
+
+use super::Scenario;
+use crate::{
+    build::{Pool, pool, work},
+    clock::{Moment, minutes},
+    dice::{Dice, Latency},
+    gate::{Count, Gate},
+    plan::{ClusterPlan, Plan, Stages, Work},
+    size::Size,
+};
+use bigfleet_model::ActionKind;
+
+pub(super) const ALL: &[Scenario] = &[Scenario::small(
+    "gang-sweep",
+    "twelve settings of rack and zone gangs on one kind of machine: each comes to a fixed point",
+    sweep,
+)];
+
+const GPU: Size = Size::gpu(64, 256, 8);
+const CLUSTERS: usize = 2;
+
+/// What one setting is about. Counts are per cluster but for the pools, which all share.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    /// Rack gangs, and how large each is.
+    small: (usize, u32),
+    /// Zone gangs, and how large each is.
+    medium: (usize, u32),
+    /// Machines that serve from the start: rack by rack for the small, then for the medium.
+    serving: (u32, u32),
+    idle: u32,
+    speculative: u32,
+    /// Machines side by side in a rack, and racks in a zone.
+    block: usize,
+    racks: usize,
+    /// Whether the medium gangs come first in the roll-up.
+    medium_first: bool,
+    /// Whether machines say which gang they serve.
+    stamped: bool,
+}
+
+const BASE: Setting = Setting {
+    small: (4, 3),
+    medium: (1, 8),
+    serving: (12, 8),
+    idle: 12,
+    speculative: 24,
+    block: 4,
+    racks: 12,
+    medium_first: false,
+    stamped: false,
+};
+
+/// The shape of the incident: more machines serve than are wanted, and far more could be had.
+const FIELD: Setting = Setting {
+    small: (6, 3),
+    medium: (2, 8),
+    serving: (20, 20),
+    idle: 60,
+    speculative: 120,
+    racks: 20,
+    ..BASE
+};
+
+const SETTINGS: [Setting; 12] = [
+    BASE,
+    // What serves is not what is wanted.
+    Setting {
+        serving: (9, 12),
+        ..BASE
+    },
+    // Gangs do not tile the racks.
+    Setting { block: 5, ..BASE },
+    Setting {
+        medium_first: true,
+        ..BASE
+    },
+    Setting {
+        racks: 60,
+        block: 2,
+        ..BASE
+    },
+    // Hardly anything to choose from, and a great deal.
+    Setting {
+        idle: 1,
+        speculative: 2,
+        ..BASE
+    },
+    Setting {
+        idle: 60,
+        speculative: 240,
+        ..BASE
+    },
+    FIELD,
+    Setting {
+        stamped: true,
+        ..FIELD
+    },
+    Setting {
+        stamped: true,
+        ..BASE
+    },
+    AT_SCALE,
+    Setting {
+        stamped: true,
+        ..AT_SCALE
+    },
+];
+
+/// 36 and 53 machines wanted, 40 and 60 that serve, 240 idle, 1,002 to be had.
+const AT_SCALE: Setting = Setting {
+    small: (6, 3),
+    medium: (3, 9),
+    serving: (20, 30),
+    idle: 240,
+    speculative: 1002,
+    racks: 40,
+    ..BASE
+};
+
+fn sweep(dice: &mut Dice) -> Plan {
+    let setting = dice.pick(&SETTINGS);
+    let calm = Moment(minutes(40));
+    let settled = Moment(minutes(30));
+    let any = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+        ActionKind::Preempt,
+    ];
+    Plan {
+        machines: setting.pools().iter().flat_map(Pool::build).collect(),
+        clusters: (0..CLUSTERS)
+            .map(|number| ClusterPlan::new(&format!("c{number}"), setting.works()))
+            .collect(),
+        stages: Stages {
+            create: dice.pick(&[
+                Latency::NONE,
+                Latency::Fixed(30_000),
+                Latency::LongTail(60_000),
+            ]),
+            configure: dice.pick(&[
+                Latency::Between(300, 600),
+                Latency::Between(4_500, 9_800),
+                Latency::LongTail(30_000),
+            ]),
+            repair: Latency::NONE,
+            ..Stages::CLOUD
+        },
+        calm,
+        rest_within: minutes(120),
+        gates: vec![Gate::Actions(any, settled, Moment::NEVER, Count::NONE)],
+        ..Plan::default()
+    }
+}
+
+impl Setting {
+    fn works(&self) -> Vec<Work> {
+        let gang = |pods| work(GPU, pods).priority(5000).penalties(8192.0, 65536.0);
+        let small = (0..self.small.0).map(|number| {
+            let made = gang(self.small.1).kinds(&["a3"]);
+            made.rack_gang(&format!("small-{number}")).build()
+        });
+        let medium = (0..self.medium.0).map(|number| {
+            let made = gang(self.medium.1).kinds(&["a3"]);
+            made.zone_gang(&format!("medium-{number}")).build()
+        });
+        match self.medium_first {
+            true => medium.chain(small).collect(),
+            false => small.chain(medium).collect(),
+        }
+    }
+
+    fn pools(&self) -> Vec<Pool> {
+        let mut next = 0;
+        let mut place = |made: Pool, count: u32| {
+            let made = made.kind("a3").racks(3, self.racks, self.block);
+            let made = made.starting_at(next);
+            next += count as usize;
+            made
+        };
+        let mut pools = Vec::new();
+        for cluster in 0..CLUSTERS {
+            let (small, medium) = match self.medium_first {
+                true => (self.medium.0, 0),
+                false => (0, self.small.0),
+            };
+            for (name, count, work) in [
+                ("small", self.serving.0, small),
+                ("medium", self.serving.1, medium),
+            ] {
+                let made = pool(&format!("{name}-c{cluster}"), GPU, count);
+                let made = place(made.serving(cluster, work), count);
+                pools.push(match self.stamped {
+                    true => made,
+                    false => made.unstamped(),
+                });
+            }
+        }
+        pools.push(place(pool("idle", GPU, self.idle).owned(), self.idle));
+        pools.push(place(pool("spec", GPU, self.speculative), self.speculative));
+        pools
+    }
+}
