@@ -18,6 +18,7 @@ mod provider;
 mod shard;
 mod sim;
 mod table;
+mod up;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Runs everything in one process: a shard, a cloud in memory, and clusters that play a scenario.
+    Up(Box<up::Args>),
     /// Decides about a fleet that is written down in a file, and changes nothing.
     Decide(decide::Args),
     /// Measures what the parts cost, on named workloads.
@@ -50,6 +53,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
+        Verb::Up(args) => up::run(&args),
         Verb::Decide(args) => decide::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Provider(args) => provider::run(&args),

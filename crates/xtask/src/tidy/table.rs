@@ -1,7 +1,7 @@
 //! The one table: every crate, its ring, and what it keeps out.
 //!
 //! ```text
-//! binaries     bigfleet · ctl · conformance
+//! binaries     bigfleet ─▶ up · ctl · conformance
 //! runtimes     shard-link ─▶ shard · coordinator · operator · dashboard · provider-fake ─▶ provider-kit
 //! edges        wire · net · k8s · fleet-file
 //! cores        shard-core · coordinator-core · operator-core
@@ -54,6 +54,7 @@ pub(super) struct Row {
 pub(super) const SIDEWAYS: &[(&str, &str)] = &[
     ("shard-link", "shard"),
     ("provider-fake", "provider-kit"),
+    ("bigfleet", "up"),
     ("bigfleet", "ctl"),
     ("bigfleet", "conformance"),
 ];
@@ -68,13 +69,15 @@ pub(super) const FOR_TESTS: &[&str] = &[
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
-/// --engine oracle|incremental`, `bigfleet bench` and `bigfleet sim` are verbs of the binary.
+/// --engine oracle|incremental`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
+/// `bigfleet up` plays the workloads everything is measured with.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
     ("bigfleet", "fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
     ("bigfleet", "sim"),
+    ("up", "workloads"),
     ("bigfleet", "provider-behaviours"),
     ("conformance", "provider-behaviours"),
 ];
@@ -235,6 +238,13 @@ pub(super) const TABLE: &[Row] = &[
         ring: Ring::Binary,
         keeps_out: CORES,
         outside: Outside::Without(&["openraft", "redb"]),
+        bans: &[],
+    },
+    Row {
+        name: "up",
+        ring: Ring::Binary,
+        keeps_out: &["coordinator*", "operator*", "k8s", "ctl"],
+        outside: Outside::Without(&["openraft", "kube"]),
         bans: &[],
     },
     Row {

@@ -1,0 +1,150 @@
+//! Pictures: what the shard shows of itself, once per cycle, and what has been seen in all of them.
+//!
+//! ```text
+//! shard's core ── between two events ──▶ Picture ─┬─▶ a line
+//!                                                 └─▶ Tally: every state visited, every kind decided
+//! ```
+//!
+//! A picture is taken by the core's own thread and is small; it changes nothing.
+
+use std::collections::BTreeMap;
+
+use bigfleet_model::{ActionKind, MachineId, State};
+use bigfleet_shard_core::ShardCore;
+
+/// Every kind of action, in the order of a cycle.
+pub(crate) const KINDS: [ActionKind; 5] = [
+    ActionKind::Bootstrap,
+    ActionKind::Provision,
+    ActionKind::Preempt,
+    ActionKind::Reclaim,
+    ActionKind::Delete,
+];
+
+/// A shard at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    pub(crate) cycle: u64,
+    pub(crate) sessions: usize,
+    /// Needs that are short.
+    pub(crate) short: usize,
+    pub(crate) paused: bool,
+    /// Dollars per hour of everything that exists.
+    pub(crate) price: f64,
+    machines: Vec<(MachineId, State)>,
+    actions: BTreeMap<ActionKind, u64>,
+}
+
+impl Picture {
+    pub(crate) fn take(core: &ShardCore) -> Self {
+        let gauges = core.gauges();
+        let exists = |state: State| !matches!(state, State::Speculative | State::Failed);
+        let costs = core.machines().filter(|machine| exists(machine.state()));
+        Self {
+            cycle: gauges.cycle,
+            sessions: gauges.sessions,
+            short: core.shortfalls().count(),
+            paused: gauges.paused,
+            price: costs
+                .map(|machine| machine.price().dollars_per_hour())
+                .sum(),
+            machines: core
+                .machines()
+                .map(|machine| (machine.id().clone(), machine.state()))
+                .collect(),
+            actions: core.counters().actions.clone(),
+        }
+    }
+
+    /// How many machines are in each state, those without included.
+    pub(crate) fn by_state(&self) -> BTreeMap<State, u64> {
+        let mut counts: BTreeMap<State, u64> = State::ALL.map(|state| (state, 0)).into();
+        for (_, state) in &self.machines {
+            *counts.entry(*state).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// What all pictures together have shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    last: BTreeMap<MachineId, State>,
+    /// How often a machine was seen to have come into each state.
+    visited: BTreeMap<State, u64>,
+    decided: BTreeMap<ActionKind, u64>,
+    pub(crate) cycle: u64,
+}
+
+impl Tally {
+    /// Takes a picture into account, and answers with what was decided since the last one.
+    pub(crate) fn add(&mut self, picture: &Picture) -> BTreeMap<ActionKind, u64> {
+        for (machine, state) in &picture.machines {
+            if self.last.insert(machine.clone(), *state) != Some(*state) {
+                *self.visited.entry(*state).or_default() += 1;
+            }
+        }
+        let newly = |kind: ActionKind| {
+            let count = |of: &BTreeMap<ActionKind, u64>| of.get(&kind).copied().unwrap_or(0);
+            (
+                kind,
+                count(&picture.actions).saturating_sub(count(&self.decided)),
+            )
+        };
+        let new = KINDS.map(newly).into();
+        self.decided.clone_from(&picture.actions);
+        self.cycle = picture.cycle;
+        new
+    }
+
+    /// Every state, and how often it was visited.
+    pub(crate) fn visited(&self) -> BTreeMap<&'static str, u64> {
+        let count = |state: State| self.visited.get(&state).copied().unwrap_or(0);
+        State::ALL.map(|state| (state.word(), count(state))).into()
+    }
+
+    /// Every kind of action, and how many were decided.
+    pub(crate) fn decided(&self) -> BTreeMap<&'static str, u64> {
+        let count = |kind: ActionKind| self.decided.get(&kind).copied().unwrap_or(0);
+        KINDS.map(|kind| (kind.word(), count(kind))).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(state: State, provisions: u64) -> Picture {
+        Picture {
+            cycle: 1,
+            sessions: 0,
+            short: 0,
+            paused: false,
+            price: 0.0,
+            machines: vec![(MachineId::new("m1").unwrap(), state)],
+            actions: BTreeMap::from([(ActionKind::Provision, provisions)]),
+        }
+    }
+
+    #[test]
+    fn a_state_counts_when_a_machine_comes_into_it_and_a_decision_once() {
+        let mut tally = Tally::default();
+        let mut new = Vec::new();
+        for (state, provisions) in [
+            (State::Speculative, 0),
+            (State::Creating, 1),
+            (State::Creating, 1),
+            (State::Idle, 1),
+            (State::Creating, 3),
+        ] {
+            new.push(tally.add(&picture(state, provisions))[&ActionKind::Provision]);
+        }
+        assert_eq!(new, [0, 1, 0, 0, 2]);
+        let visited = tally.visited();
+        assert_eq!(
+            (visited["Creating"], visited["Idle"], visited["Failed"]),
+            (2, 1, 0)
+        );
+        assert_eq!(tally.decided()["Provision"], 3);
+    }
+}

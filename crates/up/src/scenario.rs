@@ -1,0 +1,285 @@
+//! Scenarios: what the clusters live through, as a list of steps.
+//!
+//! ```text
+//! tour    services ─ crawler ─ batch wave ─ gang ─ burst ─ wave over ─ spot loss ─ silence ─ return
+//! steady  services, crawler; then nothing changes
+//! none    clusters that ask for nothing
+//! ```
+//!
+//! A scenario is data: who asks for what, when, and the line that announces it. Moments are the fleet's. At
+//! the usual speed one of its minutes is a second, and the tour is over within the first minute.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bigfleet_model::ClusterId;
+
+use crate::cluster::Order;
+use crate::demand::Workload;
+
+/// Which story is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scenario {
+    /// Everything a shard does, within an hour of the fleet.
+    #[default]
+    Tour,
+    /// Demand arrives and stays as it is.
+    Steady,
+    /// Nobody asks for anything.
+    None,
+}
+
+impl Scenario {
+    /// Every scenario.
+    pub const ALL: [Self; 3] = [Self::Tour, Self::Steady, Self::None];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tour => "tour",
+            Self::Steady => "steady",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A scenario nobody has written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such scenario; there are tour, steady and none")]
+pub struct ScenarioUnknown;
+
+impl FromStr for Scenario {
+    type Err = ScenarioUnknown;
+
+    fn from_str(text: &str) -> Result<Self, ScenarioUnknown> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|scenario| scenario.name() == text)
+            .ok_or(ScenarioUnknown)
+    }
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// When, for the fleet.
+    pub(crate) at: Duration,
+    /// What is said about it.
+    pub(crate) says: String,
+    pub(crate) does: Does,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Does {
+    /// A cluster, by position, is given an order.
+    Orders(usize, Order),
+    /// The cloud takes back so many spot machines that serve.
+    Interrupts(usize),
+}
+
+/// Clusters and what happens to them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Script {
+    pub(crate) clusters: Vec<ClusterId>,
+    /// In order of time.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Who is who; with fewer clusters one plays several parts.
+const NAMES: [&str; 5] = ["web-eu", "batch-eu", "train-eu", "pay-eu", "edge-eu"];
+const WEB: usize = 0;
+const BATCH: usize = 1;
+const TRAIN: usize = 2;
+const PAY: usize = 3;
+const EDGE: usize = 4;
+
+/// How many service Pods each cluster beyond the named ones runs.
+const EXTRA_PODS: u32 = 3;
+
+impl Script {
+    /// This scenario with so many clusters.
+    pub(crate) fn new(scenario: Scenario, clusters: usize) -> Self {
+        let name = |at: usize| match NAMES.get(at) {
+            Some(name) => (*name).to_owned(),
+            None => format!("team-{:02}", at + 1),
+        };
+        let ids = (0..clusters).filter_map(|at| ClusterId::new(&name(at)).ok());
+        let mut script = Self {
+            clusters: ids.collect(),
+            steps: Vec::new(),
+        };
+        if script.clusters.is_empty() {
+            return script;
+        }
+        match scenario {
+            Scenario::Tour => script.tour(),
+            Scenario::Steady => script.steady(),
+            Scenario::None => {}
+        }
+        script
+    }
+
+    fn steady(&mut self) {
+        use Workload::{Crawl, Service};
+        self.ask(
+            0,
+            WEB,
+            Service,
+            36,
+            "steady services: owned machines serve first",
+        );
+        self.ask(0, EDGE, Service, 12, "services at the edge");
+        for extra in NAMES.len()..self.clusters.len() {
+            self.ask(0, extra, Service, EXTRA_PODS, "services");
+        }
+        let why = "interruptions cost it nothing, so it gets spot machines";
+        self.ask(3, BATCH, Crawl, 8, why);
+    }
+
+    fn tour(&mut self) {
+        use Workload::{Batch, Critical, Service, Training};
+        self.steady();
+        self.ask(
+            8,
+            BATCH,
+            Batch,
+            64,
+            "a wave that takes every large machine there is",
+        );
+        self.ask(
+            14,
+            TRAIN,
+            Training,
+            4,
+            "one gang: all four machines have to share a rack",
+        );
+        self.ask(
+            19,
+            PAY,
+            Critical,
+            12,
+            "nothing is free: batch is preempted for it",
+        );
+        self.ask(
+            27,
+            PAY,
+            Critical,
+            0,
+            "the burst is over: batch gets its machines back",
+        );
+        let over = "the wave is over: reclaimed a few at a time, released after their hold";
+        self.ask(32, BATCH, Batch, 0, over);
+        let taken = "the cloud takes spot machines back: each is replaced";
+        self.step(38, taken, Does::Interrupts(2));
+        let silent = "operator goes silent: it keeps every machine it has";
+        self.order(43, EDGE, silent, Order::Silence);
+        self.order(50, EDGE, "operator is back", Order::Return);
+        self.ask(
+            51,
+            EDGE,
+            Service,
+            6,
+            "half of its services were stopped meanwhile",
+        );
+        self.ask(
+            54,
+            TRAIN,
+            Training,
+            0,
+            "training is done: owned machines wait for whoever is next",
+        );
+    }
+
+    /// A cluster asks for so many Pods of a workload from then on.
+    fn ask(&mut self, minute: u64, part: usize, workload: Workload, pods: u32, why: &str) {
+        let word = workload.word();
+        let asks = match pods {
+            0 => format!("asks for no {word} Pods any more"),
+            _ => format!("asks for {pods} {word} Pods of {}", workload.each()),
+        };
+        let name = format!("{word} of part {part}"); // two parts may fall to one cluster
+        let order = Order::Ask(name, workload.row(pods));
+        self.order(minute, part, &format!("{asks}: {why}"), order);
+    }
+
+    fn order(&mut self, minute: u64, part: usize, says: &str, order: Order) {
+        let cluster = part % self.clusters.len();
+        let says = format!("{} {says}", self.clusters[cluster]);
+        self.step(minute, &says, Does::Orders(cluster, order));
+    }
+
+    fn step(&mut self, minute: u64, says: &str, does: Does) {
+        self.steps.push(Step {
+            at: Duration::from_secs(60 * minute),
+            says: says.to_owned(),
+            does,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_are_found_by_name_and_a_stranger_hears_which_there_are() {
+        for scenario in Scenario::ALL {
+            assert_eq!(scenario.name().parse(), Ok(scenario));
+        }
+        let refused = "chaos".parse::<Scenario>().unwrap_err().to_string();
+        for scenario in Scenario::ALL {
+            assert!(refused.contains(scenario.name()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn steps_come_in_order_and_the_tour_is_over_within_the_first_hour() {
+        for scenario in Scenario::ALL {
+            for clusters in [1, 2, 5, 8] {
+                let steps = Script::new(scenario, clusters).steps;
+                assert!(
+                    steps.is_sorted_by_key(|step| step.at),
+                    "{scenario} {clusters}"
+                );
+                let last = steps.last().map(|step| step.at).unwrap_or_default();
+                assert!(last < Duration::from_secs(56 * 60), "{scenario}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_withdrawn_under_the_same_name() {
+        let steps = Script::new(Scenario::Tour, 5).steps;
+        let asks = |withdrawn: bool| {
+            let named = steps.iter().filter_map(move |step| match &step.does {
+                Does::Orders(cluster, Order::Ask(name, need)) if need.is_none() == withdrawn => {
+                    Some((*cluster, name.clone()))
+                }
+                _ => None,
+            });
+            named.collect::<Vec<_>>()
+        };
+        assert_eq!(asks(true).len(), 3);
+        assert!(
+            asks(true)
+                .iter()
+                .all(|withdrawn| asks(false).contains(withdrawn))
+        );
+    }
+
+    #[test]
+    fn with_fewer_clusters_one_plays_several_parts() {
+        let script = Script::new(Scenario::Tour, 2);
+        let names: Vec<&str> = script.clusters.iter().map(|id| id.as_str()).collect();
+        assert_eq!(names, ["web-eu", "batch-eu"]);
+        let many = Script::new(Scenario::Tour, 7);
+        assert_eq!(many.clusters[6].as_str(), "team-07");
+        assert_eq!(Script::new(Scenario::Tour, 0), Script::default());
+    }
+}

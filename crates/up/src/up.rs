@@ -1,0 +1,455 @@
+//! Up: everything in one process, from nothing and back to nothing.
+//!
+//! ```text
+//! folder ─▶ cloud ─▶ shard ─▶ operators ─▶ running: steps of the scenario, a line per cycle
+//! stop:  operators hang up ─▶ shard stops ─▶ cloud stops ─▶ folder removed ─▶ is anything left?
+//! ```
+//!
+//! The parts are the real ones and meet over loopback gRPC on ports the system picks. Whatever is refused on
+//! the way up takes down what was already there, so a start that failed leaves nothing behind.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bigfleet_model::{ClusterId, Fleet};
+use bigfleet_net::Dial;
+use bigfleet_shard::{Failed, Settings, Shard};
+use bigfleet_shard_core::ShardConfig;
+use bigfleet_wire::v1alpha1::capacity_provider_client::CapacityProviderClient;
+use bigfleet_wire::v1alpha1::{CapacityNeed, ListFilter};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::cloud::Cloud;
+use crate::cluster::{Cluster, Order};
+use crate::folder::Folder;
+use crate::from_file::{FleetRefused, Played, play};
+use crate::hardware::{PROVIDER, slots};
+use crate::lines::Line;
+use crate::operator::{self, ORDERS};
+use crate::pace::Pace;
+use crate::picture::{Picture, Tally};
+use crate::scenario::{Does, Scenario, Script, Step};
+
+/// How long somebody else's provider may take to answer at all.
+const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
+/// How long operators may take to hang up, and ports to close.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the shard listens.
+    pub listen: String,
+    /// Where its probes and metrics are; `None` for nowhere.
+    pub metrics_addr: Option<String>,
+    /// What is kept, and where; `None` for a fresh folder that goes when this ends.
+    pub data_dir: Option<PathBuf>,
+    /// The story.
+    pub scenario: Scenario,
+    /// How many clusters play it.
+    pub clusters: usize,
+    /// The fleet's seconds in one; within [`SPEEDS`](crate::SPEEDS).
+    pub speed: f64,
+    /// Where the cloud's draws come from.
+    pub seed: u64,
+    /// Machines and demand to begin with, instead of ours.
+    pub fleet: Option<Fleet>,
+    /// A provider to use, instead of ours; it keeps its own time.
+    pub provider_addr: Option<String>,
+}
+
+/// Why it did not come up, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum UpRefused {
+    /// The folder cannot be used.
+    #[error("the data directory {} cannot be used: {problem}; name another with --data-dir", path.display())]
+    DataDir {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// The folder belongs to another cloud.
+    #[error("{} holds a cloud already, which --fleet would replace; name another --data-dir", .0.display())]
+    OtherCloud(PathBuf),
+    /// The fleet cannot be run.
+    #[error("--fleet: {0}")]
+    Fleet(#[from] FleetRefused),
+    /// Nobody answers as a provider there.
+    #[error(
+        "nothing answers as a provider at {addr} ({problem}): is one running there? start one with \
+             `bigfleet provider fake`, or leave --provider-addr out"
+    )]
+    Provider {
+        /// Where.
+        addr: String,
+        /// What came instead.
+        problem: String,
+    },
+    /// An address is taken.
+    #[error(
+        "cannot listen on {addr}: {problem}; name another with {flag}, or a port of 0 for any that is free"
+    )]
+    Listen {
+        /// Which.
+        addr: String,
+        /// By which flag.
+        flag: &'static str,
+        /// Why not.
+        problem: String,
+    },
+    /// The cloud did not start.
+    #[error("the cloud did not start: {0}")]
+    Cloud(String),
+    /// The shard did not start.
+    #[error("the shard did not start: {0}")]
+    Shard(String),
+}
+
+/// Everything, running.
+#[derive(Debug)]
+pub struct Up {
+    pace: Pace,
+    shard: Shard,
+    cloud: Option<Cloud>,
+    operators: JoinSet<()>,
+    orders: Vec<mpsc::Sender<Order>>,
+    steps: VecDeque<Step>,
+    folder: Folder,
+    started: Line,
+    interval: Duration,
+}
+
+impl Up {
+    /// Starts everything, and answers once the shard accepts sessions.
+    pub async fn start(options: Options) -> Result<Self, UpRefused> {
+        let pace = Pace::start(options.speed);
+        let played = options.fleet.as_ref().map(play).transpose()?;
+        let folder = folder(&options)?;
+        let cloud = match &options.provider_addr {
+            Some(addr) => {
+                answers(addr).await?;
+                None
+            }
+            None => Some(cloud(&options, &folder, pace, played.as_ref()).await?),
+        };
+        let provider = match (&cloud, &options.provider_addr) {
+            (Some(cloud), _) => cloud.addr().to_string(),
+            (None, addr) => addr.clone().unwrap_or_default(),
+        };
+        let settings = settings(&options, &folder, provider.clone());
+        let interval = settings.core.cycle_interval;
+        let shard = match bigfleet_shard::start(settings).await {
+            Ok(shard) => shard,
+            Err(refused) => {
+                if let Some(cloud) = cloud {
+                    cloud.stop().await;
+                }
+                return Err(of_shard(refused, &options, &folder));
+            }
+        };
+        let mut up = Self {
+            pace,
+            started: Line::Started {
+                shard: shard.addr(),
+                metrics: shard.metrics_addr(),
+                provider,
+                clusters: Vec::new(),
+                scenario: options.scenario.name(),
+                speed: options.speed,
+                seed: options.seed,
+                data_dir: folder.path().to_owned(),
+            },
+            shard,
+            cloud,
+            operators: JoinSet::new(),
+            orders: Vec::new(),
+            steps: VecDeque::new(),
+            folder,
+            interval,
+        };
+        let script = Script::new(options.scenario, options.clusters);
+        up.steps = script.steps.into();
+        let scripted = script.clusters.into_iter().map(|id| (id, Vec::new()));
+        up.connect(scripted.chain(played.into_iter().flat_map(|played| played.clusters)));
+        Ok(up)
+    }
+
+    /// An operator for each cluster. Those a script gives orders to come first.
+    fn connect(&mut self, clusters: impl Iterator<Item = (ClusterId, Vec<CapacityNeed>)>) {
+        for (id, rows) in clusters {
+            if let Line::Started { clusters, .. } = &mut self.started {
+                clusters.push(id.to_string());
+            }
+            let (orders, taken) = mpsc::channel(ORDERS);
+            self.orders.push(orders);
+            let cluster = Cluster::new(id, rows);
+            self.operators
+                .spawn(operator::run(cluster, self.pace, self.shard.addr(), taken));
+        }
+    }
+
+    /// Where the shard answers.
+    pub fn addr(&self) -> SocketAddr {
+        self.shard.addr()
+    }
+
+    /// Plays on until `until` ends, a line can no longer be said, or the shard is lost; then stops
+    /// everything. The last line is said by the caller: it is the answer.
+    pub async fn run(
+        mut self,
+        until: impl Future<Output = ()>,
+        mut say: impl FnMut(&Line) -> bool,
+    ) -> Result<Line, Failed> {
+        let mut tally = Tally::default();
+        let mut look_at = self.interval;
+        let mut failed = None;
+        let mut heard = say(&self.started);
+        tokio::pin!(until);
+        while heard {
+            let step = self.steps.front().map(|step| self.pace.instant(step.at));
+            let look = self.pace.instant(look_at);
+            tokio::select! {
+                biased;
+                () = &mut until => break,
+                lost = self.shard.failed() => {
+                    failed = Some(lost);
+                    break;
+                }
+                () = sleep_until(step) => heard = self.step(&mut say).await,
+                () = tokio::time::sleep_until(look) => {
+                    look_at = (look_at + self.interval).max(self.pace.fleet());
+                    heard = self.look(&mut tally, &mut say).await;
+                }
+            }
+        }
+        self.look(&mut tally, &mut |_| true).await; // whatever happened since the last one
+        let (here, fleet) = (self.pace.here(), self.pace.fleet());
+        let left_running = self.stop().await;
+        match failed {
+            Some(failed) => Err(failed),
+            None => Ok(Line::Summary {
+                t: tenths(here),
+                fleet_seconds: tenths(fleet),
+                cycles: tally.cycle,
+                actions: tally.decided(),
+                states: tally.visited(),
+                left_running,
+            }),
+        }
+    }
+
+    /// The next thing of the story happens.
+    async fn step(&mut self, say: &mut impl FnMut(&Line) -> bool) -> bool {
+        let Some(step) = self.steps.pop_front() else {
+            return true;
+        };
+        let mut says = step.says;
+        match step.does {
+            Does::Orders(cluster, order) => {
+                if let Some(orders) = self.orders.get(cluster) {
+                    // An operator that has ended takes no orders; the line says what was meant.
+                    drop(orders.send(order).await);
+                }
+            }
+            Does::Interrupts(most) => match &self.cloud {
+                Some(cloud) => {
+                    let struck = cloud.interrupt(most).await;
+                    says = format!("{says} ({})", struck.join(", "));
+                }
+                None => {
+                    says = "a spot interruption is left out: the provider is not ours".to_owned()
+                }
+            },
+        }
+        say(&Line::Step {
+            t: tenths(self.pace.here()),
+            fleet_seconds: tenths(self.pace.fleet()),
+            says,
+        })
+    }
+
+    /// Looks at the shard, and says what it sees.
+    async fn look(&self, tally: &mut Tally, say: &mut impl FnMut(&Line) -> bool) -> bool {
+        let Ok(picture) = self.shard.hub().ask(|core| Picture::take(core)).await else {
+            return true; // it is stopping, which is seen elsewhere
+        };
+        let decided = tally.add(&picture);
+        let machines = picture.by_state().into_iter();
+        say(&Line::Cycle {
+            t: tenths(self.pace.here()),
+            fleet_seconds: tenths(self.pace.fleet()),
+            cycle: picture.cycle,
+            machines: machines
+                .map(|(state, count)| (state.word(), count))
+                .collect(),
+            dollars_per_hour: (picture.price * 1000.0).round() / 1000.0,
+            needs_short: picture.short,
+            sessions: picture.sessions,
+            paused: picture.paused,
+            decided: decided
+                .into_iter()
+                .map(|(kind, count)| (kind.word(), count))
+                .collect(),
+        })
+    }
+
+    /// Stops everything, and looks whether anything is left.
+    async fn stop(self) -> Vec<String> {
+        let Self {
+            shard,
+            cloud,
+            mut operators,
+            orders,
+            folder,
+            ..
+        } = self;
+        let mut left = Vec::new();
+        drop(orders); // operators without orders hang up
+        let hung_up = async { while operators.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_WITHIN, hung_up).await.is_err() {
+            left.push(format!("{} operators", operators.len()));
+            operators.shutdown().await;
+        }
+        let mut ports = vec![("the shard's port", shard.addr())];
+        ports.extend(shard.metrics_addr().map(|addr| ("the metrics port", addr)));
+        shard.stop().await;
+        if let Some(cloud) = cloud {
+            ports.push(("the cloud's port", cloud.addr()));
+            cloud.stop().await;
+        }
+        for (what, addr) in ports {
+            if is_open(addr).await {
+                left.push(format!("{what} {addr}"));
+            }
+        }
+        left.extend(folder.remove().map(|path| path.display().to_string()));
+        left
+    }
+}
+
+/// Whether somebody still listens there after a while: what is aborted takes a moment to be dropped.
+async fn is_open(addr: SocketAddr) -> bool {
+    let closed = async {
+        while tokio::net::TcpStream::connect(addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(STOP_WITHIN, closed).await.is_err()
+}
+
+async fn sleep_until(moment: Option<tokio::time::Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Seconds, to a tenth.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
+}
+
+fn folder(options: &Options) -> Result<Folder, UpRefused> {
+    let made = match &options.data_dir {
+        Some(path) => Folder::named(path),
+        None => Folder::fresh(),
+    };
+    made.map_err(|why| UpRefused::DataDir {
+        path: options.data_dir.clone().unwrap_or_else(std::env::temp_dir),
+        problem: why.to_string(),
+    })
+}
+
+async fn cloud(
+    options: &Options,
+    folder: &Folder,
+    pace: Pace,
+    played: Option<&Played>,
+) -> Result<Cloud, UpRefused> {
+    let state = folder.cloud();
+    if let Some(played) = played {
+        if state.exists() {
+            return Err(UpRefused::OtherCloud(folder.path().to_owned()));
+        }
+        std::fs::write(&state, &played.state).map_err(|why| UpRefused::DataDir {
+            path: folder.path().to_owned(),
+            problem: why.to_string(),
+        })?;
+    }
+    let slots = played.map_or_else(slots, |played| played.slots.clone());
+    let remembers = folder.stays() || played.is_some();
+    let started = Cloud::start(slots, options.seed, pace, remembers.then_some(state)).await;
+    started.map_err(|why| UpRefused::Cloud(bigfleet_net::chain(&why)))
+}
+
+/// Whether a provider answers there.
+async fn answers(addr: &str) -> Result<(), UpRefused> {
+    let refused = |problem: String| UpRefused::Provider {
+        addr: addr.to_owned(),
+        problem,
+    };
+    let channel = Dial::provider(None)
+        .channel(addr)
+        .map_err(|why| refused(why.to_string()))?;
+    let filter = ListFilter {
+        max_results: 1,
+        ..ListFilter::default()
+    };
+    let mut client = CapacityProviderClient::new(channel)
+        .max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
+    match tokio::time::timeout(PROVIDER_WITHIN, client.list(filter)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(status)) => Err(refused(bigfleet_net::chain(&status))),
+        Err(_) => Err(refused(format!(
+            "silent for {} s",
+            PROVIDER_WITHIN.as_secs()
+        ))),
+    }
+}
+
+/// A shard as in production, rails on; only its clock is the demonstration's.
+fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settings {
+    Settings {
+        core: ShardConfig::production("up", PROVIDER),
+        listen: options.listen.clone(),
+        metrics_addr: options.metrics_addr.clone(),
+        pause_file: folder.shard().join("pause"),
+        data_dir: folder.shard(),
+        epoch_floor: 0,
+        provider_addr,
+        incremental_reconcile: false,
+        actuation_paused: false,
+        audit_log: Some(folder.audit()),
+        tls: None,
+        reflection: true,
+        speed: options.speed,
+    }
+}
+
+fn of_shard(
+    refused: bigfleet_shard::StartRefused,
+    options: &Options,
+    folder: &Folder,
+) -> UpRefused {
+    use bigfleet_shard::StartRefused;
+    match refused {
+        StartRefused::Listen(refused) => UpRefused::Listen {
+            flag: match options.metrics_addr.as_ref() == Some(&refused.addr) {
+                true if options.listen != refused.addr => "--metrics-addr",
+                _ => "--listen",
+            },
+            problem: refused.source.to_string(),
+            addr: refused.addr,
+        },
+        StartRefused::Store(_) | StartRefused::Audit { .. } => UpRefused::DataDir {
+            path: folder.path().to_owned(),
+            problem: refused.to_string(),
+        },
+        other => UpRefused::Shard(other.to_string()),
+    }
+}
