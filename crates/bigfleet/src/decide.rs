@@ -1,8 +1,8 @@
-//! `bigfleet decide FILE`: the offline what-if. Save a fleet, change a number, see what would
-//! happen and why.
+//! `bigfleet decide`: the offline what-if. Save a fleet, change a number, see what would happen and
+//! why. The fleet is a file, or taken home from a running shard.
 
-use crate::{engines::Engine, explain, failure::Failure, input, output::say, table};
-use bigfleet_fleet_file::{decision_json, decision_yaml};
+use crate::{engines::Engine, explain, failure::Failure, input, output::say, table, verbs};
+use bigfleet_fleet_file::{Loaded, decision_json, decision_yaml};
 use bigfleet_model::{Decision, Fleet};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::{io::IsTerminal, path::PathBuf};
@@ -11,7 +11,28 @@ use std::{io::IsTerminal, path::PathBuf};
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The fleet, as JSON or YAML; `-` reads it from stdin.
-    file: PathBuf,
+    #[arg(required_unless_present = "from_shard", conflicts_with = "from_shard")]
+    file: Option<PathBuf>,
+
+    /// Take the fleet of a running shard; without an address, as the other verbs find it.
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
+    from_shard: Option<String>,
+
+    /// Take this cluster only, and the machines it could use.
+    #[arg(
+        long,
+        requires = "from_shard",
+        default_value = "",
+        hide_default_value = true
+    )]
+    cluster: String,
+
+    /// Write what was taken to this file, to be changed and decided about again.
+    #[arg(long, value_name = "FILE", requires = "from_shard")]
+    save: Option<PathBuf>,
+
+    #[command(flatten)]
+    way: verbs::WayArgs,
 
     /// Which engine decides. All of them give the same answer.
     #[arg(long, value_enum, default_value_t = Engine::Full)]
@@ -43,13 +64,23 @@ pub(crate) enum Output {
 
 /// Reads, decides, writes.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = input::load(&args.file)?;
+    let loaded = load(args)?;
     for warning in &loaded.warnings {
         eprintln!("warning: {warning}");
     }
     let decision = args.engine.decide(&loaded.fleet, args.seed);
     let text = answer(args, &loaded.fleet, &decision)?;
     say(&text)
+}
+
+fn load(args: &Args) -> Result<Loaded, Failure> {
+    match (&args.file, args.from_shard.as_deref()) {
+        (Some(file), _) => input::load(file),
+        (None, said) => {
+            let client = args.way.client(said.filter(|said| !said.is_empty()))?;
+            input::take(&client, &args.cluster, args.save.as_deref())
+        }
+    }
 }
 
 fn answer(args: &Args, fleet: &Fleet, decision: &Decision) -> Result<String, Failure> {

@@ -1,8 +1,13 @@
-//! The fleet file named on the command line.
+//! The fleet that is decided about: a file, or what a running shard holds.
 
-use crate::failure::Failure;
+use crate::{failure::Failure, verbs::wait};
+use bigfleet_ctl::{Client, export};
 use bigfleet_fleet_file::{Format, Loaded, MAX_FILE_BYTES, read};
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+};
 
 /// Reads the file, or stdin for `-`. Never takes in more than a file may have.
 pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
@@ -16,4 +21,33 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
     taken.map_err(unreadable)?;
     let format = Format::of(&path.to_string_lossy(), &text);
     read(&text, format).map_err(|refused| Failure::Input(refused.to_string()))
+}
+
+/// Takes the fleet of a shard, whole and checked, and keeps it in a file if asked to. A file that was
+/// there before is replaced only by one that can be read.
+pub(crate) fn take(client: &Client, cluster: &str, save: Option<&Path>) -> Result<Loaded, Failure> {
+    let text = wait(export(client, cluster, MAX_FILE_BYTES))?;
+    let loaded = read(&text, Format::Json).map_err(|refused| {
+        let target = client.target();
+        Failure::Undone(format!(
+            "{target} sent a fleet that cannot be read:\n{refused}"
+        ))
+    })?;
+    if let Some(path) = save {
+        keep(path, &text).map_err(|error| {
+            Failure::Undone(format!("{}: cannot be written: {error}", path.display()))
+        })?;
+    }
+    Ok(loaded)
+}
+
+/// Writes beside the file and then moves it there, so that nobody finds half of it.
+fn keep(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(format!(".{}", std::process::id()));
+    let kept = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
+    if kept.is_err() {
+        drop(fs::remove_file(&unfinished));
+    }
+    kept
 }

@@ -19,6 +19,7 @@ mod shard;
 mod sim;
 mod table;
 mod up;
+mod verbs;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -43,6 +44,18 @@ enum Verb {
     Provider(provider::Args),
     /// Runs a shard: decides which machines serve which cluster, and has its provider do it.
     Shard(Box<shard::Args>),
+    /// Lists what a running shard holds and does.
+    Get(verbs::GetArgs),
+    /// Says everything about one machine, Need or cluster of a running shard.
+    Describe(verbs::DescribeArgs),
+    /// Says why a running shard serves a cluster's Needs as it does.
+    Explain(verbs::ExplainArgs),
+    /// Shows a running shard, live.
+    Top(verbs::TopArgs),
+    /// Lets nothing leave a running shard for a while; it goes on deciding.
+    Pause(verbs::PauseArgs),
+    /// Lifts a pause.
+    Resume(verbs::ResumeArgs),
     /// Lives through years of a fleet under a seeded clock.
     Sim(sim::Args),
     /// Prints the script with which a shell completes this command line.
@@ -58,6 +71,12 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Provider(args) => provider::run(&args),
         Verb::Shard(args) => shard::run(&args),
+        Verb::Get(args) => verbs::get(&args),
+        Verb::Describe(args) => verbs::describe(&args),
+        Verb::Explain(args) => verbs::explain(&args),
+        Verb::Top(args) => verbs::top(&args),
+        Verb::Pause(args) => verbs::pause(&args),
+        Verb::Resume(args) => verbs::resume(&args),
         Verb::Sim(args) => sim::run(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),

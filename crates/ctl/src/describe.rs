@@ -1,0 +1,304 @@
+//! `describe`: everything about one thing, and what lies near it.
+
+use crate::client::Client;
+use crate::explain::{page, request};
+use crate::get::{Wanted, actions, clusters, machines, needs, not_found};
+use crate::output::{Answer, Shown, Style, Taken, labels, list};
+use crate::record::{
+    ActionRecord, ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef,
+};
+use crate::text::{printable, quantities};
+use crate::trouble::Trouble;
+use crate::when::{Moment, ago, rfc3339};
+
+/// Decisions that are shown with a machine or a cluster.
+const MOST_ACTIONS: usize = 10;
+/// Needs of one name that are described at once.
+const MOST_NEEDS: usize = 20;
+
+/// What can be described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "flags", derive(clap::ValueEnum))]
+pub enum Described {
+    /// A machine.
+    #[cfg_attr(feature = "flags", value(aliases = ["machines", "ma"]))]
+    Machine,
+    /// A Need.
+    #[cfg_attr(feature = "flags", value(aliases = ["needs", "nd", "shortfall", "shortfalls", "sf"]))]
+    Need,
+    /// A cluster.
+    #[cfg_attr(feature = "flags", value(aliases = ["clusters", "cl"]))]
+    Cluster,
+}
+
+/// Describes what is called so.
+pub async fn describe(
+    client: &Client,
+    kind: Described,
+    name: &str,
+    cluster: &str,
+    colour: bool,
+) -> Result<Answer, Trouble> {
+    let wanted = Wanted {
+        names: vec![name.to_owned()],
+        cluster: cluster.to_owned(),
+        ..Wanted::default()
+    };
+    let style = Style {
+        colour,
+        ..Style::default()
+    };
+    let text = match kind {
+        Described::Machine => machine(client, &wanted, style).await?,
+        Described::Need => need(client, &wanted).await?,
+        Described::Cluster => self::cluster(client, name, style).await?,
+    };
+    Ok(Answer {
+        text,
+        notes: Vec::new(),
+    })
+}
+
+/// Lines of a name and what it is; a name whose value is empty is left out.
+struct Page {
+    text: String,
+    now: i64,
+}
+
+impl Page {
+    fn new(taken: &Taken) -> Self {
+        Self {
+            text: String::new(),
+            now: taken.now(),
+        }
+    }
+
+    fn line(&mut self, name: &str, value: impl AsRef<str>) {
+        let value = value.as_ref();
+        if !value.is_empty() {
+            let name = format!("{name}:");
+            self.text += &format!("{name:<16} {}\n", printable(value));
+        }
+    }
+
+    /// A moment, and how long ago it was.
+    fn at(&mut self, name: &str, moment: Moment) {
+        if let Some(at) = moment {
+            let ago = ago(self.now, moment);
+            self.line(name, format!("{} ({ago} ago)", rfc3339(at)));
+        }
+    }
+
+    fn section<T: Shown>(&mut self, title: &str, items: &[T], taken: &Taken, style: Style) {
+        let table = match items.is_empty() {
+            true => " none\n".to_owned(),
+            false => list(items, taken, style),
+        };
+        self.text += &format!("\n{title}:\n{table}");
+    }
+}
+
+async fn machine(client: &Client, wanted: &Wanted, style: Style) -> Result<String, Trouble> {
+    let (found, taken) = machines(client, wanted).await?;
+    let name = &wanted.names[0];
+    let Some(machine) = found.first() else {
+        return Err(not_found::<MachineRecord>(name, &taken));
+    };
+    let mut page = Page::new(&taken);
+    page.line("Machine", &machine.id);
+    page.line("State", &machine.state);
+    page.at("Since", machine.state_since);
+    page.at("Seen", machine.seen_at);
+    page.line("Cluster", &machine.cluster);
+    page.line("Serves", need_line(machine.assigned.as_ref()));
+    page.line("On its way to", need_line(machine.intent.as_ref()));
+    page.line("Work", machine.work.as_deref().unwrap_or_default());
+    page.line("Node", machine.node.as_deref().unwrap_or_default());
+    let host = machine.host.as_ref();
+    page.line("Host", host.map_or("", |host| &host.reference));
+    page.line("Provider", &machine.provider);
+    page.line("Type", &machine.instance_type);
+    page.line("Zone", &machine.zone);
+    page.line("Tier", &machine.capacity_type);
+    page.line("Price", format!("${:.4} per hour", machine.price_per_hour));
+    page.line(
+        "Interruption",
+        format!("{:.4} per hour", machine.interruption_probability),
+    );
+    page.line("Offers", quantities(&machine.resources));
+    page.line("Labels", labels(&machine.labels));
+    for (flag, why) in machine.flags() {
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        page.line("Flag", format!("{flag}{why}"));
+    }
+    page.line("Error", &machine.last_error);
+    page.line(
+        "Failure",
+        machine.failure_class.as_deref().unwrap_or_default(),
+    );
+    let (mut decided, _) = actions(client, &Wanted::default()).await?;
+    decided.retain(|action| action.machine == machine.id);
+    recent(&mut page, decided, &taken, style);
+    Ok(page.text)
+}
+
+fn recent(page: &mut Page, mut decided: Vec<ActionRecord>, taken: &Taken, style: Style) {
+    decided.truncate(MOST_ACTIONS);
+    page.section("Decisions, newest first", &decided, taken, style);
+}
+
+fn need_line(need: Option<&NeedRef>) -> String {
+    let Some(need) = need else {
+        return String::new();
+    };
+    let group = match need.group.as_str() {
+        "" => String::new(),
+        group => format!(", gang {group}"),
+    };
+    format!(
+        "{}/{} at priority {}{group}, interruption ${}, reclamation ${}",
+        need.cluster,
+        need.need,
+        need.priority,
+        need.interruption_penalty_dollars,
+        need.reclamation_penalty_dollars
+    )
+}
+
+/// Every Need of that name: the same row may stand in several clusters.
+async fn need(client: &Client, wanted: &Wanted) -> Result<String, Trouble> {
+    let (mut found, taken) = needs(client, wanted).await?;
+    if found.is_empty() {
+        return Err(not_found::<NeedRecord>(&wanted.names[0], &taken));
+    }
+    found.truncate(MOST_NEEDS);
+    let mut pages = Vec::new();
+    for need in &found {
+        let mut text = need_page(need, &taken);
+        if let Some(explained) = client.explain(request(need)).await? {
+            text += &format!(
+                "\nWhy:\n{}",
+                self::page(&ExplanationRecord::from(&explained))
+            );
+        }
+        pages.push(text);
+    }
+    Ok(pages.join("\n"))
+}
+
+fn need_page(need: &NeedRecord, taken: &Taken) -> String {
+    let mut page = Page::new(taken);
+    page.line("Need", format!("{}/{}", need.cluster, need.need));
+    page.line("Cluster", &need.cluster);
+    page.line("Gang", &need.group);
+    page.line("Priority", need.priority.to_string());
+    page.at("Arrived", need.arrival);
+    page.line("Wants", quantities(&need.aggregate_resources));
+    page.line("Smallest unit", quantities(&need.min_unit));
+    page.line("Verdict", need.verdict());
+    page.line("Missing", quantities(&need.residual_deficit));
+    page.line("Reason", &need.why);
+    page.line("Machines", need.claimed.to_string());
+    page.line("Domain", &need.same_domain);
+    for one in &need.requirements {
+        page.line("Requires", one.to_string());
+    }
+    for one in &need.spread {
+        let (key, skew, when) = (&one.topology_key, one.max_skew, &one.when_unsatisfiable);
+        page.line("Spread", format!("{key}, skew {skew} at most, {when}"));
+    }
+    let buckets = (
+        need.interruption_penalty_bucket,
+        need.reclamation_penalty_bucket,
+    );
+    page.line(
+        "Penalty buckets",
+        format!("interruption {}, reclamation {}", buckets.0, buckets.1),
+    );
+    page.line("Fingerprint", &need.need_fingerprint);
+    page.text
+}
+
+async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Trouble> {
+    let only = Wanted {
+        cluster: name.to_owned(),
+        ..Wanted::default()
+    };
+    let (found, taken) = clusters(client, &only).await?;
+    let Some(cluster) = found.first() else {
+        return Err(not_found::<ClusterRecord>(name, &taken));
+    };
+    let mut page = Page::new(&taken);
+    page.line("Cluster", &cluster.id);
+    page.line("Operator", cluster.operator().0);
+    if let Some(session) = &cluster.session {
+        page.at("Connected", session.started);
+        page.at("Last frame", session.last_frame);
+        page.line("Features", session.features.join(", "));
+        page.line(
+            "Outbox",
+            match session.outbox_frames {
+                0 => String::new(),
+                frames => format!("{frames} frames wait"),
+            },
+        );
+    }
+    page.at("Session ended", cluster.session_ended);
+    if let Some(rollup) = &cluster.rollup {
+        page.at("Roll-up", rollup.accepted);
+        page.line("Roll-up id", &rollup.rollup_id);
+    }
+    page.line(
+        "Held roll-ups",
+        match cluster.rollups_held {
+            0 => String::new(),
+            held => format!("{held} in a row withdrew nearly everything"),
+        },
+    );
+    page.at("Refused roll-up", cluster.rollup_refused);
+    page.line("Refused since", &cluster.rollup_refused_reason);
+    page.line(
+        "Ready",
+        if cluster.ready {
+            "yes"
+        } else {
+            "no: it has not reported since the shard started"
+        },
+    );
+    let acquires = cluster.acquires().text;
+    page.line(
+        "Acquires",
+        match cluster.acquire_detail.as_str() {
+            "" => acquires,
+            detail => format!("{acquires}: {detail}"),
+        },
+    );
+    let counts: Vec<String> = cluster
+        .machines
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    page.line(
+        "Machines",
+        match counts.is_empty() {
+            true => "none".to_owned(),
+            false => counts.join(", "),
+        },
+    );
+    page.line(
+        "Not ready",
+        match cluster.not_ready {
+            0 => String::new(),
+            count => count.to_string(),
+        },
+    );
+    let (found, of_needs) = needs(client, &only).await?;
+    page.section("Needs", &found, &of_needs, style);
+    let (decided, _) = actions(client, &only).await?;
+    recent(&mut page, decided, &taken, style);
+    Ok(page.text)
+}

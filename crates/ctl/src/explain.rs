@@ -1,0 +1,185 @@
+//! `explain`: why Needs are served as they are.
+//!
+//! ```text
+//! cluster, name or -l ─▶ InspectNeeds: which rows ─▶ ExplainNeed, one by one ─▶ pages · json · yaml
+//! ```
+
+use bigfleet_wire::v1alpha1::ExplainNeedRequest;
+
+use crate::client::Client;
+use crate::get::{Wanted, needs, not_found};
+use crate::output::{Answer, Form, json, yaml};
+use crate::record::{ClusterRecord, ExplanationRecord, NeedRecord};
+use crate::text::{columns, printable, quantities};
+use crate::trouble::Trouble;
+
+/// Needs that are explained at once: each costs the shard a decision.
+const MOST_NEEDS: usize = 20;
+/// Machines that are named on a page; `-o json` names all the shard did.
+const MOST_CLAIMS: usize = 20;
+
+/// Explains the Needs that are meant, those that are short first.
+pub async fn explain(client: &Client, wanted: &Wanted, form: Form) -> Result<Answer, Trouble> {
+    let wanted = &meant(client, wanted).await?;
+    let (mut rows, taken) = needs(client, wanted).await?;
+    if rows.is_empty() {
+        return Err(match wanted.names.first() {
+            Some(name) => not_found::<NeedRecord>(name, &taken),
+            None => nobody(client, wanted).await?,
+        });
+    }
+    rows.sort_by_key(|need| need.satisfied);
+    let most = match wanted.limit {
+        0 => MOST_NEEDS,
+        limit => limit.min(MOST_NEEDS),
+    };
+    let mut notes = Vec::new();
+    if most < rows.len() {
+        let (all, cluster) = (rows.len(), printable(&wanted.cluster));
+        notes.push(format!(
+            "{most} of {all} Needs, the short ones first; `bigfleet get needs --cluster {cluster}` \
+             lists them, and `bigfleet explain {cluster} NEED` explains one"
+        ));
+        rows.truncate(most);
+    }
+    let mut explained = Vec::new();
+    for need in &rows {
+        // A row that was withdrawn in between has nothing to explain.
+        if let Some(answer) = client.explain(request(need)).await? {
+            explained.push(ExplanationRecord::from(&answer));
+        }
+    }
+    let text = match form {
+        Form::Json => json(&explained),
+        Form::Yaml => yaml(&explained),
+        Form::Table | Form::Wide => {
+            let pages: Vec<String> = explained.iter().map(page).collect();
+            pages.join("\n")
+        }
+    };
+    Ok(Answer { text, notes })
+}
+
+/// `CLUSTER/NEED` in one word, as `bigfleet decide --explain` has it, taken apart; a cluster may well
+/// have a `/` in its name.
+async fn meant(client: &Client, wanted: &Wanted) -> Result<Wanted, Trouble> {
+    let split = wanted.cluster.split_once('/');
+    let Some((cluster, need)) = split.filter(|_| wanted.names.is_empty()) else {
+        return Ok(wanted.clone());
+    };
+    let (_, known) = client.clusters(&wanted.cluster).await?;
+    Ok(match known.is_empty() {
+        false => wanted.clone(),
+        true => Wanted {
+            cluster: cluster.to_owned(),
+            names: vec![need.to_owned()],
+            ..wanted.clone()
+        },
+    })
+}
+
+/// Why there is nothing to explain: no such cluster, or one that asks for nothing.
+async fn nobody(client: &Client, wanted: &Wanted) -> Result<Trouble, Trouble> {
+    let (header, views) = client.clusters(&wanted.cluster).await?;
+    let taken = header.into();
+    Ok(match views.is_empty() {
+        true => not_found::<ClusterRecord>(&wanted.cluster, &taken),
+        false => Trouble::Here(format!(
+            "cluster \"{}\" has no such Need: `bigfleet get needs --cluster` lists those it has",
+            printable(&wanted.cluster)
+        )),
+    })
+}
+
+pub(crate) fn request(need: &NeedRecord) -> ExplainNeedRequest {
+    ExplainNeedRequest {
+        cluster_id: need.cluster.clone(),
+        profile_fingerprint: need.need_fingerprint.clone(),
+        group: need.group.clone(),
+    }
+}
+
+/// The page of one Need.
+pub(crate) fn page(explained: &ExplanationRecord) -> String {
+    let mut text = heading(&explained.need);
+    text += &format!("{}\n", printable(&explained.summary));
+    if !explained.steps.is_empty() {
+        text += &format!("\n{}", steps(explained));
+    }
+    if !explained.claims.is_empty() {
+        text += &format!("\n{}", claims(explained));
+    }
+    if !explained.remedies.is_empty() {
+        text += "\nWhat could be done:\n";
+        for remedy in &explained.remedies {
+            text += &format!("  - {}\n", printable(remedy));
+        }
+    }
+    text
+}
+
+/// What is asked for, in the words `bigfleet decide --explain` uses.
+fn heading(need: &NeedRecord) -> String {
+    let group = match need.group.as_str() {
+        "" => String::new(),
+        group => format!(", gang {}", printable(group)),
+    };
+    let unit = match need.min_unit.is_empty() {
+        true => String::new(),
+        false => format!(", in machines of at least {}", quantities(&need.min_unit)),
+    };
+    let domain = match (need.same_domain.as_str(), need.same_satisfiable) {
+        ("", _) => String::new(),
+        (domain, true) => format!(" in \"{domain}\""),
+        (domain, false) => format!(" in \"{domain}\", which cannot hold it"),
+    };
+    let verdict = match (need.satisfied, need.parked) {
+        (true, _) => format!("satisfied{domain}"),
+        (false, parked) => {
+            let parked = if parked { ", parked" } else { "" };
+            let (missing, why) = (quantities(&need.residual_deficit), &need.unmet_reason);
+            format!("short of {missing}{domain}: {why}{parked}")
+        }
+    };
+    format!(
+        "cluster {}{group}, need {}\n{}\nwants {}{}\n{}\n",
+        printable(&need.cluster),
+        need.need,
+        printable(&need.need_fingerprint),
+        printable(&quantities(&need.aggregate_resources)),
+        printable(&unit),
+        printable(&verdict),
+    )
+}
+
+fn steps(explained: &ExplanationRecord) -> String {
+    let rows = explained.steps.iter().map(|step| {
+        vec![
+            step.step.clone(),
+            step.considered.to_string(),
+            step.taken.to_string(),
+            quantities(&step.missing),
+            step.text.clone(),
+        ]
+    });
+    let header = ["STEP", "CONSIDERED", "TAKEN", "THEN MISSING", "WHAT"];
+    columns(&header, rows)
+}
+
+fn claims(explained: &ExplanationRecord) -> String {
+    let shown = explained.claims.iter().take(MOST_CLAIMS);
+    let rows = shown.map(|claim| {
+        vec![
+            claim.machine.clone(),
+            claim.state.clone(),
+            claim.step.clone(),
+        ]
+    });
+    let text = columns(&["MACHINE", "STATE", "STEP"], rows);
+    let left = explained.claims.len().saturating_sub(MOST_CLAIMS);
+    match (left, explained.claims_capped) {
+        (0, _) => text,
+        (left, false) => format!("{text} and {left} more\n"),
+        (left, true) => format!("{text} and at least {left} more\n"),
+    }
+}

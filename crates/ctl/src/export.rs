@@ -1,0 +1,57 @@
+//! Export: a live fleet taken home as a file.
+//!
+//! ```text
+//! header, bytes, bytes, …, end ─▶ size and checksum agree? ─▶ the file, whole, or nothing
+//! ```
+
+use bigfleet_wire::v1alpha1::ExportFleetRequest;
+use bigfleet_wire::v1alpha1::export_fleet_response::Frame;
+
+use crate::client::Client;
+use crate::trouble::Trouble;
+
+const CALL: &str = "ExportFleet";
+
+/// The fleet a shard holds, as the bytes of a fleet file. Refuses more than `most_bytes`.
+pub async fn export(client: &Client, cluster: &str, most_bytes: usize) -> Result<Vec<u8>, Trouble> {
+    let request = ExportFleetRequest {
+        cluster_id: cluster.to_owned(),
+    };
+    let mut frames = client.export(request).await?;
+    let mut file = Vec::new();
+    let garbled = |what: String| Trouble::Garbled {
+        target: client.target().to_owned(),
+        call: CALL,
+        what,
+    };
+    let mut begun = false;
+    while let Some(frame) = client.next(CALL, &mut frames).await? {
+        match frame.frame {
+            Some(Frame::Header(_)) if !begun => begun = true,
+            Some(Frame::Data(bytes)) if begun => file.extend(bytes),
+            Some(Frame::End(end)) if begun => {
+                let (size, sum) = (file.len(), crc32fast::hash(&file));
+                return match (end.size_bytes, end.crc32) == (size as i64, sum) {
+                    true => Ok(file),
+                    false => Err(garbled(format!(
+                        "{size} bytes with checksum {sum:08x} arrived, {} with {:08x} were sent",
+                        end.size_bytes, end.crc32
+                    ))),
+                };
+            }
+            Some(_) => return Err(garbled("its frames are not in order".to_owned())),
+            None => {}
+        }
+        if most_bytes < file.len() {
+            return Err(Trouble::Here(format!(
+                "the fleet of {} is larger than a fleet file may be ({most_bytes} bytes); take \
+                 one cluster of it with --cluster",
+                client.target()
+            )));
+        }
+    }
+    Err(Trouble::Cut {
+        target: client.target().to_owned(),
+        why: "its end never came".to_owned(),
+    })
+}

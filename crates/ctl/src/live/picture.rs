@@ -1,0 +1,266 @@
+//! Picture: what the shard last said, summed up as far as a screen needs it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bigfleet_model::quantity::parse_demand;
+
+use crate::record::{
+    ActionRecord, BreakerRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, RailRecord,
+};
+use crate::text::short;
+
+/// Rows of demand that are kept to be shown; all of them are counted.
+const MOST_ROWS: usize = 2000;
+
+/// The states in the order a machine goes through them.
+pub(super) const STATES: [&str; 8] = [
+    "Speculative",
+    "Creating",
+    "Idle",
+    "Configuring",
+    "Configured",
+    "Draining",
+    "Deleting",
+    "Failed",
+];
+
+/// The tiers, what is owned first.
+pub(super) const TIERS: [&str; 5] = ["BareMetal", "Reserved", "OnDemand", "Spot", "Unspecified"];
+
+/// What is on the screen. Each part is as old as its last answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Picture {
+    pub(crate) place: Place,
+    pub(crate) clusters: Vec<ClusterRecord>,
+    pub(crate) demand: Demand,
+    pub(crate) machines: Tally,
+    pub(crate) actions: Vec<ActionRecord>,
+    pub(crate) limits: Limits,
+}
+
+/// Where and when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) shard: String,
+    pub(crate) cycle: i64,
+    /// When that cycle ran, by the shard's clock.
+    pub(crate) at: i64,
+    /// How far apart cycles are, as far as two answers tell.
+    pub(crate) cycle_every: Option<Duration>,
+}
+
+impl Place {
+    /// Goes on to a later answer.
+    pub(super) fn advance(&mut self, shard: String, cycle: i64, at: i64) {
+        if self.cycle < cycle && self.at < at && 0 < self.at && self.shard == shard {
+            let nanos = (at - self.at) / (cycle - self.cycle);
+            self.cycle_every = Some(Duration::from_nanos(nanos.unsigned_abs()));
+        }
+        if self.shard != shard || cycle < self.cycle {
+            self.cycle_every = None; // another process answers
+        }
+        self.shard = shard;
+        (self.cycle, self.at) = (cycle, at);
+    }
+}
+
+/// What limits or stops the shard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) rails: Vec<RailRecord>,
+    pub(crate) pauses: Vec<PauseRecord>,
+    pub(crate) breakers: Vec<BreakerRecord>,
+    pub(crate) dry_run: bool,
+    pub(crate) fenced: bool,
+}
+
+/// Demand: the rows, and their sums by cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Demand {
+    /// Short ones first, then by priority, as the shard lists them.
+    pub(crate) rows: Vec<NeedRecord>,
+    pub(crate) total: usize,
+    pub(crate) by_cluster: BTreeMap<String, Sum>,
+}
+
+/// Wanted and missing, in milli-units by dimension.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    wanted: BTreeMap<String, i128>,
+    missing: BTreeMap<String, i128>,
+}
+
+impl Demand {
+    /// Counts a row, and keeps it if there is room: what is short first.
+    pub(super) fn add(&mut self, row: NeedRecord) {
+        self.total += 1;
+        let sum = self.by_cluster.entry(row.cluster.clone()).or_default();
+        add(&mut sum.wanted, &row.aggregate_resources);
+        add(&mut sum.missing, &row.residual_deficit);
+        self.rows.push(row);
+        if 2 * MOST_ROWS <= self.rows.len() {
+            self.trim();
+        }
+    }
+
+    /// The sort is stable: rows that are equally short stay in the shard's order.
+    pub(super) fn trim(&mut self) {
+        self.rows.sort_by_key(|row| row.satisfied);
+        self.rows.truncate(MOST_ROWS);
+    }
+}
+
+fn add(sum: &mut BTreeMap<String, i128>, amounts: &BTreeMap<String, String>) {
+    for (name, text) in amounts {
+        let amount = parse_demand(text).unwrap_or(0);
+        let entry = sum.entry(name.clone()).or_default();
+        *entry = entry.saturating_add(amount);
+    }
+}
+
+impl Sum {
+    /// `cpu=4 memory=16Gi`.
+    pub(super) fn wanted(&self) -> String {
+        words(&self.wanted)
+    }
+
+    /// The same of what is missing.
+    pub(super) fn missing(&self) -> String {
+        words(&self.missing)
+    }
+
+    /// Per cent of the dimension covered worst. Rounded down, so that 100 means all of it.
+    pub(super) fn covered_per_cent(&self) -> i128 {
+        let covered = |(name, wanted): (&String, &i128)| {
+            let missing = self.missing.get(name).copied().unwrap_or(0);
+            match *wanted <= 0 {
+                true => 100,
+                false => (wanted - missing.clamp(0, *wanted)).saturating_mul(100) / wanted,
+            }
+        };
+        self.wanted.iter().map(covered).min().unwrap_or(100)
+    }
+}
+
+fn words(sum: &BTreeMap<String, i128>) -> String {
+    let there = sum.iter().filter(|(_, milli)| **milli != 0);
+    let words: Vec<String> = there
+        .map(|(name, milli)| format!("{name}={}", short(*milli)))
+        .collect();
+    words.join(" ")
+}
+
+/// How many machines of each tier are in each state, and what the tier costs per hour.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) tiers: BTreeMap<String, TierTally>,
+    pub(crate) flagged: u64,
+}
+
+/// One tier.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TierTally {
+    pub(crate) states: BTreeMap<String, u64>,
+    /// Dollars per hour of what exists: a slot that was never bought costs nothing.
+    pub(crate) price: f64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, machine: &MachineRecord) {
+        let tier = self.tiers.entry(machine.capacity_type.clone()).or_default();
+        *tier.states.entry(machine.state.clone()).or_default() += 1;
+        if machine.state != "Speculative" && machine.price_per_hour.is_finite() {
+            tier.price += machine.price_per_hour;
+        }
+        self.flagged += u64::from(!machine.flags().is_empty());
+    }
+
+    pub(super) fn total(&self) -> TierTally {
+        let mut total = TierTally::default();
+        for tier in self.tiers.values() {
+            for (state, count) in &tier.states {
+                *total.states.entry(state.clone()).or_default() += count;
+            }
+            total.price += tier.price;
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cluster: &str, wanted: &str, missing: &str) -> NeedRecord {
+        let cpu = |text: &str| BTreeMap::from([("cpu".to_owned(), text.to_owned())]);
+        NeedRecord {
+            cluster: cluster.to_owned(),
+            satisfied: missing == "0",
+            aggregate_resources: cpu(wanted),
+            residual_deficit: cpu(missing),
+            ..NeedRecord::default()
+        }
+    }
+
+    #[test]
+    fn demand_is_summed_by_cluster_and_what_is_short_comes_first() {
+        let mut demand = Demand::default();
+        demand.add(row("a", "8", "0"));
+        demand.add(row("a", "4", "500m"));
+        demand.add(row("b", "2", "0"));
+        demand.trim();
+        let sum = &demand.by_cluster["a"];
+        assert_eq!(
+            (sum.wanted(), sum.missing()),
+            ("cpu=12".to_owned(), "cpu=500m".to_owned())
+        );
+        assert_eq!(sum.covered_per_cent(), 95, "95.8 is not all of it");
+        assert_eq!(demand.by_cluster["b"].covered_per_cent(), 100);
+        let short: Vec<bool> = demand.rows.iter().map(|row| !row.satisfied).collect();
+        assert_eq!(short, [true, false, false]);
+    }
+
+    #[test]
+    fn of_too_many_rows_the_short_ones_are_kept_and_all_are_counted() {
+        let mut demand = Demand::default();
+        for at in 0..3 * MOST_ROWS {
+            demand.add(row("a", "1", if at % 1000 == 999 { "1" } else { "0" }));
+        }
+        demand.trim();
+        assert_eq!(
+            (demand.total, demand.rows.len()),
+            (3 * MOST_ROWS, MOST_ROWS)
+        );
+        assert_eq!(demand.rows.iter().filter(|row| !row.satisfied).count(), 6);
+        assert_eq!(demand.by_cluster["a"].missing(), "cpu=6");
+    }
+
+    #[test]
+    fn a_slot_costs_nothing_and_a_host_its_price() {
+        let mut tally = Tally::default();
+        for (state, price) in [("Speculative", 5.0), ("Idle", 1.5), ("Configured", 2.0)] {
+            tally.add(&MachineRecord {
+                state: state.to_owned(),
+                capacity_type: "Spot".to_owned(),
+                price_per_hour: price,
+                ..MachineRecord::default()
+            });
+        }
+        assert_eq!(tally.total().price, 3.5);
+        assert_eq!(tally.total().states["Idle"], 1);
+    }
+
+    #[test]
+    fn the_time_between_cycles_is_what_two_answers_tell() {
+        let mut place = Place::default();
+        place.advance("s".to_owned(), 10, 1_000_000_000);
+        assert_eq!(place.cycle_every, None);
+        place.advance("s".to_owned(), 12, 5_000_000_000);
+        assert_eq!(place.cycle_every, Some(Duration::from_secs(2)));
+        place.advance("s".to_owned(), 12, 5_000_000_000);
+        assert_eq!(place.cycle_every, Some(Duration::from_secs(2)));
+        place.advance("s".to_owned(), 1, 9_000_000_000);
+        assert_eq!(place.cycle_every, None, "a restarted shard counts anew");
+    }
+}

@@ -1,0 +1,52 @@
+//! Records: what a shard says, under the names files use. `-o json` and `-o yaml` print them as they
+//! are; tables, descriptions and the live view are drawn from them.
+//!
+//! ```text
+//! wire message ──▶ record ──┬─▶ json · yaml
+//!                           └─▶ table · wide · describe · live view
+//! ```
+//!
+//! Numbers that stand for words become words, nanoseconds become moments, and "zero means none"
+//! becomes an absence, here and nowhere else.
+
+mod action;
+mod cluster;
+mod explanation;
+mod machine;
+mod need;
+mod pause;
+
+pub(crate) use action::ActionRecord;
+pub(crate) use cluster::ClusterRecord;
+pub(crate) use explanation::ExplanationRecord;
+pub(crate) use machine::{MachineRecord, NeedRef};
+pub(crate) use need::{NeedRecord, need_name};
+pub(crate) use pause::{BreakerRecord, PauseRecord, RailRecord, scope_text};
+
+use serde::{Serialize, Serializer};
+
+use crate::when::{Moment, rfc3339};
+
+/// A moment in a file: as everyone writes it, or null.
+pub(crate) fn at<S: Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
+    moment.map(rfc3339).serialize(to)
+}
+
+/// Dollars in a file: a number, or `"+Inf"` as in a fleet file.
+pub(crate) fn dollars<S: Serializer>(amount: &f64, to: S) -> Result<S::Ok, S::Error> {
+    match *amount == f64::INFINITY {
+        true => to.serialize_str("+Inf"),
+        false => to.serialize_f64(*amount),
+    }
+}
+
+/// A count; the wire has no smaller than zero.
+pub(crate) fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+pub(crate) fn some(text: &str) -> Option<String> {
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}

@@ -1,0 +1,245 @@
+//! A Need, as it was decided about.
+
+use std::collections::BTreeMap;
+
+use bigfleet_model::quantity::parse_demand;
+use bigfleet_wire::v1alpha1 as wire;
+use serde::Serialize;
+
+use super::{at, count};
+use crate::when::{Moment, moment};
+use crate::words;
+
+/// A row of demand and its verdict. Keys are those of the fleet file and of the decision.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct NeedRecord {
+    pub(crate) cluster: String,
+    /// Its short name within the cluster.
+    pub(crate) need: String,
+    pub(crate) need_fingerprint: String,
+    pub(crate) group: String,
+    pub(crate) priority: i32,
+    pub(crate) aggregate_resources: BTreeMap<String, String>,
+    pub(crate) min_unit: BTreeMap<String, String>,
+    pub(crate) requirements: Vec<RequirementRecord>,
+    pub(crate) spread: Vec<SpreadRecord>,
+    pub(crate) interruption_penalty_bucket: i32,
+    pub(crate) reclamation_penalty_bucket: i32,
+    #[serde(serialize_with = "at")]
+    pub(crate) arrival: Moment,
+    pub(crate) satisfied: bool,
+    pub(crate) residual_deficit: BTreeMap<String, String>,
+    pub(crate) claimed: u32,
+    pub(crate) bootstrap: u32,
+    pub(crate) provision: u32,
+    pub(crate) same_domain: String,
+    pub(crate) same_satisfiable: bool,
+    pub(crate) same_candidates: Vec<DomainRecord>,
+    pub(crate) parked: bool,
+    pub(crate) parked_age_cycles: u32,
+    pub(crate) age_cycles_unmet: u32,
+    pub(crate) unmet_reason: String,
+    /// The reason in words.
+    pub(crate) why: String,
+    pub(crate) matching_supply: Option<SupplyRecord>,
+    pub(crate) victims_found: u32,
+    pub(crate) capacity_freed: BTreeMap<String, String>,
+}
+
+/// One condition on a machine.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RequirementRecord {
+    pub(crate) key: String,
+    pub(crate) operator: String,
+    pub(crate) values: Vec<String>,
+}
+
+/// How evenly its machines must lie.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SpreadRecord {
+    pub(crate) topology_key: String,
+    pub(crate) max_skew: i32,
+    pub(crate) when_unsatisfiable: String,
+}
+
+/// How well one domain would hold it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DomainRecord {
+    pub(crate) domain: String,
+    pub(crate) coverage_per_mille: i32,
+    pub(crate) satisfiable: bool,
+}
+
+/// What there is that would fit it, whoever has it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SupplyRecord {
+    pub(crate) idle: u32,
+    pub(crate) configured: u32,
+    pub(crate) speculative: u32,
+    pub(crate) capped: bool,
+}
+
+/// A name for a row that a person can type: eight digits of what tells it from the other rows of its
+/// cluster. The same row has the same name for ever.
+pub(crate) fn need_name(fingerprint: &str, group: &str) -> String {
+    // FNV-1a; nothing hangs on it but convenience, since a name shared by two rows is refused.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in fingerprint.bytes().chain([0]).chain(group.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{:08x}", hash >> 32)
+}
+
+fn texts(resources: Option<&wire::Resources>) -> BTreeMap<String, String> {
+    resources.map_or_else(BTreeMap::new, |some| some.resources.clone())
+}
+
+impl From<&wire::NeedView> for NeedRecord {
+    fn from(view: &wire::NeedView) -> Self {
+        let row = view.need.clone().unwrap_or_default();
+        let preemption = view.preemption.clone().unwrap_or_default();
+        let fingerprint = &view.profile_fingerprint;
+        Self {
+            cluster: view.cluster_id.clone(),
+            need: need_name(fingerprint, &row.group),
+            need_fingerprint: fingerprint.clone(),
+            priority: row.priority,
+            requirements: row.requirements.iter().map(Into::into).collect(),
+            spread: row.spread.iter().map(Into::into).collect(),
+            interruption_penalty_bucket: row.interruption_penalty_bucket,
+            reclamation_penalty_bucket: row.reclamation_penalty_bucket,
+            aggregate_resources: row.aggregate_resources,
+            min_unit: row.min_unit,
+            group: row.group,
+            arrival: moment(view.arrival_unix_nanos),
+            satisfied: view.satisfied,
+            residual_deficit: texts(view.residual_deficit.as_ref()),
+            claimed: count(view.claimed_machine_count),
+            bootstrap: count(view.bootstrap_count),
+            provision: count(view.provision_count),
+            same_domain: view.same_domain.clone(),
+            same_satisfiable: view.same_satisfiable,
+            same_candidates: view.same_candidates.iter().map(Into::into).collect(),
+            parked: view.acquisition_parked,
+            parked_age_cycles: count(view.parked_age_cycles),
+            age_cycles_unmet: count(view.age_cycles_unmet),
+            unmet_reason: words::unmet_reason(view.unmet_reason),
+            why: view.reason_detail.clone(),
+            matching_supply: view.matching_supply.map(Into::into),
+            victims_found: count(preemption.victims_found),
+            capacity_freed: texts(preemption.capacity_freed.as_ref()),
+        }
+    }
+}
+
+impl NeedRecord {
+    /// How much of it is covered, in per mille of the dimension covered worst.
+    pub(crate) fn covered_per_mille(&self) -> u32 {
+        let milli = |text: &String| parse_demand(text).unwrap_or(0);
+        let covered = |(name, wanted): (&String, &String)| {
+            let (wanted, missing) = (
+                milli(wanted),
+                self.residual_deficit.get(name).map_or(0, milli),
+            );
+            match wanted <= 0 {
+                true => 1000,
+                false => (wanted - missing.clamp(0, wanted)) * 1000 / wanted,
+            }
+        };
+        let worst = self.aggregate_resources.iter().map(covered).min();
+        worst.map_or(1000, |worst| u32::try_from(worst).unwrap_or(0))
+    }
+
+    /// `satisfied`, `short`, `short, parked`.
+    pub(crate) fn verdict(&self) -> &'static str {
+        match (self.satisfied, self.parked) {
+            (true, _) => "satisfied",
+            (false, true) => "short, parked",
+            (false, false) => "short",
+        }
+    }
+}
+
+impl From<&wire::NodeSelectorRequirement> for RequirementRecord {
+    fn from(one: &wire::NodeSelectorRequirement) -> Self {
+        Self {
+            key: one.key.clone(),
+            operator: words::operator(one.operator),
+            values: one.values.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for RequirementRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.key, self.operator)?;
+        match self.values.is_empty() {
+            true => Ok(()),
+            false => write!(f, " ({})", self.values.join(", ")),
+        }
+    }
+}
+
+impl From<&wire::TopologySpread> for SpreadRecord {
+    fn from(one: &wire::TopologySpread) -> Self {
+        Self {
+            topology_key: one.topology_key.clone(),
+            max_skew: one.max_skew,
+            when_unsatisfiable: words::when_unsatisfiable(one.when_unsatisfiable),
+        }
+    }
+}
+
+impl From<&wire::DomainCoverage> for DomainRecord {
+    fn from(one: &wire::DomainCoverage) -> Self {
+        Self {
+            domain: one.domain.clone(),
+            coverage_per_mille: one.coverage_per_mille,
+            satisfiable: one.satisfiable,
+        }
+    }
+}
+
+impl From<wire::MatchingSupply> for SupplyRecord {
+    fn from(one: wire::MatchingSupply) -> Self {
+        Self {
+            idle: count(one.idle),
+            configured: count(one.configured),
+            speculative: count(one.speculative),
+            capped: one.capped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amounts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        entries.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn a_row_is_covered_as_far_as_its_worst_dimension() {
+        let need = NeedRecord {
+            aggregate_resources: amounts(&[("cpu", "8"), ("memory", "4Gi")]),
+            residual_deficit: amounts(&[("cpu", "2"), ("memory", "3Gi")]),
+            ..NeedRecord::default()
+        };
+        assert_eq!(need.covered_per_mille(), 250);
+        assert_eq!(NeedRecord::default().covered_per_mille(), 1000);
+    }
+
+    #[test]
+    fn a_name_tells_rows_apart_and_stays() {
+        let name = need_name("p=100|ipb=1|rpb=6|reqs=|spr=", "");
+        assert_eq!(name.len(), 8);
+        assert_ne!(name, need_name("p=100|ipb=1|rpb=6|reqs=|spr=", "g"));
+        assert_ne!(need_name("a", "b"), need_name("ab", ""));
+        assert_eq!(
+            name, "e76b7f6d",
+            "a name that people wrote down must not change"
+        );
+    }
+}

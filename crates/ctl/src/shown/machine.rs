@@ -1,0 +1,101 @@
+//! Machines in a list.
+
+use bigfleet_model::{INSTANCE_TYPE_KEY, ZONE_KEY};
+
+use crate::output::{Shown, labels};
+use crate::record::{MachineRecord, NeedRef};
+use crate::select::Fact;
+use crate::text::{Field, Tint, quantities};
+use crate::when::ago;
+
+impl MachineRecord {
+    fn state_field(&self) -> Field {
+        let tint = match self.state.as_str() {
+            "Configured" => Tint::Good,
+            "Creating" | "Configuring" | "Draining" | "Deleting" => Tint::Notable,
+            "Failed" => Tint::Bad,
+            _ => Tint::Plain,
+        };
+        Field::tinted(self.state.clone(), tint)
+    }
+
+    /// `prod-eu/1f3c9a02`; where it is going has an arrow before it.
+    fn need_text(&self) -> String {
+        let name = |need: &NeedRef| format!("{}/{}", need.cluster, need.need);
+        match (&self.assigned, &self.intent) {
+            (Some(need), _) => name(need),
+            (None, Some(need)) => format!("→{}", name(need)),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+impl Shown for MachineRecord {
+    const ONE: &'static str = "machine";
+    const MANY: &'static str = "machines";
+    const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
+        &[
+            "MACHINE", "STATE", "CLUSTER", "TYPE", "ZONE", "TIER", "$/H", "AGE", "FLAGS",
+        ],
+        &[
+            "NEED", "PRIORITY", "NODE", "HOST", "OFFERS", "WORK", "LABELS", "ERROR",
+        ],
+    );
+
+    fn is_called(&self, name: &str) -> bool {
+        self.id == name
+    }
+
+    fn fact(&self, key: &str) -> Option<Fact> {
+        match key {
+            "machine" | "id" | "name" => Fact::text(&self.id),
+            "state" => Fact::word(&self.state),
+            "cluster" => Fact::text(self.cluster()),
+            "type" | "instance-type" | INSTANCE_TYPE_KEY => Fact::text(&self.instance_type),
+            "zone" | ZONE_KEY => Fact::text(&self.zone),
+            "tier" | "capacity-type" => Fact::word(&self.capacity_type),
+            "need" => self.need().and_then(|need| Fact::text(&need.need)),
+            "priority" => self.need().and_then(|need| Fact::word(need.priority)),
+            "work" => self.work.as_ref().and_then(Fact::word),
+            "flag" | "flags" => {
+                let flags = self.flags().into_iter();
+                let flags: Vec<String> = flags.map(|(name, _)| name.to_owned()).collect();
+                (!flags.is_empty()).then_some(Fact::Texts(flags))
+            }
+            label => self
+                .labels
+                .get(label)
+                .map(|value| Fact::Texts(vec![value.clone()])),
+        }
+    }
+
+    fn fields(&self, now: i64) -> Vec<Field> {
+        let flags: Vec<&str> = self.flags().into_iter().map(|(name, _)| name).collect();
+        vec![
+            self.id.clone().into(),
+            self.state_field(),
+            self.cluster().into(),
+            self.instance_type.clone().into(),
+            self.zone.clone().into(),
+            self.capacity_type.clone().into(),
+            Field::number(format!("{:.4}", self.price_per_hour)),
+            ago(now, self.state_since).into(),
+            Field::tinted(flags.join(","), Tint::Notable),
+        ]
+    }
+
+    fn more(&self, _: i64) -> Vec<Field> {
+        let priority = self.need().map(|need| Field::number(need.priority));
+        let host = self.host.as_ref().map(|host| host.reference.clone());
+        vec![
+            self.need_text().into(),
+            priority.unwrap_or_default(),
+            self.node.clone().unwrap_or_default().into(),
+            host.unwrap_or_default().into(),
+            quantities(&self.resources).into(),
+            self.work.clone().unwrap_or_default().into(),
+            labels(&self.labels).into(),
+            Field::tinted(self.last_error.clone(), Tint::Bad),
+        ]
+    }
+}

@@ -1,0 +1,188 @@
+//! Text: columns, amounts and names, fit for a terminal.
+//!
+//! Names come from files and from other processes. None may move the cursor, colour a line or turn
+//! the direction of writing, so every character that is not plainly visible is escaped on its way out.
+
+use std::collections::BTreeMap;
+
+use bigfleet_model::quantity::{format_milli, parse_demand};
+use bigfleet_model::{Amounts, shown};
+use comfy_table::{Cell, CellAlignment, Color, Table, presets::NOTHING};
+
+/// What a cell says about itself, for those who see colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tint {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// As it should be.
+    Good,
+    /// On its way, or held.
+    Notable,
+    /// Somebody should look.
+    Bad,
+}
+
+/// One cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Field {
+    /// What it says; made fit to print when it is drawn.
+    pub text: String,
+    /// Its colour.
+    pub tint: Tint,
+    /// A number: written to the right.
+    pub is_number: bool,
+}
+
+impl Field {
+    /// A number.
+    pub fn number(value: impl ToString) -> Self {
+        Self {
+            text: value.to_string(),
+            is_number: true,
+            ..Self::default()
+        }
+    }
+
+    /// A text with a colour.
+    pub fn tinted(text: impl Into<String>, tint: Tint) -> Self {
+        Self {
+            text: text.into(),
+            tint,
+            is_number: false,
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Field {
+    fn from(text: T) -> Self {
+        Self::tinted(text, Tint::Plain)
+    }
+}
+
+/// Columns without lines, as other command line tools print them.
+pub fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let fields = |row: Vec<String>| row.into_iter().map(Field::from).collect();
+    table(Some(header), rows.into_iter().map(fields), false)
+}
+
+/// The same, with colours if there are to be any, and with or without the line above.
+pub fn table(
+    header: Option<&[&str]>,
+    rows: impl IntoIterator<Item = Vec<Field>>,
+    colour: bool,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    match colour {
+        true => table.enforce_styling(),
+        false => table.force_no_tty(),
+    };
+    if let Some(header) = header {
+        table.set_header(header);
+    }
+    for row in rows {
+        table.add_row(row.into_iter().map(cell));
+    }
+    if table.is_empty() && header.is_none() {
+        return String::new();
+    }
+    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+    lines.collect()
+}
+
+fn cell(field: Field) -> Cell {
+    let cell = Cell::new(printable(&field.text));
+    let cell = match field.is_number {
+        true => cell.set_alignment(CellAlignment::Right),
+        false => cell,
+    };
+    match field.tint {
+        Tint::Plain => cell,
+        Tint::Good => cell.fg(Color::Green),
+        Tint::Notable => cell.fg(Color::Yellow),
+        Tint::Bad => cell.fg(Color::Red),
+    }
+}
+
+/// The text with everything escaped that is not plainly visible. Quotes and backslashes are.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\'' | '\\' => out.push(c),
+            _ => out.extend(c.escape_debug()),
+        }
+    }
+    out
+}
+
+/// The same for several lines: line ends stay.
+pub fn printable_lines(text: &str) -> String {
+    let lines = text.split('\n').map(printable);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `cpu=4 memory=16Gi`.
+pub fn amounts(amounts: &Amounts) -> String {
+    let word = |(name, milli): (&bigfleet_model::Dimension, i128)| {
+        format!("{}={}", shown(name.as_str()), short(milli))
+    };
+    let words: Vec<String> = amounts.iter().map(word).collect();
+    words.join(" ")
+}
+
+/// The same of what the wire says. A quantity that is none stands as it came.
+pub fn quantities(quantities: &BTreeMap<String, String>) -> String {
+    let word = |(name, text): (&String, &String)| match parse_demand(text) {
+        Ok(milli) => format!("{name}={}", short(milli)),
+        Err(_) => format!("{name}={text}"),
+    };
+    let words: Vec<String> = quantities.iter().map(word).collect();
+    words.join(" ")
+}
+
+/// The amount as people write it: `16Gi`, not 17179869184.
+pub fn short(milli: i128) -> String {
+    for (suffix, unit) in [("Gi", 1_i128 << 30), ("Mi", 1 << 20)] {
+        let unit = unit * 1000;
+        if unit <= milli && milli % unit == 0 {
+            return format!("{}{suffix}", milli / unit);
+        }
+    }
+    format_milli(milli)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_as_short_as_people_write_them() {
+        assert_eq!(short(17_179_869_184_000), "16Gi");
+        assert_eq!(short(12_582_912_000), "12Mi");
+        assert_eq!(short(4_000), "4");
+        assert_eq!(short(1_500), "1500m");
+        assert_eq!(short(0), "0");
+        let wire = [("cpu", "1.5"), ("memory", "1073741824"), ("x", "many")];
+        let wire = wire.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        assert_eq!(quantities(&wire.into()), "cpu=1500m memory=1Gi x=many");
+    }
+
+    #[test]
+    fn no_name_moves_the_cursor_or_turns_the_line() {
+        let text = columns(&["A"], [vec!["x\u{1b}[2Jy".to_owned()]]);
+        assert!(text.contains("x\\u{1b}[2Jy"), "{text}");
+        assert_eq!(printable("a\u{202e}b\u{9b}c\n"), "a\\u{202e}b\\u{9b}c\\n");
+        assert_eq!(printable("it's \"ö\" \\"), "it's \"ö\" \\");
+        assert_eq!(printable_lines("a\nb\tc"), "a\nb\\tc");
+    }
+
+    #[test]
+    fn colours_are_there_only_if_asked_for() {
+        let rows = || [vec![Field::tinted("short", Tint::Bad), Field::number(3)]];
+        assert_eq!(table(None, rows(), false), " short  3\n");
+        assert!(table(None, rows(), true).contains("\u{1b}["));
+        assert_eq!(table(None, [], false), "");
+    }
+}
