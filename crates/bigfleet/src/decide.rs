@@ -77,8 +77,8 @@ fn load(args: &Args) -> Result<Loaded, Failure> {
     match (&args.file, args.from_shard.as_deref()) {
         (Some(file), _) => input::load(file),
         (None, said) => {
-            let client = args.way.client(said.filter(|said| !said.is_empty()))?;
-            input::take(&client, &args.cluster, args.save.as_deref())
+            let said = said.filter(|said| !said.is_empty());
+            input::take(&args.way, said, &args.cluster, args.save.as_deref())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The fleet that is decided about: a file, or what a running shard holds.
 
-use crate::{failure::Failure, verbs::wait};
-use bigfleet_ctl::{Client, export};
+use crate::{failure::Failure, verbs::WayArgs};
+use bigfleet_ctl::export;
 use bigfleet_fleet_file::{Format, Loaded, MAX_FILE_BYTES, read};
 use std::{
     fs::{self, File},
@@ -25,12 +25,17 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 
 /// Takes the fleet of a shard, whole and checked, and keeps it in a file if asked to. A file that was
 /// there before is replaced only by one that can be read.
-pub(crate) fn take(client: &Client, cluster: &str, save: Option<&Path>) -> Result<Loaded, Failure> {
-    let text = wait(export(client, cluster, MAX_FILE_BYTES))?;
+pub(crate) fn take(
+    way: &WayArgs,
+    said: Option<&str>,
+    cluster: &str,
+    save: Option<&Path>,
+) -> Result<Loaded, Failure> {
+    let taken = async |client| export(&client, cluster, MAX_FILE_BYTES).await;
+    let text = way.ask(said, taken)?;
     let loaded = read(&text, Format::Json).map_err(|refused| {
-        let target = client.target();
         Failure::Undone(format!(
-            "{target} sent a fleet that cannot be read:\n{refused}"
+            "the shard sent a fleet that cannot be read:\n{refused}"
         ))
     })?;
     if let Some(path) = save {

@@ -33,8 +33,26 @@ pub(crate) struct WayArgs {
 }
 
 impl WayArgs {
-    /// A client for the shard that was said, or for the one that is there by default.
-    pub(crate) fn client(&self, said: Option<&str>) -> Result<Client, Failure> {
+    /// Asks the shard that was said, or the one that is there by default.
+    pub(crate) fn ask<T>(
+        &self,
+        said: Option<&str>,
+        work: impl AsyncFnOnce(Client) -> Result<T, Trouble>,
+    ) -> Result<T, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|why| Failure::Undone(format!("bigfleet: {why}")))?;
+        let done = runtime.block_on(async {
+            let client = self.client(said)?;
+            Ok(work(client).await?)
+        });
+        // A thread that waits for a key nobody will press must not hold up the end.
+        runtime.shutdown_background();
+        done
+    }
+
+    fn client(&self, said: Option<&str>) -> Result<Client, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::Input(why.to_string());
         let files = self.tls.files().map_err(|why| wrong(&why))?;
         let tls = files.map(Tls::load).transpose();
@@ -44,8 +62,8 @@ impl WayArgs {
 }
 
 impl ReachArgs {
-    fn client(&self) -> Result<Client, Failure> {
-        self.way.client(self.shard.as_deref())
+    fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, Trouble>) -> Result<T, Failure> {
+        self.way.ask(self.shard.as_deref(), work)
     }
 }
 
@@ -94,7 +112,6 @@ struct SelectArgs {
 
 /// Lists.
 pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
-    let client = args.reach.client()?;
     let wanted = Wanted {
         names: args.names.clone(),
         cluster: args.cluster.clone(),
@@ -106,7 +123,8 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
         no_headers: args.no_headers,
         colour: has_colour(),
     };
-    print(wait(bigfleet_ctl::get(&client, args.kind, &wanted, style))?)
+    let got = async |client| bigfleet_ctl::get(&client, args.kind, &wanted, style).await;
+    print(args.reach.ask(got)?)
 }
 
 /// `bigfleet describe`.
@@ -126,15 +144,10 @@ pub(crate) struct DescribeArgs {
 
 /// Describes.
 pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
-    let client = args.reach.client()?;
     let (kind, name, cluster) = (args.kind, &args.name, &args.cluster);
-    print(wait(bigfleet_ctl::describe(
-        &client,
-        kind,
-        name,
-        cluster,
-        has_colour(),
-    ))?)
+    let described =
+        async |client| bigfleet_ctl::describe(&client, kind, name, cluster, has_colour()).await;
+    print(args.reach.ask(described)?)
 }
 
 /// `bigfleet explain`.
@@ -155,18 +168,15 @@ pub(crate) struct ExplainArgs {
 
 /// Explains.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let client = args.reach.client()?;
     let wanted = Wanted {
         names: Vec::from_iter(args.need.clone()),
         cluster: args.cluster.clone(),
         selector: args.select.selector.clone().unwrap_or_default(),
         limit: args.limit,
     };
-    print(wait(bigfleet_ctl::explain(
-        &client,
-        &wanted,
-        args.select.output,
-    ))?)
+    let form = args.select.output;
+    let explained = async |client| bigfleet_ctl::explain(&client, &wanted, form).await;
+    print(args.reach.ask(explained)?)
 }
 
 /// `bigfleet top`.
@@ -181,20 +191,18 @@ pub(crate) struct TopArgs {
 
 /// Shows the live view until somebody leaves it.
 pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
-    let client = args.reach.client()?;
     let options = LiveOptions {
         every: args.every.max(Duration::from_millis(100)),
         colour: has_colour(),
         ..LiveOptions::default()
     };
-    let shown = async {
+    args.reach.ask(async |client| {
         let asked = asked_to_end().map_err(|why| Trouble::Here(why.to_string()))?;
         tokio::select! {
             shown = live::run(client, options) => shown,
             () = asked => Ok(()),
         }
-    };
-    wait(shown)
+    })
 }
 
 /// What is steered, and why.
@@ -242,11 +250,11 @@ pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
         let why = "--for 0s: a pause lasts at least a second; to lift one, use `bigfleet resume`";
         return Err(Failure::Input(why.to_owned()));
     }
-    let client = args.steer.reach.client()?;
     let steered = args.steer.steered();
     let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
-    let paused = bigfleet_ctl::pause(&client, &steered, args.lasting, reason, dry_run);
-    print(wait(paused)?)
+    let paused =
+        async |client| bigfleet_ctl::pause(&client, &steered, args.lasting, reason, dry_run).await;
+    print(args.steer.reach.ask(paused)?)
 }
 
 /// `bigfleet resume`.
@@ -258,24 +266,10 @@ pub(crate) struct ResumeArgs {
 
 /// Resumes.
 pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let client = args.steer.reach.client()?;
     let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
     let steered = args.steer.steered();
-    print(wait(bigfleet_ctl::resume(
-        &client, &steered, reason, dry_run,
-    ))?)
-}
-
-/// Runs it to its end.
-pub(crate) fn wait<T>(work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|why| Failure::Undone(format!("bigfleet: {why}")))?;
-    let done = runtime.block_on(work)?;
-    // A thread that waits for a key nobody will press must not hold up the end.
-    runtime.shutdown_background();
-    Ok(done)
+    let resumed = async |client| bigfleet_ctl::resume(&client, &steered, reason, dry_run).await;
+    print(args.steer.reach.ask(resumed)?)
 }
 
 fn print(answer: Answer) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::get::{Wanted, needs, not_found};
 use crate::output::{Answer, Form, json, yaml};
 use crate::record::{ClusterRecord, ExplanationRecord, NeedRecord};
+use crate::select::Selector;
 use crate::text::{columns, printable, quantities};
 use crate::trouble::Trouble;
 
@@ -82,13 +83,22 @@ async fn meant(client: &Client, wanted: &Wanted) -> Result<Wanted, Trouble> {
 async fn nobody(client: &Client, wanted: &Wanted) -> Result<Trouble, Trouble> {
     let (header, views) = client.clusters(&wanted.cluster).await?;
     let taken = header.into();
-    Ok(match views.is_empty() {
-        true => not_found::<ClusterRecord>(&wanted.cluster, &taken),
-        false => Trouble::Here(format!(
-            "cluster \"{}\" has no such Need: `bigfleet get needs --cluster` lists those it has",
-            printable(&wanted.cluster)
-        )),
-    })
+    let cluster = printable(&wanted.cluster);
+    Ok(
+        match (views.first(), wanted.selector == Selector::default()) {
+            (None, _) => not_found::<ClusterRecord>(&wanted.cluster, &taken),
+            (Some(view), true) if view.rollup.is_none() => Trouble::Here(format!(
+                "cluster \"{cluster}\" has no Needs: its operator has not reported yet"
+            )),
+            (Some(_), true) => Trouble::Here(format!(
+                "cluster \"{cluster}\" has no Needs: it asks for nothing"
+            )),
+            (Some(_), false) => Trouble::Here(format!(
+                "cluster \"{cluster}\" has no such Need; `bigfleet get needs --cluster {cluster}` \
+             lists those it has"
+            )),
+        },
+    )
 }
 
 pub(crate) fn request(need: &NeedRecord) -> ExplainNeedRequest {

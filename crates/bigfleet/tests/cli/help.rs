@@ -6,7 +6,9 @@ use crate::process::{refusal, run, stdout};
 fn every_shell_can_complete_every_verb() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = stdout(&run(&["completions", shell], ""));
-        for word in ["decide", "bench", "explain", "churning-clusters"] {
+        let words = "decide bench explain churning-clusters get describe top pause resume \
+                     shortfalls no-headers from-shard";
+        for word in words.split_whitespace() {
             assert!(script.contains(word), "{shell} does not know {word}");
         }
     }

@@ -154,7 +154,7 @@ fn standing(screen: &Screen) -> (String, Tint) {
 /// A line per pause, rail that holds something back, and pool left alone; at most four.
 fn limits(screen: &Screen) -> Vec<Line<'_>> {
     let limits = &screen.picture.limits;
-    let now = screen.picture.place.at;
+    let now = screen.now();
     let mut lines = Vec::new();
     let line = |text: String, tint| Line::styled(printable(&text), style(screen, tint));
     for pause in &limits.pauses {

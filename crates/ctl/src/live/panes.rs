@@ -209,7 +209,7 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
 /// Decisions: newest first.
 pub(super) fn decisions(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let shown = screen.decisions();
-    let now = screen.picture.place.at;
+    let now = screen.now();
     let row = |one: &&ActionRecord| {
         vec![
             (ago(now, one.time), Tint::Plain),

@@ -149,6 +149,14 @@ impl Screen {
         });
     }
 
+    /// The shard's clock at its last answer; ours where it does not say.
+    pub(crate) fn now(&self) -> i64 {
+        match self.picture.place.at {
+            0 => self.clock,
+            at => at,
+        }
+    }
+
     /// The clusters that match the filter.
     pub(crate) fn clusters(&self) -> Vec<&ClusterRecord> {
         let all = self.picture.clusters.iter();

@@ -86,3 +86,56 @@ fn give_back_on_panic() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
+    use std::io::Read;
+
+    const CHILD: &str = "BIGFLEET_TEST_PANICS_IN_A_TERMINAL";
+
+    /// Run by the test below in a terminal of its own; does nothing otherwise.
+    #[test]
+    fn child_that_panics() {
+        if std::env::var_os(CHILD).is_some() {
+            let terminal = Terminal::take().unwrap();
+            std::mem::forget(terminal); // only the hook is left to give it back
+            panic!("out of luck");
+        }
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_speaks() {
+        let size = PtySize {
+            rows: 24,
+            cols: 80,
+            ..PtySize::default()
+        };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let modes = |master: &dyn MasterPty| format!("{:?}", master.get_termios().unwrap());
+        let before = modes(&*pair.master);
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        command.args([
+            "live::terminal::tests::child_that_panics",
+            "--exact",
+            "--nocapture",
+        ]);
+        command.env(CHILD, "1");
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let mut seen = Vec::new();
+        // Ends with an error once the other side is closed.
+        drop(reader.read_to_end(&mut seen));
+        assert!(!child.wait().unwrap().success());
+        let seen = String::from_utf8_lossy(&seen);
+        let at = |text: &str| {
+            seen.find(text)
+                .unwrap_or_else(|| panic!("{text:?} in {seen:?}"))
+        };
+        assert!(at("\u{1b}[?1049h") < at("\u{1b}[?1049l"), "{seen:?}");
+        assert!(at("\u{1b}[?1049l") < at("out of luck"), "{seen:?}");
+        assert_eq!(modes(&*pair.master), before, "the modes are as before");
+    }
+}
