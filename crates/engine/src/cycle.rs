@@ -146,7 +146,7 @@ impl Book {
         let exchanged = self.exchange(&held, &short);
         let held = match exchanged.is_empty() {
             true => held,
-            false => self.hold(),
+            false => self.hold(&outcome.preempted),
         };
         outcome.touched = served;
         outcome.touched.extend(exchanged);
@@ -238,7 +238,7 @@ impl Book {
 
     /// Phase 2; returns what is held after it (RF-11).
     fn preempt_for(&mut self, short: &[NeedIx], outcome: &mut Outcome) -> Held {
-        let held = self.hold();
+        let held = self.hold(&[]);
         let mut moved = false;
         for need in short {
             let preemption = self.preempt(*need, &held);
@@ -274,7 +274,7 @@ impl Book {
             outcome.short.insert(preemption.need, shortfall);
         }
         match moved {
-            true => self.hold(),
+            true => self.hold(&outcome.preempted),
             false => held,
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     book::{Book, ClusterIx, Fold, MachineIx, NeedIx},
 };
 use bigfleet_model::{State, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What lies loose, and which of it stays for now.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +33,9 @@ impl Held {
 }
 
 impl Book {
-    /// Which loose machines of ready clusters are held (RF-11), given this cycle's preemptions.
-    pub(crate) fn hold(&mut self) -> Held {
+    /// Which loose machines of ready clusters are held (RF-11), given what this cycle has preempted.
+    pub(crate) fn hold(&mut self, preempted: &[MachineIx]) -> Held {
+        let robbed: BTreeSet<NeedIx> = preempted.iter().map(|at| self.claimant(*at)).collect();
         let mut held = Held::default();
         for cluster in self.loose_clusters.clone() {
             if !self.may_reclaim(cluster) {
@@ -45,7 +46,7 @@ impl Book {
             if loose.is_empty() {
                 continue;
             }
-            let waiting = self.waiting(cluster);
+            let waiting = self.waiting(cluster, &robbed);
             for machine in &loose {
                 let for_need = |need: &NeedIx| self.is_held_for(*machine, *need);
                 let needs = waiting.iter().copied().filter(for_need);
@@ -114,16 +115,13 @@ impl Book {
             .filter(|need| self.need(*need).is_live())
     }
 
-    /// Needs that count on machines which do not serve yet, or no longer.
-    fn waiting(&self, cluster: ClusterIx) -> Vec<NeedIx> {
+    /// Needs that count on machines which do not serve yet, or no longer; `robbed` are those whose
+    /// machines were preempted, so that nobody looks through all claims for one.
+    fn waiting(&self, cluster: ClusterIx, robbed: &BTreeSet<NeedIx>) -> Vec<NeedIx> {
         let waits = |need: &NeedIx| {
             let holding = self.holding(*need);
-            let counts_on_others = 0 < holding.arriving
-                || !holding.victims.is_empty()
-                || self
-                    .claims(*need)
-                    .iter()
-                    .any(|machine| self.record(*machine).preempted);
+            let counts_on_others =
+                0 < holding.arriving || !holding.victims.is_empty() || robbed.contains(need);
             counts_on_others && !self.is_covered_by(*need, |record| !record.preempted)
         };
         self.live_needs(cluster).filter(waits).collect()

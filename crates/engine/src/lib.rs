@@ -67,8 +67,8 @@ pub use explain::{
 pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
-    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, Holds, MachineId, Need,
-    Price, Probability, Restamp, Shape, Time, Verdict,
+    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, Holds, Machine, MachineId,
+    Need, Price, Probability, Restamp, Shape, Time, Verdict,
 };
 use book::Book;
 use cycle::Outcome;
@@ -144,7 +144,25 @@ impl Engine {
 
     /// Puts a machine in the place of what was known of it.
     pub fn put_machine(&mut self, machine: &FleetMachine) {
-        self.book.put_machine(machine);
+        let FleetMachine {
+            machine,
+            idle_since,
+            not_ready,
+            unavailable,
+        } = machine;
+        self.put_record(machine, *idle_since, *not_ready, *unavailable);
+    }
+
+    /// As [`Self::put_machine`], for callers that keep records and what is known beside them apart.
+    pub fn put_record(
+        &mut self,
+        machine: &Machine,
+        idle_since: Option<Time>,
+        not_ready: bool,
+        unavailable: bool,
+    ) {
+        self.book
+            .put_machine(machine, idle_since, not_ready, unavailable);
     }
 
     /// The number of a shape at a price, for [`Self::put_fact`].

@@ -9,8 +9,8 @@ use crate::{
     tables::ShapeIx,
 };
 use bigfleet_model::{
-    CapacityType, ClusterId, FleetMachine, MachineId, NeedKey, Price, Probability, Shape, State,
-    Terms, Time,
+    CapacityType, ClusterId, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms,
+    Time,
 };
 use std::sync::Arc;
 
@@ -63,8 +63,13 @@ impl<'a> MachineFact<'a> {
 }
 
 impl Book {
-    pub(crate) fn put_machine(&mut self, fact: &FleetMachine) {
-        let machine = &fact.machine;
+    pub(crate) fn put_machine(
+        &mut self,
+        machine: &Machine,
+        idle_since: Option<Time>,
+        not_ready: bool,
+        unavailable: bool,
+    ) {
         let shape = self.shape(machine.shape(), machine.price(), machine.interruption());
         let attribution = machine.attribution();
         self.put_fact(&MachineFact {
@@ -75,9 +80,9 @@ impl Book {
             attribution: attribution.as_ref(),
             terms: machine.terms(),
             keep_price: machine.keep_price(),
-            idle_since: fact.idle_since,
-            not_ready: fact.not_ready,
-            unavailable: fact.unavailable,
+            idle_since,
+            not_ready,
+            unavailable,
         });
     }
 

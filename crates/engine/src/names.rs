@@ -10,6 +10,7 @@
 //! hash is fixed: the same names always give the same numbers.
 
 use crate::NONE;
+use bigfleet_model::text_hash;
 
 /// A set of texts, each with a number that stays while it is in.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +100,7 @@ impl Names {
             if self.table[at] == NONE {
                 break;
             }
-            let home = hash(self.raw(self.table[at])) as usize & mask;
+            let home = text_hash(self.raw(self.table[at])) as usize & mask;
             let stays = (at.wrapping_sub(home) & mask) < (at.wrapping_sub(hole) & mask);
             if !stays {
                 self.table[hole] = self.table[at];
@@ -118,7 +119,7 @@ impl Names {
     /// Where a text is in the table, or where it would go.
     fn place(&self, text: &str) -> usize {
         let mask = self.table.len() - 1;
-        let mut at = hash(text.as_bytes()) as usize & mask;
+        let mut at = text_hash(text.as_bytes()) as usize & mask;
         while self.table[at] != NONE && self.raw(self.table[at]) != text.as_bytes() {
             at = (at + 1) & mask;
         }
@@ -129,7 +130,7 @@ impl Names {
         let size = (self.spans.len() * 4).next_power_of_two().max(64);
         let numbers = std::mem::replace(&mut self.table, vec![NONE; size]);
         for number in numbers.into_iter().filter(|number| *number != NONE) {
-            let mut at = hash(self.raw(number)) as usize & (size - 1);
+            let mut at = text_hash(self.raw(number)) as usize & (size - 1);
             while self.table[at] != NONE {
                 at = (at + 1) & (size - 1);
             }
@@ -153,24 +154,7 @@ impl Names {
 
 /// A few bits by which a text is known from others, without a place to look it up in.
 pub(crate) fn mark(text: &str) -> u32 {
-    hash(text.as_bytes()) as u32
-}
-
-/// FNV-1a over words of eight bytes, finished by a multiply-shift: quick, and the same everywhere.
-fn hash(bytes: &[u8]) -> u64 {
-    const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut sum = bytes.len() as u64;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        sum = (sum ^ u64::from_le_bytes(*word))
-            .wrapping_mul(PRIME)
-            .rotate_left(29);
-    }
-    let last = rest
-        .iter()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte));
-    sum = (sum ^ last).wrapping_mul(PRIME);
-    (sum ^ sum >> 32).wrapping_mul(PRIME) >> 7
+    text_hash(text.as_bytes()) as u32
 }
 
 #[cfg(test)]

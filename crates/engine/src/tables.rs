@@ -103,6 +103,9 @@ pub(crate) struct Tables {
     dimension_names: Vec<Dimension>,
     pub(crate) shapes: Vec<ShapeEntry>,
     shape_numbers: BTreeMap<(Arc<Shape>, Price, Probability), ShapeIx>,
+    /// The same by the address of an entry's own copy, which lives as long as the entry. Only ever asked
+    /// for one, never walked, so that no address reaches a decision.
+    shape_addresses: BTreeMap<(usize, Price, Probability), ShapeIx>,
     pub(crate) profiles: Vec<ProfileEntry>,
     profile_numbers: BTreeMap<Arc<Profile>, ProfileIx>,
     pub(crate) uses: Vec<UseEntry>,
@@ -145,6 +148,10 @@ impl Tables {
         price: Price,
         interruption: Probability,
     ) -> ShapeIx {
+        let address = (Arc::as_ptr(shape).addr(), price, interruption);
+        if let Some(number) = self.shape_addresses.get(&address) {
+            return *number;
+        }
         let identity = (Arc::clone(shape), price, interruption);
         if let Some(number) = self.shape_numbers.get(&identity) {
             return *number;
@@ -168,6 +175,7 @@ impl Tables {
             same_amounts_as,
         });
         self.shape_numbers.insert(identity, number);
+        self.shape_addresses.insert(address, number);
         for key in &mut self.keys {
             key.learn(&self.shapes);
         }

@@ -3,8 +3,14 @@
 //! Every write keeps the rules: an id is inserted once, a state changes along a legal edge, and the
 //! idle clock starts when a machine enters Idle and stops when it leaves. A refused write changes
 //! nothing.
+//!
+//! ```text
+//! id ── places ──▶ slot: machine, idle clock        by id, in order ── tree ──▶ slot
+//! ```
+//!
+//! A machine is looked up far more often than the fleet is walked, so the tree only orders.
 
-use crate::{ClusterId, Machine, MachineId, State, Time, Via};
+use crate::{ClusterId, Machine, MachineId, State, Time, Via, places::Places};
 use std::{collections::BTreeMap, fmt, ops::Bound};
 
 /// Why a write was refused.
@@ -56,7 +62,12 @@ impl std::error::Error for WriteRefused {}
 
 /// The machines, by id.
 #[derive(Clone, Debug, Default)]
-pub struct Inventory(BTreeMap<MachineId, Held>);
+pub struct Inventory {
+    slots: Vec<Option<Held>>,
+    free: Vec<u32>,
+    places: Places,
+    in_order: BTreeMap<MachineId, u32>,
+}
 
 #[derive(Clone, Debug)]
 struct Held {
@@ -65,25 +76,51 @@ struct Held {
 }
 
 impl Inventory {
+    fn slot(&self, number: u32) -> Option<&Held> {
+        self.slots.get(number as usize)?.as_ref()
+    }
+
+    fn place(&self, id: &MachineId) -> Option<u32> {
+        let is = |place| self.slot(place).is_some_and(|held| held.machine.id() == id);
+        self.places.find(id.as_str(), is)
+    }
+
     /// Adds a machine seen for the first time.
     pub fn insert(&mut self, machine: Machine, now: Time) -> Result<(), WriteRefused> {
-        if self.0.contains_key(machine.id()) {
+        if self.place(machine.id()).is_some() {
             return Err(WriteRefused::Exists(machine.id().clone()));
         }
+        let id = machine.id().clone();
         let idle_since = (machine.state() == State::Idle).then_some(now);
-        self.0.insert(
-            machine.id().clone(),
-            Held {
-                machine,
-                idle_since,
-            },
-        );
+        let held = Some(Held {
+            machine,
+            idle_since,
+        });
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.slots[place as usize] = held;
+                place
+            }
+            None => {
+                self.slots.push(held);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.places.insert(id.as_str(), place);
+        self.in_order.insert(id, place);
         Ok(())
     }
 
-    /// Replaces a known machine. A write that keeps the state needs no edge (ST-3).
-    pub fn apply(&mut self, machine: Machine, via: Via, now: Time) -> Result<(), WriteRefused> {
-        let Some(held) = self.0.get_mut(machine.id()) else {
+    /// Replaces a known machine; returns what it was. A write that keeps the state needs no edge (ST-3).
+    pub fn apply(
+        &mut self,
+        machine: Machine,
+        via: Via,
+        now: Time,
+    ) -> Result<Machine, WriteRefused> {
+        let place = self.place(machine.id());
+        let held = place.and_then(|place| self.slots[place as usize].as_mut());
+        let Some(held) = held else {
             return Err(WriteRefused::NotFound(machine.id().clone()));
         };
         let (from, to) = (held.machine.state(), machine.state());
@@ -96,45 +133,51 @@ impl Inventory {
             });
         }
         held.idle_since = (to == State::Idle).then_some(held.idle_since.unwrap_or(now));
-        held.machine = machine;
-        Ok(())
+        Ok(std::mem::replace(&mut held.machine, machine))
     }
 
     /// Forgets a machine; returns what was known of it.
     pub fn remove(&mut self, id: &MachineId) -> Option<Machine> {
-        self.0.remove(id).map(|held| held.machine)
+        let place = self.place(id)?;
+        self.places.remove(id.as_str(), place);
+        self.in_order.remove(id);
+        self.free.push(place);
+        self.slots[place as usize].take().map(|held| held.machine)
     }
 
     /// One machine.
     pub fn get(&self, id: &MachineId) -> Option<&Machine> {
-        self.0.get(id).map(|held| &held.machine)
+        self.slot(self.place(id)?).map(|held| &held.machine)
     }
 
     /// Since when a machine is idle, if it is.
     pub fn idle_since(&self, id: &MachineId) -> Option<Time> {
-        self.0.get(id).and_then(|held| held.idle_since)
+        self.slot(self.place(id)?)?.idle_since
     }
 
     /// How many machines.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.in_order.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.in_order.is_empty()
     }
 
     /// Machines after an id, or all, by id: where a page begins.
     pub fn after(&self, id: Option<&MachineId>) -> impl Iterator<Item = &Machine> {
         let start = id.map_or(Bound::Unbounded, Bound::Excluded);
-        let rest = self.0.range::<MachineId, _>((start, Bound::Unbounded));
-        rest.map(|(_, held)| &held.machine)
+        let rest = self
+            .in_order
+            .range::<MachineId, _>((start, Bound::Unbounded));
+        rest.filter_map(|(_, place)| Some(&self.slot(*place)?.machine))
     }
 
     /// All machines, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Machine> {
-        self.0.values().map(|held| &held.machine)
+        let slots = self.in_order.values();
+        slots.filter_map(|place| Some(&self.slot(*place)?.machine))
     }
 
     /// Machines in a state, by id.

@@ -20,6 +20,7 @@ mod shape;
 mod assignment;
 mod inventory;
 mod machine;
+mod places;
 mod state;
 
 mod need;
@@ -44,5 +45,6 @@ pub use shape::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, Shape, ZONE_
 pub use state::{State, StateNumber, Via};
 pub use text::{
     ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey, shown,
+    text_hash,
 };
 pub use time::Time;

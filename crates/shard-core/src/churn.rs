@@ -4,7 +4,7 @@
 //! a fleet has settled, is worth an alert. Counted where commitments change, which is one place.
 
 use crate::ShardCore;
-use bigfleet_model::{Machine, NeedKey};
+use bigfleet_model::{NeedKey, Shape};
 use std::collections::BTreeMap;
 
 /// What one gang went through since it was first served.
@@ -34,12 +34,13 @@ impl ShardCore {
         &self.gangs
     }
 
-    /// A machine's commitment went from one Need to another, or to or from none.
-    pub(crate) fn count_churn(&mut self, before: Option<NeedKey>, now: &Machine) {
-        let after = now.attribution();
-        if before == after {
-            return;
-        }
+    /// The commitment of a machine of this shape went from one Need to another, or to or from none.
+    pub(crate) fn count_churn(
+        &mut self,
+        before: Option<NeedKey>,
+        after: Option<NeedKey>,
+        shape: &Shape,
+    ) {
         if let Some(left) = before.filter(is_gang) {
             self.counters.gang_left += 1;
             // One that is demanded no longer was forgotten with its row.
@@ -51,7 +52,7 @@ impl ShardCore {
             return;
         };
         let key = self.demand.same_key(&joined);
-        let domain = key.and_then(|key| now.shape().attribute(&key));
+        let domain = key.and_then(|key| shape.attribute(&key));
         let domain = domain.unwrap_or_default().to_owned();
         self.counters.gang_joined += 1;
         let gang = self.gangs.entry(joined).or_default();

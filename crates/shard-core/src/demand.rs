@@ -10,9 +10,13 @@
 
 use crate::{defect::Defect, guard::Guard, intern::Interned, ledger::Ledger, shortfall::Withheld};
 use bigfleet_model::{
-    Bucket, Cluster, ClusterId, Fingerprint, Group, Need, NeedKey, Profile, Requirement, Row, Time,
+    Amounts, Bucket, Cluster, ClusterId, Fingerprint, Group, Need, NeedKey, Profile, Requirement,
+    Row, Time,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Rows by the number of their profile, then by group.
 pub(crate) type Rows = BTreeMap<u32, BTreeMap<Group, Need>>;
@@ -22,6 +26,16 @@ pub(crate) type Rows = BTreeMap<u32, BTreeMap<Group, Need>>;
 pub(crate) struct Accepted {
     pub(crate) at: Time,
     pub(crate) rollup_id: String,
+}
+
+/// What a cluster asks of machines with one of its profiles, whatever it asks with the rest of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// The number of the profile.
+    pub(crate) number: u32,
+    pub(crate) profile: Arc<Profile>,
+    /// The unit a machine must hold, by the first row of the profile.
+    pub(crate) unit: Amounts,
 }
 
 /// One cluster.
@@ -36,8 +50,10 @@ pub(crate) struct ClusterDemand {
     /// When a roll-up was last refused, and why.
     pub(crate) refused: Option<(Time, String)>,
     rows: Rows,
-    /// How often its rows changed.
-    pub(crate) moves: u64,
+    /// One row of every profile that is demanded, by the number of the profile.
+    pub(crate) heads: Vec<Head>,
+    /// How often those changed.
+    pub(crate) heads_moved: u64,
     /// How often the engine was told something of it.
     pub(crate) told: u64,
     /// When rows of an earlier process arrived, until this one has heard the cluster.
@@ -194,9 +210,9 @@ impl Demand {
             }
         }
         known.remember(now);
+        known.note_heads();
         known.told += 1;
         let moved = !replaced.is_empty() || !changed.is_empty();
-        known.moves += u64::from(moved);
         if known.ready {
             for need in &replaced.gone {
                 ledger.engine.remove_row(need);
@@ -347,6 +363,26 @@ impl ClusterDemand {
             let seen = self.first_seen.entry(fingerprint.clone()).or_default();
             seen.get_or_insert(now);
         }
+    }
+
+    /// Notes the first row of every profile, if one is another than before.
+    fn note_heads(&mut self) {
+        let same = |(head, (number, need)): (&Head, (u32, &Need))| {
+            head.number == number
+                && Arc::ptr_eq(&head.profile, &need.row.profile)
+                && head.unit == need.row.min_unit
+        };
+        let heads = self.heads.iter();
+        if self.rows.len() == heads.len() && heads.zip(self.profiles()).all(same) {
+            return;
+        }
+        let head = |(number, need): (u32, &Need)| Head {
+            number,
+            profile: Arc::clone(&need.row.profile),
+            unit: need.row.min_unit.clone(),
+        };
+        self.heads = self.profiles().map(head).collect();
+        self.heads_moved += 1;
     }
 
     /// A machine serves this fingerprint: how long that took, once (PL-1).

@@ -1,38 +1,46 @@
 //! Hints: how much of what a cluster asks for is free (§14).
 //!
-//! Counted per shape, not per machine, and sent only when they change and not too often. Advisory:
-//! never a reservation.
+//! ```text
+//! cluster ─ its heads ─▶ wanted: fingerprint, kind ─▶ kind: shapes that serve it ─▶ stock ─▶ hint
+//! ```
+//!
+//! Counted per kind of demand, not per cluster, and over shapes, not machines: clusters want much the
+//! same. Sent only when they change and not too often. Advisory: never a reservation.
 
 use crate::{
     ShardCore,
+    demand::Head,
     effect::{Confidence, Effect, Frame},
     stock::Stock,
 };
-use bigfleet_model::{Amounts, ClusterId, Fingerprint, Need, Shape, Time, effective_cost};
+use bigfleet_model::{Amounts, ClusterId, Fingerprint, Profile, Shape, Time, effective_cost};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What was last sent.
+/// What was last sent, and what it is counted with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hints {
     told: BTreeMap<ClusterId, Told>,
-    matching: Matching,
-}
-
-/// Which shapes serve a profile and cover a unit. A machine that comes or goes does not change that;
-/// a new shape does.
-#[derive(Clone, Debug, Default)]
-struct Matching {
-    /// The shapes and profiles there had ever been when it was drawn up.
-    basis: (u64, u64),
-    shapes: BTreeMap<(u32, Amounts), Vec<u32>>,
+    kinds: Kinds,
 }
 
 /// What one cluster was told.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    sent: BTreeMap<Fingerprint, Sent>,
+    /// What it asks for, by fingerprint.
+    wanted: Vec<Wanted>,
+    /// What it asked for and was told of, and asks for no longer.
+    gone: Vec<Fingerprint>,
+    /// The kinds and the demand `wanted` was drawn up from.
+    drawn_up: Option<(u64, u64)>,
     /// The stock and the demand it was counted on; `None` while a change waits for its interval.
     counted: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct Wanted {
+    profile: Arc<Profile>,
+    kind: usize,
+    sent: Option<Sent>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,63 +62,116 @@ const NOTHING: Hint = Hint {
     cost: 0.0,
 };
 
+/// More kinds than clusters will ask for at a time: past this, what is no longer asked for is dropped
+/// with everything else.
+const MOST_KINDS: usize = 16_384;
+
+/// The kinds of demand there are: a profile, and a unit a machine must hold.
+#[derive(Clone, Debug, Default)]
+struct Kinds {
+    numbers: BTreeMap<(u32, Amounts), usize>,
+    kinds: Vec<Kind>,
+    /// The shapes and profiles there had ever been when they were drawn up.
+    basis: (u64, u64),
+    /// How often they were drawn up anew; a number stands for a kind until that changes.
+    generation: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Kind {
+    profile: Arc<Profile>,
+    /// The shapes that serve it. A machine that comes or goes does not change that; a new shape does.
+    shapes: Vec<u32>,
+    /// What is free for it, and the stock that was counted on.
+    counted: Option<(u64, Hint)>,
+}
+
 impl Hints {
     pub(crate) fn forget(&mut self, cluster: &ClusterId) {
         self.told.remove(cluster);
     }
+}
 
-    /// Whether to send this now; only what is sent is recorded (AV-3).
-    fn is_due(
-        &mut self,
-        cluster: &ClusterId,
-        fingerprint: &Fingerprint,
-        hint: Hint,
-        now: Time,
-        interval: f64,
-    ) -> bool {
-        let told = self.told.entry(cluster.clone()).or_default();
-        let last = told.sent.get(fingerprint);
-        let same = last.is_some_and(|last| last.hint == hint);
-        let early = last.is_some_and(|last| now.since(last.at) < interval);
-        if early && !same {
-            told.counted = None;
+impl Told {
+    /// Takes over what a cluster asks for now; what it was told stands.
+    fn draw_up(&mut self, heads: &[Head], kinds: &mut Kinds, stock: &Stock) {
+        let before = std::mem::take(&mut self.wanted).into_iter();
+        let mut sent: BTreeMap<Fingerprint, Sent> = before
+            .filter_map(|one| Some((one.profile.fingerprint().clone(), one.sent?)))
+            .collect();
+        let mut wanted: BTreeMap<&Fingerprint, &Head> = BTreeMap::new();
+        for head in heads {
+            wanted.entry(head.profile.fingerprint()).or_insert(head);
         }
-        if same || early {
-            return false;
+        for (fingerprint, head) in wanted {
+            self.wanted.push(Wanted {
+                profile: Arc::clone(&head.profile),
+                kind: kinds.number(head, stock),
+                sent: sent.remove(fingerprint),
+            });
         }
-        let at = now;
-        told.sent.insert(fingerprint.clone(), Sent { hint, at });
-        true
+        self.gone.extend(sent.into_keys());
     }
 }
 
-impl Matching {
-    /// The shapes of a ledger that are of use to a Need of this profile.
-    fn of(&mut self, stock: &Stock, profile: u32, need: &Need) -> &[u32] {
-        let key = (profile, need.row.min_unit.clone());
-        self.shapes.entry(key).or_insert_with(|| {
+impl Wanted {
+    /// Whether to send this now, and whether it waits; only what is sent is recorded (AV-3).
+    fn is_due(&mut self, hint: Hint, now: Time, interval: f64) -> (bool, bool) {
+        let same = self.sent.is_some_and(|last| last.hint == hint);
+        let early = self.sent.is_some_and(|last| now.since(last.at) < interval);
+        let due = !same && !early;
+        if due {
+            self.sent = Some(Sent { hint, at: now });
+        }
+        (due, early && !same)
+    }
+}
+
+impl Kinds {
+    /// Starts anew when there are shapes or profiles it does not know, or too much it need not know.
+    fn refresh(&mut self, basis: (u64, u64)) {
+        if self.basis != basis || MOST_KINDS < self.kinds.len() {
+            self.basis = basis;
+            self.generation += 1;
+            self.numbers.clear();
+            self.kinds.clear();
+        }
+    }
+
+    fn number(&mut self, head: &Head, stock: &Stock) -> usize {
+        let key = (head.number, head.unit.clone());
+        *self.numbers.entry(key).or_insert_with(|| {
             let serves = |(number, shape, _): (u32, &Arc<Shape>, _)| {
-                let serves = shape.serves(&need.row.profile, &need.row.min_unit);
+                let serves = shape.serves(&head.profile, &head.unit);
                 serves.then_some(number)
             };
-            stock.iter().filter_map(serves).collect()
+            self.kinds.push(Kind {
+                profile: Arc::clone(&head.profile),
+                shapes: stock.iter().filter_map(serves).collect(),
+                counted: None,
+            });
+            self.kinds.len() - 1
         })
     }
 
-    /// Starts anew when there are shapes or profiles it does not know.
-    fn refresh(&mut self, basis: (u64, u64)) {
-        if self.basis != basis {
-            self.basis = basis;
-            self.shapes.clear();
+    /// What is free for a kind, counted once for all who ask for it.
+    fn hint(&mut self, number: usize, stock: &Stock) -> Hint {
+        let kind = &mut self.kinds[number];
+        match kind.counted {
+            Some((moves, hint)) if moves == stock.moves => hint,
+            _ => {
+                let hint = hint(stock, &kind.shapes, &kind.profile);
+                kind.counted = Some((stock.moves, hint));
+                hint
+            }
         }
     }
 }
 
-/// What is free for a Need.
-fn hint(stock: &Stock, shapes: &[u32], need: &Need) -> Hint {
+/// What is free for a profile on these shapes.
+fn hint(stock: &Stock, shapes: &[u32], profile: &Profile) -> Hint {
     let mut hint = NOTHING;
     let (mut idle, mut speculative): (Option<f64>, Option<f64>) = (None, None);
-    let profile = &need.row.profile;
     for held in shapes.iter().filter_map(|number| stock.held(*number)) {
         let sum: u32 = held.idle.values().chain(held.speculative.values()).sum();
         hint.count = hint.count.saturating_add(sum);
@@ -144,63 +205,54 @@ impl ShardCore {
         }
         self.hinted = Some(now);
         let stock = &self.ledger.stock;
-        let mut counted: BTreeMap<(u32, &Amounts), Hint> = BTreeMap::new();
-        let basis = (stock.shapes.arrivals, self.demand.profiles_seen());
-        self.hints.matching.refresh(basis);
-        for cluster in self.sessions.connected() {
-            let Some(session) = self.sessions.of(&cluster).map(|session| session.id) else {
+        let Hints { told, kinds } = &mut self.hints;
+        kinds.refresh((stock.shapes.arrivals, self.demand.profiles_seen()));
+        for (cluster, session) in self.sessions.connected() {
+            let Some(demand) = self.demand.clusters.get(cluster) else {
                 continue;
             };
-            let Some(demand) = self.demand.clusters.get(&cluster) else {
+            if !told.contains_key(cluster) {
+                told.insert(cluster.clone(), Told::default());
+            }
+            let Some(told) = told.get_mut(cluster) else {
                 continue;
             };
+            let drawn_up = Some((kinds.generation, demand.heads_moved));
+            if std::mem::replace(&mut told.drawn_up, drawn_up) != drawn_up {
+                told.draw_up(&demand.heads, kinds, stock);
+                told.counted = None;
+            }
             // Cost follows churn: what was counted on the same stock and demand still holds.
-            let basis = Some((stock.moves, demand.moves));
-            let told = self.hints.told.entry(cluster.clone()).or_default();
+            let basis = Some((stock.moves, demand.heads_moved));
             if std::mem::replace(&mut told.counted, basis) == basis {
                 continue;
             }
-            let mut wanted: BTreeMap<&Fingerprint, (u32, &Need)> = BTreeMap::new();
-            for (profile, need) in demand.profiles() {
-                let fingerprint = need.row.profile.fingerprint();
-                wanted.entry(fingerprint).or_insert((profile, need));
-            }
-            let mut send = |fingerprint: &Fingerprint, need: Option<&Need>, hint: Hint| {
+            let mut send = |fingerprint: Fingerprint, profile: Option<&Profile>, hint: Hint| {
+                let requirements = profile.map(|profile| profile.requirements().to_vec());
                 effects.push(Effect::Send {
-                    session,
+                    session: session.id,
                     frame: Frame::Available {
-                        fingerprint: fingerprint.clone(),
-                        requirements: need
-                            .map(|need| need.row.profile.requirements().to_vec())
-                            .unwrap_or_default(),
+                        fingerprint,
+                        requirements: requirements.unwrap_or_default(),
                         count: hint.count,
                         confidence: hint.confidence,
                         cost_per_hour: hint.cost,
                     },
                 });
             };
-            for (fingerprint, (profile, need)) in &wanted {
-                // Clusters want much the same: what was counted for one holds for the next.
-                let key = (*profile, &need.row.min_unit);
-                let hint = *counted.entry(key).or_insert_with(|| {
-                    let shapes = self.hints.matching.of(stock, *profile, need);
-                    hint(stock, shapes, need)
-                });
-                if self
-                    .hints
-                    .is_due(&cluster, fingerprint, hint, now, interval)
-                {
-                    send(fingerprint, Some(need), hint);
+            for wanted in &mut told.wanted {
+                let hint = kinds.hint(wanted.kind, stock);
+                let (due, waits) = wanted.is_due(hint, now, interval);
+                if due {
+                    let profile = &wanted.profile;
+                    send(profile.fingerprint().clone(), Some(profile), hint);
+                }
+                if waits {
+                    told.counted = None;
                 }
             }
-            if let Some(told) = self.hints.told.get_mut(&cluster) {
-                told.sent.retain(|fingerprint, _| {
-                    let stays = wanted.contains_key(fingerprint);
-                    if !stays {
-                        send(fingerprint, None, NOTHING);
-                    }
-                    stays
-                });
+            for fingerprint in told.gone.drain(..) {
+                send(fingerprint, None, NOTHING);
             }
         }
     }
@@ -209,26 +261,28 @@ impl ShardCore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bigfleet_testkit::fleet;
 
     /// EX-AV.
     #[test]
     fn ex_av_a_suppressed_change_is_sent_after_the_window() {
-        let mut hints = Hints::default();
-        let cluster = ClusterId::new("a").unwrap();
-        let fingerprint = Fingerprint::new("f");
-        let due = |hints: &mut Hints, now: f64, count| {
+        let demand = fleet("need a cpu=4");
+        let mut needs = demand.clusters.values().flat_map(|cluster| cluster.needs());
+        let mut wanted = Wanted {
+            profile: Arc::clone(&needs.next().unwrap().row.profile),
+            kind: 0,
+            sent: None,
+        };
+        let mut due = |now: f64, count| {
             let hint = Hint {
                 count,
                 confidence: Confidence::High,
                 cost: 1.0,
             };
-            let now = Time::from_seconds(now).unwrap();
-            hints.is_due(&cluster, &fingerprint, hint, now, 5.0)
+            wanted.is_due(hint, Time::from_seconds(now).unwrap(), 5.0)
         };
-        let sent = [(0.0, 3), (2.0, 3), (3.0, 2), (5.0, 2)]
-            .map(|(now, count)| due(&mut hints, now, count));
-        assert_eq!(sent, [true, false, false, true]);
-        hints.forget(&ClusterId::new("a").unwrap());
-        assert!(due(&mut hints, 6.0, 2), "a reconnect is told again");
+        let sent = [(0.0, 3), (2.0, 3), (3.0, 2), (5.0, 2)].map(|(now, count)| due(now, count));
+        let waits = [(true, false), (false, false), (false, true), (true, false)];
+        assert_eq!(sent, waits);
     }
 }

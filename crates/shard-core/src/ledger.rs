@@ -10,9 +10,12 @@ use crate::{breaker::Pool, defect::Defect, stock::Stock};
 use bigfleet_engine::Engine;
 use bigfleet_model::{
     Bucket, CapacityType, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
-    MachineFacts, MachineId, State, Time, Via, WriteRefused,
+    MachineFacts, MachineId, Shape, State, Time, Via, WriteRefused,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 /// A series of the inventory gauge.
 pub type GaugeKey = (State, CapacityType, Bucket);
@@ -104,40 +107,33 @@ impl Ledger {
     pub(crate) fn insert(&mut self, machine: Machine, now: Time) -> Result<(), WriteRefused> {
         let id = machine.id().clone();
         self.machines.insert(machine, now)?;
-        self.index(&id, true);
+        self.index(&id, None);
         self.tell_engine(&id);
         Ok(())
     }
 
-    /// Replaces a known machine. A change of state or cluster is one made here at `now`.
+    /// Replaces a known machine; returns what it was. A change of state or cluster is one made here at
+    /// `now`.
     pub(crate) fn apply(
         &mut self,
         machine: Machine,
         via: Via,
         now: Time,
-    ) -> Result<(), WriteRefused> {
+    ) -> Result<Machine, WriteRefused> {
         let id = machine.id().clone();
-        let Some(before) = self.machines.get(&id) else {
-            return Err(WriteRefused::NotFound(id));
-        };
-        let moved = before.state() != machine.state() || before.cluster() != machine.cluster();
-        let was_bound = before.state().is_bound();
-        self.index(&id, false);
-        let written = self.machines.apply(machine, via, now);
-        self.index(&id, true);
-        written?;
-        if moved {
-            let is_bound = self
-                .get(&id)
-                .is_some_and(|machine| machine.state().is_bound());
-            let reads = self.reads;
-            self.note(&id, |beside| {
+        let (state, is_bound) = (machine.state(), machine.state().is_bound());
+        let cluster = machine.cluster().cloned();
+        let former = self.machines.apply(machine, via, now)?;
+        self.index(&id, Some(&former));
+        if former.state() != state || former.cluster() != cluster.as_ref() {
+            let (reads, was_bound) = (self.reads, former.state().is_bound());
+            self.set_beside(&id, |beside| {
                 beside.changed = Some(reads);
                 beside.not_ready &= was_bound && is_bound;
             });
         }
         self.tell_engine(&id);
-        Ok(())
+        Ok(former)
     }
 
     /// Starts the idle clock of an Idle machine anew (RF-13).
@@ -150,17 +146,22 @@ impl Ledger {
     }
 
     pub(crate) fn remove(&mut self, id: &MachineId) -> Option<Machine> {
-        self.machines.get(id)?;
-        self.index(id, false);
+        let former = self.machines.remove(id)?;
+        self.index(id, Some(&former));
         self.beside.remove(id);
         self.engine.remove_machine(id);
         self.touched = true;
         self.changes.note(id);
-        self.machines.remove(id)
+        Some(former)
     }
 
     /// Changes what is known beside the record.
     pub(crate) fn note(&mut self, id: &MachineId, change: impl FnOnce(&mut Beside)) {
+        self.set_beside(id, change);
+        self.tell_engine(id);
+    }
+
+    fn set_beside(&mut self, id: &MachineId, change: impl FnOnce(&mut Beside)) {
         let mut beside = self.beside(id);
         change(&mut beside);
         if beside == Beside::default() {
@@ -168,7 +169,6 @@ impl Ledger {
         } else {
             self.beside.insert(id.clone(), beside);
         }
-        self.tell_engine(id);
     }
 
     /// A read of the provider begins; returns its place among reads and changes. Moments would not
@@ -219,15 +219,19 @@ impl Ledger {
     }
 
     fn tell_engine(&mut self, id: &MachineId) {
-        let Some(told) = self.told(id) else {
+        let Some(machine) = self.machines.get(id) else {
             return;
         };
         self.touched = true;
         self.changes.note(id);
-        match self.defect {
-            None => self.engine.put_machine(&told),
-            Some(defect) => self.tell_engine_wrongly(told, defect),
+        if let Some(defect) = self.defect {
+            return self.tell_engine_wrongly(id, defect);
         }
+        let beside = self.beside(id);
+        let unavailable = beside.unconfirmed || self.is_closed(machine);
+        let idle_since = self.machines.idle_since(id);
+        self.engine
+            .put_record(machine, idle_since, beside.not_ready, unavailable);
     }
 
     /// A machine with everything the engine is told of it.
@@ -250,7 +254,10 @@ impl Ledger {
     }
 
     /// The mistakes that consist in what the engine believes of a machine.
-    fn tell_engine_wrongly(&mut self, mut told: FleetMachine, defect: Defect) {
+    fn tell_engine_wrongly(&mut self, id: &MachineId, defect: Defect) {
+        let Some(mut told) = self.told(id) else {
+            return;
+        };
         let promised = told.machine.intent().is_some();
         let mut facts = told.machine.clone().into_facts();
         match (defect, told.machine.state()) {
@@ -275,30 +282,68 @@ impl Ledger {
         self.engine.put_machine(&told);
     }
 
-    /// Puts a machine into the indexes and gauges, or takes it out.
-    fn index(&mut self, id: &MachineId, enter: bool) {
-        let Some(machine) = self.machines.get(id) else {
-            return;
+    /// Brings the indexes and gauges from what a machine was to what it is; either may be nothing. What
+    /// stays the same is not touched.
+    fn index(&mut self, id: &MachineId, was: Option<&Machine>) {
+        let is = self.machines.get(id);
+        let (from, to) = (Place::of(was), Place::of(is));
+        if from.bound != to.bound {
+            member(&mut self.bound, from.bound, to.bound, id);
+        }
+        if from.configured() != to.configured() {
+            count(&mut self.configured, from.configured(), to.configured());
+        }
+        if from.promised != to.promised {
+            member(&mut self.promised, from.promised, to.promised, id);
+        }
+        if from.speculative() != to.speculative() {
+            let pool = |shape: Option<&Arc<Shape>>| shape.map(|shape| Pool::of(shape));
+            let (from, to) = (pool(from.speculative()), pool(to.speculative()));
+            member(&mut self.speculative, from.as_ref(), to.as_ref(), id);
+        }
+        if from.gauge != to.gauge {
+            count(&mut self.gauge, from.gauge.as_ref(), to.gauge.as_ref());
+        }
+        self.stock.replace(was, is);
+    }
+}
+
+/// Where a machine is in the indexes.
+#[derive(Default)]
+struct Place<'a> {
+    state: Option<State>,
+    shape: Option<&'a Arc<Shape>>,
+    bound: Option<&'a ClusterId>,
+    promised: Option<&'a ClusterId>,
+    gauge: Option<GaugeKey>,
+}
+
+impl<'a> Place<'a> {
+    fn of(machine: Option<&'a Machine>) -> Self {
+        let Some(machine) = machine else {
+            return Self::default();
         };
-        let (state, shape) = (machine.state(), machine.shape());
-        if let Some(cluster) = machine.cluster() {
-            member(&mut self.bound, cluster, id, enter);
-            if state == State::Configured {
-                count(&mut self.configured, cluster.clone(), enter);
-            }
-        }
-        if let Some(intent) = machine.intent() {
-            member(&mut self.promised, &intent.need.cluster, id, enter);
-        }
-        if state == State::Speculative {
-            member(&mut self.speculative, &Pool::of(shape), id, enter);
-        }
-        self.stock.count(machine, enter);
         let bucket = match machine.cluster() {
             Some(_) => Bucket::of(machine.assignment().terms.interruption.dollars()),
             None => Bucket::UNSPECIFIED,
         };
-        count(&mut self.gauge, (state, shape.capacity_type, bucket), enter);
+        let shape = machine.shape();
+        Self {
+            state: Some(machine.state()),
+            shape: Some(shape),
+            bound: machine.cluster(),
+            promised: machine.intent().map(|intent| &intent.need.cluster),
+            gauge: Some((machine.state(), shape.capacity_type, bucket)),
+        }
+    }
+
+    fn configured(&self) -> Option<&'a ClusterId> {
+        self.bound.filter(|_| self.state == Some(State::Configured))
+    }
+
+    fn speculative(&self) -> Option<&'a Arc<Shape>> {
+        self.shape
+            .filter(|_| self.state == Some(State::Speculative))
     }
 }
 
@@ -334,26 +379,30 @@ impl Changes {
     }
 }
 
+/// Takes a machine from where it was and puts it where it is.
 fn member<K: Ord + Clone>(
     index: &mut BTreeMap<K, BTreeSet<MachineId>>,
-    key: &K,
+    from: Option<&K>,
+    to: Option<&K>,
     id: &MachineId,
-    enter: bool,
 ) {
-    if enter {
-        index.entry(key.clone()).or_default().insert(id.clone());
-    } else if let Some(ids) = index.get_mut(key) {
+    if let Some((key, ids)) = from.and_then(|key| Some((key, index.get_mut(key)?))) {
         ids.remove(id);
         if ids.is_empty() {
             index.remove(key);
         }
     }
+    if let Some(key) = to {
+        index.entry(key.clone()).or_default().insert(id.clone());
+    }
 }
 
-fn count<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, enter: bool) {
-    let count = counts.entry(key).or_default();
-    *count = match enter {
-        true => *count + 1,
-        false => count.saturating_sub(1),
-    };
+/// Counts one less where a machine was and one more where it is. What reaches zero stays.
+fn count<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, from: Option<&K>, to: Option<&K>) {
+    if let Some(count) = from.and_then(|key| counts.get_mut(key)) {
+        *count = count.saturating_sub(1);
+    }
+    if let Some(key) = to {
+        *counts.entry(key.clone()).or_default() += 1;
+    }
 }

@@ -16,9 +16,12 @@ use crate::{
     timers::{Timer, after},
 };
 use bigfleet_model::{
-    ClusterId, INSTANCE_TYPE_KEY, Machine, MachineId, State, Time, Via, ZONE_KEY,
+    ClusterId, INSTANCE_TYPE_KEY, Machine, MachineId, State, Time, Via, WriteRefused, ZONE_KEY,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// What operators said of nodes.
 #[derive(Clone, Debug, Default)]
@@ -80,26 +83,28 @@ impl ShardCore {
         effects: &mut Vec<Effect>,
     ) {
         let id = machine.id().clone();
-        let Some(before) = self.ledger.get(&id) else {
-            return;
+        let former = match self.ledger.apply(machine, via, now) {
+            Ok(former) => former,
+            Err(refused) => {
+                let unknown = matches!(refused, WriteRefused::NotFound(_));
+                debug_assert!(unknown, "{refused}");
+                return;
+            }
         };
-        let left = before.cluster().cloned();
-        let place = |machine: &Machine| (machine.state(), machine.cluster().cloned());
-        let moved = place(before) != place(&machine);
-        let was_committed = left.is_some() || before.intent().is_some();
-        let attribution = before.attribution();
-        if let Err(refused) = self.ledger.apply(machine, via, now) {
-            debug_assert!(false, "{refused}");
-            return;
-        }
         let Some(known) = self.ledger.get(&id) else {
             return;
         };
-        let is_committed = known.cluster().is_some() || known.intent().is_some();
-        let known = known.clone();
-        self.count_churn(attribution, &known);
+        let left = former.cluster();
+        let moved = former.state() != known.state() || left != known.cluster();
         let configured = moved && known.state() == State::Configured;
-        if was_committed || is_committed || self.operations.contains_key(&id) {
+        let is_committed = |one: &Machine| one.cluster().is_some() || one.intent().is_some();
+        let committed = is_committed(&former) || is_committed(known);
+        let (was_for, is_for) = (former.attribution(), known.attribution());
+        if was_for != is_for {
+            let shape = Arc::clone(known.shape());
+            self.count_churn(was_for, is_for, &shape);
+        }
+        if committed || self.operations.contains_key(&id) {
             self.remember(&id);
         }
         if moved {
@@ -137,30 +142,34 @@ impl ShardCore {
     pub(crate) fn notify(
         &self,
         id: &MachineId,
-        left: Option<ClusterId>,
+        left: Option<&ClusterId>,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(known) = self.ledger.get(id) else {
-            return;
-        };
-        let cluster = known.cluster().or(left.as_ref());
-        self.send_node(cluster, node_state(known), effects);
+        if let Some(known) = self.ledger.get(id) {
+            let cluster = known.cluster().or(left);
+            self.send_node(cluster, || node_state(known), effects);
+        }
     }
 
     pub(crate) fn notify_removed(&self, last: &Machine, effects: &mut Vec<Effect>) {
-        let removed = NodeState {
+        let removed = || NodeState {
             removed: true,
             ..node_state(last)
         };
         self.send_node(last.cluster(), removed, effects);
     }
 
-    fn send_node(&self, cluster: Option<&ClusterId>, state: NodeState, effects: &mut Vec<Effect>) {
+    fn send_node(
+        &self,
+        cluster: Option<&ClusterId>,
+        state: impl FnOnce() -> NodeState,
+        effects: &mut Vec<Effect>,
+    ) {
         let session = cluster.and_then(|cluster| self.sessions.of(cluster));
         if let Some(session) = session.filter(|session| session.synced) {
             effects.push(Effect::Send {
                 session: session.id,
-                frame: Frame::Node(Box::new(state)),
+                frame: Frame::Node(Box::new(state())),
             });
         }
     }

@@ -333,7 +333,11 @@ impl ShardCore {
         let gone = self.sessions.gone_since.keys();
         let bound = self.ledger.clusters();
         let mut all: Vec<ClusterId> = known.chain(gone).chain(bound).cloned().collect();
-        all.extend(self.sessions.connected());
+        all.extend(
+            self.sessions
+                .connected()
+                .map(|(cluster, _)| cluster.clone()),
+        );
         all.sort();
         all.dedup();
         all

@@ -67,8 +67,8 @@ impl Sessions {
         self.by_cluster.len()
     }
 
-    pub(crate) fn connected(&self) -> Vec<ClusterId> {
-        self.by_cluster.keys().cloned().collect()
+    pub(crate) fn connected(&self) -> impl Iterator<Item = (&ClusterId, &Session)> {
+        self.by_cluster.iter()
     }
 }
 

@@ -45,22 +45,45 @@ impl Stock {
         }
     }
 
-    /// A machine comes in, or goes out.
-    pub(crate) fn count(&mut self, machine: &Machine, enter: bool) {
-        let number = self.shapes.number(machine.shape());
-        let place = number as usize;
-        if self.held.len() <= place {
-            self.held.resize_with(place + 1, Held::default);
-        }
-        let held = &mut self.held[place];
-        step(&mut held.states, machine.state(), enter);
-        let free = match machine.state() {
-            State::Speculative => Some(&mut held.speculative),
-            State::Idle if machine.intent().is_none() => Some(&mut held.idle),
-            _ => None,
+    /// A machine was one thing and is another; either may be nothing.
+    pub(crate) fn replace(&mut self, was: Option<&Machine>, is: Option<&Machine>) {
+        let from = was.map(|machine| (self.place(machine.shape()), Counted::of(machine)));
+        let to = match (is, was, from) {
+            (None, ..) => None,
+            (Some(is), Some(was), Some((place, _))) if Arc::ptr_eq(is.shape(), was.shape()) => {
+                Some((place, Counted::of(is)))
+            }
+            (Some(is), ..) => Some((self.place(is.shape()), Counted::of(is))),
         };
-        if let Some(prices) = free {
-            step(prices, machine.price(), enter);
+        if from == to {
+            return;
+        }
+        // In before out, so that a shape it keeps is not forgotten in between.
+        if let Some((place, counted)) = to {
+            self.step(place, counted, true);
+        }
+        if let Some((place, counted)) = from {
+            self.step(place, counted, false);
+        }
+    }
+
+    fn place(&mut self, shape: &Arc<Shape>) -> u32 {
+        let number = self.shapes.number(shape);
+        if self.held.len() <= number as usize {
+            self.held.resize_with(number as usize + 1, Held::default);
+        }
+        number
+    }
+
+    fn step(&mut self, number: u32, counted: Counted, enter: bool) {
+        let held = &mut self.held[number as usize];
+        step(&mut held.states, counted.state, enter);
+        if let Some(price) = counted.free {
+            let prices = match counted.state {
+                State::Speculative => &mut held.speculative,
+                _ => &mut held.idle,
+            };
+            step(prices, price, enter);
             self.moves += 1;
         }
         match enter {
@@ -77,6 +100,27 @@ impl Stock {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Shape>, &Held)> {
         let shapes = self.shapes.iter();
         shapes.filter_map(|(number, shape)| Some((number, shape, self.held(number)?)))
+    }
+}
+
+/// What is counted of a machine.
+#[derive(Clone, Copy, PartialEq)]
+struct Counted {
+    state: State,
+    /// Its price, if it can be had.
+    free: Option<Price>,
+}
+
+impl Counted {
+    fn of(machine: &Machine) -> Self {
+        let state = machine.state();
+        let free = match state {
+            State::Speculative => true,
+            State::Idle => machine.intent().is_none(),
+            _ => false,
+        };
+        let free = free.then(|| machine.price());
+        Self { state, free }
     }
 }
 

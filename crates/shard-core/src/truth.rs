@@ -182,7 +182,11 @@ impl ShardCore {
             self.wants_cycle = true;
         }
         if self.truth.lists == 1 {
-            for cluster in self.sessions.connected() {
+            let connected = self
+                .sessions
+                .connected()
+                .map(|(cluster, _)| cluster.clone());
+            for cluster in connected.collect::<Vec<_>>() {
                 self.resync(now, &cluster, effects);
             }
         }
