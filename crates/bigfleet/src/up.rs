@@ -1,7 +1,7 @@
 //! `bigfleet up`: flags to checked options, and the whole system until somebody has seen enough.
 
 use crate::{failure::Failure, input};
-use bigfleet_model::Fleet;
+use bigfleet_model::{Fleet, shown};
 use bigfleet_net::{LogFormat, asked_to_end, start_logs};
 use bigfleet_provider_fake::duration;
 use bigfleet_up::{Line, Options, SPEEDS, Scenario, Up};
@@ -16,7 +16,7 @@ const MOST_CLUSTERS: usize = 200;
 pub(crate) struct Args {
     /// What the clusters live through: tour, steady or none. By default the tour, or none with --fleet.
     #[arg(long, value_name = "NAME")]
-    scenario: Option<Scenario>,
+    scenario: Option<String>,
     /// How many clusters play the scenario.
     #[arg(long, default_value_t = 5)]
     clusters: usize,
@@ -137,6 +137,14 @@ fn options(args: &Args) -> Result<Options, Failure> {
         format!("--clusters {} is more than {MOST_CLUSTERS}", args.clusters),
     );
     must(!args.listen.is_empty(), "--listen is empty".to_owned());
+    let named = args.scenario.as_deref();
+    let scenario = named.map(str::parse::<Scenario>).transpose();
+    if let Err(unknown) = &scenario {
+        must(
+            false,
+            format!("--scenario {}: {unknown}", shown(named.unwrap_or_default())),
+        );
+    }
     if !problems.is_empty() {
         return Err(Failure::Input(problems.join("\n")));
     }
@@ -148,6 +156,7 @@ fn options(args: &Args) -> Result<Options, Failure> {
         Ok(loaded.fleet)
     });
     let fleet = fleet.transpose()?;
+    let scenario = scenario.unwrap_or_default();
     let usual = match fleet {
         Some(_) => Scenario::None,
         None => Scenario::Tour,
@@ -158,11 +167,11 @@ fn options(args: &Args) -> Result<Options, Failure> {
             .filter(|addr| !["", "0"].contains(&addr.as_str())),
         data_dir: args.data_dir.clone(),
         // A fleet of its own brings its own clusters.
-        clusters: match (args.scenario, &fleet) {
+        clusters: match (scenario, &fleet) {
             (None, Some(_)) => 0,
             _ => args.clusters,
         },
-        scenario: args.scenario.unwrap_or(usual),
+        scenario: scenario.unwrap_or(usual),
         speed: args.speed,
         seed: args.seed,
         fleet,

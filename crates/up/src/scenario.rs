@@ -99,6 +99,27 @@ const TRAIN: usize = 2;
 const PAY: usize = 3;
 const EDGE: usize = 4;
 
+/// At a minute of the fleet, a part asks for so many Pods from then on; and why that is of interest.
+type Ask = (u64, usize, Workload, u32, &'static str);
+
+/// Lasting demand.
+#[rustfmt::skip] // a table
+const LASTING: [Ask; 3] = [
+    ( 0, WEB,   Workload::Service,  36, "owned machines serve first"),
+    ( 0, EDGE,  Workload::Service,  12, "then those with a commitment"),
+    ( 3, BATCH, Workload::Crawl,     8, "it minds no interruption, so spot will do"),
+];
+/// What comes and goes.
+#[rustfmt::skip] // a table
+const PASSING: [Ask; 7] = [
+    ( 8, BATCH, Workload::Batch,    64, "a wave that takes every large machine"),
+    (14, TRAIN, Workload::Training,  4, "a gang, all in one rack"),
+    (19, PAY,   Workload::Critical, 12, "nothing is free, so batch is preempted"),
+    (27, PAY,   Workload::Critical,  0, "batch gets its machines back"),
+    (32, BATCH, Workload::Batch,     0, "reclaimed one by one, released after a hold"),
+    (51, EDGE,  Workload::Service,   6, "now that it can say so, half of them go"),
+    (54, TRAIN, Workload::Training,  0, "owned machines stay, idle"),
+];
 /// How many service Pods each cluster beyond the named ones runs.
 const EXTRA_PODS: u32 = 3;
 
@@ -126,78 +147,24 @@ impl Script {
     }
 
     fn steady(&mut self) {
-        use Workload::{Crawl, Service};
-        self.ask(
-            0,
-            WEB,
-            Service,
-            36,
-            "steady services: owned machines serve first",
-        );
-        self.ask(0, EDGE, Service, 12, "services at the edge");
         for extra in NAMES.len()..self.clusters.len() {
-            self.ask(0, extra, Service, EXTRA_PODS, "services");
+            self.ask((0, extra, Workload::Service, EXTRA_PODS, "one team of many"));
         }
-        let why = "interruptions cost it nothing, so it gets spot machines";
-        self.ask(3, BATCH, Crawl, 8, why);
+        LASTING.into_iter().for_each(|ask| self.ask(ask));
     }
 
     fn tour(&mut self) {
-        use Workload::{Batch, Critical, Service, Training};
         self.steady();
-        self.ask(
-            8,
-            BATCH,
-            Batch,
-            64,
-            "a wave that takes every large machine there is",
-        );
-        self.ask(
-            14,
-            TRAIN,
-            Training,
-            4,
-            "one gang: all four machines have to share a rack",
-        );
-        self.ask(
-            19,
-            PAY,
-            Critical,
-            12,
-            "nothing is free: batch is preempted for it",
-        );
-        self.ask(
-            27,
-            PAY,
-            Critical,
-            0,
-            "the burst is over: batch gets its machines back",
-        );
-        let over = "the wave is over: reclaimed a few at a time, released after their hold";
-        self.ask(32, BATCH, Batch, 0, over);
-        let taken = "the cloud takes spot machines back: each is replaced";
+        PASSING.into_iter().for_each(|ask| self.ask(ask));
+        let taken = "the cloud takes spot machines back: they are replaced";
         self.step(38, taken, Does::Interrupts(2));
-        let silent = "operator goes silent: it keeps every machine it has";
+        let silent = "goes silent, its operator is gone: it keeps every machine it has";
         self.order(43, EDGE, silent, Order::Silence);
-        self.order(50, EDGE, "operator is back", Order::Return);
-        self.ask(
-            51,
-            EDGE,
-            Service,
-            6,
-            "half of its services were stopped meanwhile",
-        );
-        self.ask(
-            54,
-            TRAIN,
-            Training,
-            0,
-            "training is done: owned machines wait for whoever is next",
-        );
+        self.order(50, EDGE, "is back", Order::Return);
+        self.steps.sort_by_key(|step| step.at);
     }
 
-    /// A cluster asks for so many Pods of a workload from then on.
-    fn ask(&mut self, minute: u64, part: usize, workload: Workload, pods: u32, why: &str) {
+    fn ask(&mut self, (minute, part, workload, pods, why): Ask) {
         let word = workload.word();
         let asks = match pods {
             0 => format!("asks for no {word} Pods any more"),

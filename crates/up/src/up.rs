@@ -14,12 +14,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bigfleet_model::{ClusterId, Fleet};
+use bigfleet_model::Fleet;
 use bigfleet_net::Dial;
 use bigfleet_shard::{Failed, Settings, Shard};
 use bigfleet_shard_core::ShardConfig;
+use bigfleet_wire::v1alpha1::ListFilter;
 use bigfleet_wire::v1alpha1::capacity_provider_client::CapacityProviderClient;
-use bigfleet_wire::v1alpha1::{CapacityNeed, ListFilter};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -173,21 +173,30 @@ impl Up {
             interval,
         };
         let script = Script::new(options.scenario, options.clusters);
+        let scripted = script.clusters.iter().cloned();
+        let mut clusters: Vec<Cluster> = scripted.map(|id| Cluster::new(id, Vec::new())).collect();
+        for step in script.steps.iter().filter(|step| step.at.is_zero()) {
+            // What a cluster asks for from the start is in its first roll-up already: an empty one would
+            // give back whatever an earlier run left it.
+            if let Does::Orders(cluster, order) = &step.does {
+                clusters[*cluster].order(order.clone());
+            }
+        }
+        let from_file = played.into_iter().flat_map(|played| played.clusters);
+        clusters.extend(from_file.map(|(id, rows)| Cluster::new(id, rows)));
         up.steps = script.steps.into();
-        let scripted = script.clusters.into_iter().map(|id| (id, Vec::new()));
-        up.connect(scripted.chain(played.into_iter().flat_map(|played| played.clusters)));
+        up.connect(clusters);
         Ok(up)
     }
 
     /// An operator for each cluster. Those a script gives orders to come first.
-    fn connect(&mut self, clusters: impl Iterator<Item = (ClusterId, Vec<CapacityNeed>)>) {
-        for (id, rows) in clusters {
+    fn connect(&mut self, clusters: Vec<Cluster>) {
+        for cluster in clusters {
             if let Line::Started { clusters, .. } = &mut self.started {
-                clusters.push(id.to_string());
+                clusters.push(cluster.id().to_string());
             }
             let (orders, taken) = mpsc::channel(ORDERS);
             self.orders.push(orders);
-            let cluster = Cluster::new(id, rows);
             self.operators
                 .spawn(operator::run(cluster, self.pace, self.shard.addr(), taken));
         }
