@@ -1,15 +1,29 @@
 //! `bigfleet up`: flags to checked options, and the whole system until somebody has seen enough.
 
-use crate::{failure::Failure, input};
+use crate::{failure::Failure, input, verbs::has_colour};
+use bigfleet_ctl::{
+    Client, USUAL_TIMEOUT,
+    address::Left,
+    live::{self, LiveOptions},
+};
 use bigfleet_model::{Fleet, shown};
 use bigfleet_net::{LogFormat, asked_to_end, start_logs};
 use bigfleet_provider_fake::duration;
 use bigfleet_up::{Line, Options, SPEEDS, Scenario, Up};
 use clap::{Args as ClapArgs, ValueEnum};
-use std::{future::Future, io::Write, path::PathBuf, time::Duration};
+use std::{
+    future::Future,
+    io::{IsTerminal, Write, stdin, stdout},
+    path::PathBuf,
+    time::Duration,
+};
 
 /// More would be more than anyone can look at.
 const MOST_CLUSTERS: usize = 200;
+/// How often the live view looks: often, since a second is a minute.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Steps of a scenario that wait to be shown.
+const NOTES: usize = 64;
 
 /// What was asked.
 #[derive(Debug, ClapArgs)]
@@ -44,7 +58,7 @@ pub(crate) struct Args {
     /// Where /metrics, /healthz, /readyz and /config are; 0 for nowhere.
     #[arg(long, default_value = "127.0.0.1:0")]
     metrics_addr: String,
-    /// How it is told: a line per cycle, or an object per line.
+    /// How it is told: a line per cycle, or an object per line; by default a live view on a terminal, else lines.
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     /// What is logged on standard error: error, warn, info, debug or trace.
@@ -63,32 +77,89 @@ enum Output {
 /// Runs everything until somebody has seen enough, and says what was left running.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = options(args)?;
-    start_logs(LogFormat::Text, &args.log_level)
-        .map_err(|why| Failure::Input(format!("bigfleet up: --log-level: {why}")))?;
-    let undone = |why: &dyn std::fmt::Display| Failure::Undone(format!("bigfleet up: {why}"));
+    let on_screen = args.output.is_none() && stdout().is_terminal() && stdin().is_terminal();
+    if !on_screen {
+        // A log would write into the picture.
+        start_logs(LogFormat::Text, &args.log_level)
+            .map_err(|why| Failure::Input(format!("bigfleet up: --log-level: {why}")))?;
+    }
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
         let up = Up::start(options).await.map_err(|why| undone(&why))?;
-        let mut broken = None;
-        let say = |line: &Line| {
-            let told = tell(args.output, line);
-            broken = told.err();
-            broken.is_none()
-        };
-        let summary = up.run(ended(asked, args.within), say).await;
-        let summary = summary.map_err(|why| undone(&why))?;
-        if let Some(broken) = broken {
-            return Err(Failure::Output(broken));
-        }
-        tell(args.output, &summary)?;
-        match summary {
-            Line::Summary { left_running, .. } if !left_running.is_empty() => Err(undone(
-                &format!("left running: {}", left_running.join(", ")),
-            )),
-            _ => Ok(()),
+        // The verbs can be told where it is; without that they find it.
+        let _found = Left::leave(up.addr())
+            .inspect_err(|why| eprintln!("bigfleet up: verbs need --shard {}: {why}", up.addr()));
+        let ended = ended(asked, args.within);
+        match on_screen {
+            true => show(up, ended).await,
+            false => tell_all(up, args.output.unwrap_or(Output::Text), ended).await,
         }
     })
+}
+
+fn undone(why: &dyn std::fmt::Display) -> Failure {
+    Failure::Undone(format!("bigfleet up: {why}"))
+}
+
+/// A line for everything that happens.
+async fn tell_all(up: Up, output: Output, ended: impl Future<Output = ()>) -> Result<(), Failure> {
+    let mut broken = None;
+    let say = |line: &Line| {
+        broken = tell(output, line).err();
+        broken.is_none()
+    };
+    let summary = up.run(ended, say).await.map_err(|why| undone(&why))?;
+    match broken {
+        Some(broken) => Err(Failure::Output(broken)),
+        None => last(output, &summary),
+    }
+}
+
+/// The live view; what the scenario does next is noted in it.
+async fn show(up: Up, ended: impl Future<Output = ()>) -> Result<(), Failure> {
+    let (note, notes) = tokio::sync::mpsc::channel(NOTES);
+    let options = LiveOptions {
+        every: LOOK_EVERY,
+        colour: has_colour(),
+        notes: Some(notes),
+        ..LiveOptions::default()
+    };
+    let client = Client::new(&up.addr().to_string(), None, USUAL_TIMEOUT);
+    let mut trouble = None;
+    let seen_enough = async {
+        let shown = async { live::run(client?, options).await };
+        tokio::select! {
+            shown = shown => trouble = shown.err(),
+            () = ended => {}
+        }
+    };
+    let say = |line: &Line| {
+        if matches!(line, Line::Step { .. }) {
+            // A screen that is not drawn for so long shows the next one.
+            drop(note.try_send(line.text()));
+        }
+        true
+    };
+    let summary = up.run(seen_enough, say).await.map_err(|why| undone(&why))?;
+    match trouble {
+        Some(trouble) => Err(undone(&format!(
+            "{trouble}, or have it told line by line with -o text"
+        ))),
+        None => last(Output::Text, &summary),
+    }
+}
+
+/// Says how it was. What is left running is a failure of ours.
+fn last(output: Output, summary: &Line) -> Result<(), Failure> {
+    tell(output, summary)?;
+    match summary {
+        Line::Summary { left_running, .. } if !left_running.is_empty() => {
+            let left = left_running.join(", ");
+            Err(undone(&format!("left running: {left}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whatever comes first: somebody asks for the end, or the time is over.
@@ -106,12 +177,12 @@ async fn ended(asked: impl Future<Output = ()>, within: Option<Duration>) {
 }
 
 /// Says a line whole and at once: whoever reads along should not wait for the next.
-fn tell(output: Option<Output>, line: &Line) -> std::io::Result<()> {
+fn tell(output: Output, line: &Line) -> std::io::Result<()> {
     let text = match output {
-        Some(Output::Json) => line.json(),
-        Some(Output::Text) | None => line.text(),
+        Output::Json => line.json(),
+        Output::Text => line.text(),
     };
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = stdout().lock();
     writeln!(stdout, "{text}")?;
     stdout.flush()
 }
