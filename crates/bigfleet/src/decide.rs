@@ -19,16 +19,16 @@ pub(crate) struct Args {
     from_shard: Option<String>,
 
     /// Take this cluster only, and the machines it could use.
-    #[arg(
-        long,
-        requires = "from_shard",
-        default_value = "",
-        hide_default_value = true
-    )]
-    cluster: String,
+    #[arg(long, requires = "from_shard", conflicts_with = "file")]
+    cluster: Option<String>,
 
     /// Write what was taken to this file, to be changed and decided about again.
-    #[arg(long, value_name = "FILE", requires = "from_shard")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "from_shard",
+        conflicts_with = "file"
+    )]
     save: Option<PathBuf>,
 
     #[command(flatten)]
@@ -78,7 +78,8 @@ fn load(args: &Args) -> Result<Loaded, Failure> {
         (Some(file), _) => input::load(file),
         (None, said) => {
             let said = said.filter(|said| !said.is_empty());
-            input::take(&args.way, said, &args.cluster, args.save.as_deref())
+            let cluster = args.cluster.as_deref().unwrap_or_default();
+            input::take(&args.way, said, cluster, args.save.as_deref())
         }
     }
 }

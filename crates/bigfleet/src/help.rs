@@ -17,7 +17,43 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    say(&String::from_utf8_lossy(&script))
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if args.shell == Shell::Fish {
+        script += &fish_words(&command);
+    }
+    say(&script)
+}
+
+/// The words that may follow a verb, which the generated script leaves out for fish: `get machines`.
+fn fish_words(command: &Command) -> String {
+    let name = command.get_name();
+    let mut lines = String::new();
+    for verb in command.get_subcommands() {
+        let using = format!("__fish_{name}_using_subcommand {}", verb.get_name());
+        lines += &fish_line(name, &using, verb);
+        for below in verb.get_subcommands() {
+            let seen = format!(
+                "{using}; and __fish_seen_subcommand_from {}",
+                below.get_name()
+            );
+            lines += &fish_line(name, &seen, below);
+        }
+    }
+    lines
+}
+
+fn fish_line(name: &str, when: &str, verb: &Command) -> String {
+    let words = verb
+        .get_positionals()
+        .flat_map(|arg| arg.get_possible_values());
+    let words: Vec<String> = words.map(|word| word.get_name().to_owned()).collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(
+            "complete -c {name} -n \"{when}\" -f -a \"{}\"\n",
+            words.join(" ")
+        ),
+    }
 }
 
 /// Which page.

@@ -1,7 +1,7 @@
 //! `describe`: everything about one thing, and what lies near it.
 
 use crate::client::Client;
-use crate::explain::{page, request};
+use crate::explain::{reasons, request};
 use crate::get::{Wanted, actions, clusters, machines, needs, not_found};
 use crate::output::{Answer, Shown, Style, Taken, labels, list};
 use crate::record::{
@@ -180,10 +180,8 @@ async fn need(client: &Client, wanted: &Wanted) -> Result<String, Trouble> {
     for need in &found {
         let mut text = need_page(need, &taken);
         if let Some(explained) = client.explain(request(need)).await? {
-            text += &format!(
-                "\nWhy:\n{}",
-                self::page(&ExplanationRecord::from(&explained))
-            );
+            let explained = ExplanationRecord::from(&explained);
+            text += &format!("\nWhy:\n{}", reasons(&explained));
         }
         pages.push(text);
     }

@@ -111,8 +111,12 @@ pub(crate) fn request(need: &NeedRecord) -> ExplainNeedRequest {
 
 /// The page of one Need.
 pub(crate) fn page(explained: &ExplanationRecord) -> String {
-    let mut text = heading(&explained.need);
-    text += &format!("{}\n", printable(&explained.summary));
+    heading(&explained.need) + &reasons(explained)
+}
+
+/// Why it is served so, without saying again which it is.
+pub(crate) fn reasons(explained: &ExplanationRecord) -> String {
+    let mut text = format!("{}\n", printable(&explained.summary));
     if !explained.steps.is_empty() {
         text += &format!("\n{}", steps(explained));
     }

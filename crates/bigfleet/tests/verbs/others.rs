@@ -1,0 +1,282 @@
+//! Shards that are not there, not ours to ask, too old, or not telling the truth.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bigfleet_net::testing::Authority;
+use bigfleet_wire::v1alpha1 as wire;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::codegen::BoxStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+use wire::export_fleet_response::Frame;
+use wire::shard_read_server::{ShardRead, ShardReadServer};
+
+use crate::called::{call, call_in};
+use crate::scene::Scene;
+use crate::shard_scene::{Folder, provider, shard};
+
+/// Every verb that asks a shard, with what it must say besides.
+const VERBS: [&[&str]; 9] = [
+    &["get", "clusters"],
+    &["get", "needs"],
+    &["get", "machines", "-o=json"],
+    &["get", "actions"],
+    &["describe", "cluster", "a"],
+    &["explain", "a"],
+    &["pause", "--reason=x"],
+    &["resume", "--reason=x"],
+    &["get", "pauses"],
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_listens_there() {
+    // Taken, so that nobody else is given it, and not listened at.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let target = taken.local_addr().unwrap().to_string();
+    let says = format!(
+        "nothing answers at {target}: is a shard running there? start one with `bigfleet up`, or \
+         name one with --shard\n"
+    );
+    for verb in VERBS {
+        assert_eq!(call(&[verb, &["--shard", &target]].concat()).undone(), says);
+    }
+    assert_eq!(call(&["decide", "--from-shard", &target]).undone(), says);
+    for wrong in ["nowhere", "a b:1", ":7780:x"] {
+        let refused = call(&["get", "clusters", "--shard", wrong]).refused();
+        assert!(
+            refused.contains("is not an address like host:port"),
+            "{refused}"
+        );
+    }
+}
+
+/// Listens and never says a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_listens_and_never_answers() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = silent.local_addr().unwrap().to_string();
+    let slow = call(&["get", "clusters", "--shard", &target, "--timeout=300ms"]).undone();
+    assert!(
+        slow.starts_with(&format!("no answer from {target} within 300ms")),
+        "{slow}"
+    );
+    assert!(slow.contains("--timeout"), "{slow}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_address_the_one_that_up_left_is_asked() {
+    let scene = Scene::new("verbs-left").await;
+    let folder = scene.folder.0.join("runtime");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(
+        folder.join("bigfleet-up.addr"),
+        scene.shard.addr.to_string(),
+    )
+    .unwrap();
+    let listed = call_in(&folder, &["get", "clusters", "--no-headers"]).done();
+    assert!(listed.contains("live"), "{listed}");
+    let decided = call_in(&folder, &["decide", "--from-shard", "-o=table"]).done();
+    assert!(decided.contains("satisfied"), "{decided}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_knows_no_shard_is_too_old_for_every_verb() {
+    let provider = provider(&[]);
+    let target = provider.addr.to_string();
+    for verb in VERBS {
+        let said = call(&[verb, &["--shard", &target]].concat()).undone();
+        let start = format!("that shard is too old for this verb: {target} does not know ");
+        assert!(said.starts_with(&start), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_shard_is_asked_for_what_it_knows() {
+    let target = serve(Old::default()).await.to_string();
+    let listed = call(&["get", "needs", "--shard", &target]);
+    assert_eq!(
+        (listed.status, listed.err.as_str()),
+        (Some(0), "no needs yet: the shard has not run a cycle\n")
+    );
+    let said = call(&["get", "machines", "--shard", &target]).undone();
+    assert_eq!(
+        said,
+        format!("that shard is too old for this verb: {target} does not know InspectMachines\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_that_did_not_arrive_whole_is_not_kept() {
+    let folder = Folder::new("verbs-lies");
+    let file = folder.file("fleet.json");
+    std::fs::write(&file, "what was there before").unwrap();
+    let header = Frame::Header(wire::InspectHeader::default());
+    let data = || Frame::Data(b"{}".to_vec());
+    let end = |size_bytes: i64, crc32: u32| Frame::End(wire::ExportFleetEnd { size_bytes, crc32 });
+    let sum = 0x4c77_cd33; // of anything else
+    for (frames, says) in [
+        (
+            vec![header.clone(), data(), end(2, sum)],
+            "bytes with checksum",
+        ),
+        (
+            vec![header.clone(), data(), end(3, 0xa3a6_bf43)],
+            "bytes with checksum",
+        ),
+        (
+            vec![header.clone(), data()],
+            "stopped half way: its end never came",
+        ),
+        (vec![data()], "its frames are not in order"),
+        (vec![], "stopped half way"),
+    ] {
+        let target = serve(Old { export: frames }).await.to_string();
+        let save = format!("--save={}", file.display());
+        let said = call(&["decide", "--from-shard", &target, &save]).undone();
+        assert!(said.contains(says), "{said}");
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            "what was there before"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_decide_who_may_do_what() {
+    let folder = Folder::new("verbs-tls");
+    let authority = Authority::new("fleet").unwrap();
+    let files = |name: &str, uri: &str| {
+        let folder = folder.file(name);
+        std::fs::create_dir(&folder).unwrap();
+        let files = authority
+            .leaf(&[uri])
+            .unwrap()
+            .write(&folder, &authority.pem)
+            .unwrap();
+        [
+            format!("--tls-cert={}", files.cert.display()),
+            format!("--tls-key={}", files.key.display()),
+            format!("--tls-ca={}", files.ca.display()),
+        ]
+    };
+    let server = files("server", "bigfleet://shard/s1");
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    let provider = provider(&server);
+    let shard = shard(&folder.file("data"), provider.addr, &server);
+    let target = shard.addr.to_string();
+    let call_as = |files: &[String], args: &[&str]| {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        call(&[args, &["--shard", &target], &files].concat())
+    };
+    let reader = files("reader", "bigfleet://readonly");
+    let admin = files("admin", "bigfleet://admin");
+    let listed = call_as(&reader, &["get", "clusters"]);
+    assert_eq!(listed.status, Some(0), "{listed:?}");
+    let denied = call_as(&reader, &["pause", "--reason=x"]).undone();
+    assert!(
+        denied.contains("refuses Pause") && denied.contains("bigfleet://admin"),
+        "{denied}"
+    );
+    call_as(&admin, &["pause", "--reason=x"]).done();
+    let deaf = call_as(&[], &["get", "clusters"]).undone();
+    assert!(
+        deaf.contains("--tls-cert, --tls-key and --tls-ca"),
+        "{deaf}"
+    );
+    let half = call_as(&reader[..1], &["get", "clusters"]).refused();
+    assert!(half.contains("tls"), "{half}");
+}
+
+/// A shard from before most of the reads, or one that exports what it likes.
+#[derive(Clone, Debug, Default)]
+struct Old {
+    export: Vec<Frame>,
+}
+
+async fn serve(old: Old) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let server = Server::builder().add_service(ShardReadServer::from_arc(Arc::new(old)));
+    tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+    addr
+}
+
+type Frames<T> = Result<Response<BoxStream<T>>, Status>;
+
+fn unknown<T>() -> Result<T, Status> {
+    Err(Status::unimplemented(""))
+}
+
+#[tonic::async_trait]
+impl ShardRead for Old {
+    type InspectNeedsStream = BoxStream<wire::InspectNeedsResponse>;
+    type InspectMachinesStream = BoxStream<wire::InspectMachinesResponse>;
+    type InspectClustersStream = BoxStream<wire::InspectClustersResponse>;
+    type InspectWorkStream = BoxStream<wire::InspectWorkResponse>;
+    type InspectActionsStream = BoxStream<wire::InspectActionsResponse>;
+    type ExportFleetStream = BoxStream<wire::ExportFleetResponse>;
+
+    async fn inspect_needs(
+        &self,
+        _: Request<wire::InspectNeedsRequest>,
+    ) -> Frames<wire::InspectNeedsResponse> {
+        let header = wire::InspectNeedsHeader::default();
+        let frame = Some(wire::inspect_needs_response::Frame::Header(header));
+        let header = Ok(wire::InspectNeedsResponse { frame });
+        Ok(Response::new(Box::pin(tokio_stream::once(header))))
+    }
+
+    async fn export_fleet(
+        &self,
+        _: Request<wire::ExportFleetRequest>,
+    ) -> Frames<wire::ExportFleetResponse> {
+        let frame = |frame| Ok(wire::ExportFleetResponse { frame: Some(frame) });
+        let frames: Vec<_> = self.export.clone().into_iter().map(frame).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(frames))))
+    }
+
+    async fn inspect_machines(
+        &self,
+        _: Request<wire::InspectMachinesRequest>,
+    ) -> Frames<wire::InspectMachinesResponse> {
+        unknown()
+    }
+
+    async fn inspect_clusters(
+        &self,
+        _: Request<wire::InspectClustersRequest>,
+    ) -> Frames<wire::InspectClustersResponse> {
+        unknown()
+    }
+
+    async fn inspect_work(
+        &self,
+        _: Request<wire::InspectWorkRequest>,
+    ) -> Frames<wire::InspectWorkResponse> {
+        unknown()
+    }
+
+    async fn inspect_actions(
+        &self,
+        _: Request<wire::InspectActionsRequest>,
+    ) -> Frames<wire::InspectActionsResponse> {
+        unknown()
+    }
+
+    async fn inspect_rails(
+        &self,
+        _: Request<wire::InspectRailsRequest>,
+    ) -> Result<Response<wire::InspectRailsResponse>, Status> {
+        unknown()
+    }
+
+    async fn explain_need(
+        &self,
+        _: Request<wire::ExplainNeedRequest>,
+    ) -> Result<Response<wire::ExplainNeedResponse>, Status> {
+        unknown()
+    }
+}

@@ -1,0 +1,73 @@
+//! A shard with one Need that is covered and one that nothing can cover.
+
+use bigfleet_wire::v1alpha1 as wire;
+
+use crate::called::{Called, call};
+use crate::shard_scene::operator::{Manner, Operator, row};
+use crate::shard_scene::{Folder, Process, provider, shard, until};
+
+pub(crate) struct Scene {
+    pub(crate) folder: Folder,
+    pub(crate) provider: Process,
+    pub(crate) shard: Process,
+    pub(crate) operator: Operator,
+}
+
+/// A row that only a zone could serve which does not exist. Its name is meant to do harm.
+pub(crate) fn nowhere() -> wire::CapacityNeed {
+    let zone = wire::NodeSelectorRequirement {
+        key: "topology.kubernetes.io/zone".to_owned(),
+        operator: wire::node_selector_requirement::Operator::In.into(),
+        values: vec!["no\u{1b}[2Jwhere".to_owned()],
+    };
+    wire::CapacityNeed {
+        requirements: vec![zone],
+        ..row(4, 50, "")
+    }
+}
+
+impl Scene {
+    /// Cluster `a`, settled.
+    pub(crate) async fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
+        let provider = provider(&["--seed-count=8"]);
+        let shard = shard(&folder.file("data"), provider.addr, &[]);
+        let operator = Operator::connect(shard.addr, "a", Manner::Reports).await;
+        operator.needs(vec![row(4, 100, ""), nowhere()]).await;
+        operator.has(1).await;
+        let scene = Self {
+            folder,
+            provider,
+            shard,
+            operator,
+        };
+        until("one Need covered and one short", async || {
+            let needs = scene.call(&["get", "needs", "--no-headers"]).done();
+            let verdicts = ["satisfied", "short"];
+            (verdicts.iter().all(|word| needs.contains(word)), needs)
+        })
+        .await;
+        scene
+    }
+
+    /// Runs a verb against this shard.
+    pub(crate) fn call(&self, args: &[&str]) -> Called {
+        let shard = format!("--shard={}", self.shard.addr);
+        call(&[args, &[&shard]].concat())
+    }
+
+    /// The id of the machine that serves.
+    pub(crate) fn serving(&self) -> String {
+        let listed = self.call(&["get", "machines", "-l", "state=configured", "--no-headers"]);
+        let listed = listed.done();
+        listed.split_whitespace().next().unwrap().to_owned()
+    }
+
+    /// The short name of a Need.
+    pub(crate) fn need(&self, verdict: &str) -> String {
+        let selector = format!("verdict={verdict}");
+        let listed = self.call(&["get", "needs", "-l", &selector, "--no-headers"]);
+        let listed = listed.done();
+        listed.split_whitespace().nth(1).unwrap().to_owned()
+    }
+}
