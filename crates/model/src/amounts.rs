@@ -73,6 +73,33 @@ impl Amounts {
         fits.then(|| self.add(other))
     }
 
+    /// Adds in place; false, and nothing is added, if a sum is more than an `i128` holds. Where there is
+    /// something of every dimension already, nothing is allocated.
+    pub fn try_add(&mut self, other: &Self) -> bool {
+        let mut sums = self.0.iter();
+        let mut fits = true;
+        let within = other.0.iter().all(|(name, milli)| {
+            let sum = sums.find(|(known, _)| known == name);
+            fits &= sum.is_none_or(|(_, sum)| sum.checked_add(*milli).is_some());
+            sum.is_some()
+        });
+        if !within {
+            let sum = self.checked_add(other);
+            let fits = sum.is_some();
+            *self = sum.unwrap_or_else(|| std::mem::take(self));
+            return fits;
+        }
+        if fits {
+            let mut sums = self.0.iter_mut();
+            for (name, milli) in &other.0 {
+                if let Some((_, sum)) = sums.find(|(known, _)| known == name) {
+                    *sum += milli;
+                }
+            }
+        }
+        fits
+    }
+
     /// The larger per dimension.
     pub fn larger(&self, other: &Self) -> Self {
         let beyond = |(name, milli): &(Dimension, i128)| {
@@ -128,6 +155,28 @@ mod tests {
                 .iter()
                 .map(|(name, n)| (Dimension::new(name).unwrap(), *n)),
         )
+    }
+
+    proptest! {
+        #[test]
+        fn adding_in_place_is_adding(
+            one in prop::collection::vec((0..4usize, 0..3i128, any::<bool>()), 0..5),
+            other in prop::collection::vec((0..4usize, 0..3i128, any::<bool>()), 0..5),
+        ) {
+            let make = |entries: &[(usize, i128, bool)]| {
+                let entry = |(name, n, huge): &(usize, i128, bool)| {
+                    let name = ["cpu", "gpu", "memory", "pods"][*name];
+                    let huge = if *huge { i128::MAX - 2 } else { 0 };
+                    (Dimension::new(name).unwrap(), n + huge)
+                };
+                Amounts::from_entries(entries.iter().map(entry))
+            };
+            let (one, other) = (make(&one), make(&other));
+            let mut sum = one.clone();
+            let fits = sum.try_add(&other);
+            prop_assert_eq!(fits.then(|| sum.clone()), one.checked_add(&other));
+            prop_assert!(fits || sum == one);
+        }
     }
 
     /// EX-Q: the vector half.

@@ -38,8 +38,9 @@ impl ShardCore {
 
     /// The cluster wants nothing and has said so, by the word of a person.
     pub(crate) fn drop_demand(&mut self, now: Time, cluster: &ClusterId) {
-        let rows = crate::demand::Rows::new();
-        let replaced = self.demand.accept(cluster, rows, now, &mut self.ledger);
+        // Nothing cannot be too much to sum.
+        let nothing = self.demand.propose(cluster, Vec::new()).unwrap_or_default();
+        let replaced = self.demand.accept(cluster, nothing, now, &mut self.ledger);
         self.remember_arrivals(cluster, replaced);
         self.review_cluster(now, cluster);
         self.wants_cycle = true;

@@ -60,6 +60,8 @@ pub struct ShardCore {
     pub(crate) awaiting_disk: Vec<(Barrier, MachineId)>,
     /// Waiting to leave, most urgent first.
     pub(crate) ready: BTreeSet<(u8, OperationId)>,
+    /// Likewise, but all they lack is a slot: not looked at while there is none.
+    pub(crate) queued: BTreeSet<(u8, OperationId)>,
     /// Sequence numbers of calls on the wire.
     pub(crate) on_wire: BTreeMap<u64, Option<ClusterId>>,
 
@@ -125,6 +127,7 @@ impl ShardCore {
             by_operation: BTreeMap::new(),
             awaiting_disk: Vec::new(),
             ready: BTreeSet::new(),
+            queued: BTreeSet::new(),
             on_wire: BTreeMap::new(),
             pauses: Pauses::default(),
             fenced: false,

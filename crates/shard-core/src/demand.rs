@@ -1,14 +1,20 @@
 //! Demand: what each cluster was last believed to want, and since when.
 //!
 //! ```text
-//! roll-up ─▶ rows ─▶ rail 2 ─▶ what differs from the last ─▶ engine, row by row
+//! roll-up ─▶ how it differs from the rows in force ─▶ rail 2 ─▶ in force ─▶ engine, row by row
 //! ```
 //!
 //! A roll-up replaces a cluster's whole demand; the engine is told only the rows that differ, so a
-//! quiet roll-up costs a comparison. Rows are kept by the number of their profile and their group: a
-//! profile is a long text, and is compared once per row, not once per comparison of rows.
+//! quiet roll-up costs a comparison.
 
-use crate::{defect::Defect, guard::Guard, intern::Interned, ledger::Ledger, shortfall::Withheld};
+use crate::{
+    defect::Defect,
+    guard::Guard,
+    intern::Interned,
+    ledger::Ledger,
+    rows::{Moved, Proposal, Rows},
+    shortfall::Withheld,
+};
 use bigfleet_model::{
     Amounts, Bucket, Cluster, ClusterId, Fingerprint, Group, Need, NeedKey, Profile, Requirement,
     Row, Time,
@@ -17,9 +23,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-
-/// Rows by the number of their profile, then by group.
-pub(crate) type Rows = BTreeMap<u32, BTreeMap<Group, Need>>;
 
 /// The roll-up in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,11 +67,11 @@ pub(crate) struct ClusterDemand {
 
 impl ClusterDemand {
     pub(crate) fn len(&self) -> usize {
-        self.rows.values().map(BTreeMap::len).sum()
+        self.rows.len()
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Need> {
-        self.rows.values().flat_map(BTreeMap::values)
+        self.rows.iter()
     }
 
     /// When each row arrived, those of an earlier process included while nothing newer is known.
@@ -88,8 +91,7 @@ impl ClusterDemand {
 
     /// The number of every demanded profile, with one of its rows.
     pub(crate) fn profiles(&self) -> impl Iterator<Item = (u32, &Need)> {
-        let rows = self.rows.iter();
-        rows.filter_map(|(profile, rows)| Some((*profile, rows.values().next()?)))
+        self.rows.profiles()
     }
 }
 
@@ -107,42 +109,17 @@ impl Demand {
         self.clusters.get(cluster).is_some_and(|known| known.ready)
     }
 
-    /// Rows as Needs of a cluster, merged (NT-3). Errs with the position of a row that cannot be
+    /// How rows differ from those a cluster has in force. Errs with the position of a row that cannot be
     /// summed. Whoever does not accept them lets them go with [`Self::discard`].
-    pub(crate) fn merge(
+    pub(crate) fn propose(
         &mut self,
         cluster: &ClusterId,
         rows: Vec<Row>,
-        now: Time,
-    ) -> Result<Rows, usize> {
-        let mut merged = Rows::new();
-        for (at, mut row) in rows.into_iter().enumerate() {
-            let number = self.profiles.number(&row.profile);
-            if let Some(profile) = self.profiles.get(number) {
-                row.profile.clone_from(profile);
-            }
-            let need = Need {
-                cluster: cluster.clone(),
-                row,
-                arrival: now,
-                parked: false,
-            };
-            let equals = merged.entry(number).or_default();
-            let group = need.row.group.clone();
-            let need = match equals.remove(&group) {
-                None => Some(need),
-                Some(first) => {
-                    let sum = Need::merge([first, need]).ok();
-                    sum.and_then(|mut one| one.pop())
-                }
-            };
-            let Some(need) = need else {
-                self.discard(&merged);
-                return Err(at);
-            };
-            equals.insert(group, need);
+    ) -> Result<Proposal, usize> {
+        match self.clusters.get(cluster) {
+            Some(known) => known.rows.propose(cluster, rows, &mut self.profiles),
+            None => Rows::default().propose(cluster, rows, &mut self.profiles),
         }
-        Ok(merged)
     }
 
     /// How many profiles there have ever been: a number stands for one of them until that changes.
@@ -150,55 +127,42 @@ impl Demand {
         self.profiles.arrivals
     }
 
-    /// Forgets the profiles of rows that were not accepted.
-    pub(crate) fn discard(&mut self, rows: &Rows) {
-        for number in rows.keys() {
-            self.profiles.forget_unused(*number);
-        }
+    /// Lets go of rows that were not accepted.
+    pub(crate) fn discard(&mut self, proposal: Proposal) {
+        proposal.discard(&mut self.profiles);
     }
 
-    /// Takes over rows that were accepted; returns those that are new and those that are gone.
+    /// Puts rows that were accepted in force; returns those that are new and those that are gone.
     pub(crate) fn accept(
         &mut self,
         cluster: &ClusterId,
-        rows: Rows,
+        proposal: Proposal,
         now: Time,
         ledger: &mut Ledger,
     ) -> Replaced {
         let known = self.clusters.entry(cluster.clone()).or_default();
-        let mut before = std::mem::replace(&mut known.rows, rows);
-        let mut replaced = Replaced::default();
-        let mut changed = Vec::new();
-        for (number, rows) in &mut known.rows {
-            let mut equals = before.remove(number);
-            if equals.is_none() {
-                self.profiles.keep(*number);
+        let remembered = &mut known.remembered;
+        let arrival = |row: &Row| {
+            if remembered.is_empty() {
+                return now;
             }
-            for (group, need) in rows {
-                let Some(was) = equals.as_mut().and_then(|equals| equals.remove(group)) else {
-                    let key = (need.row.profile.fingerprint().clone(), group.clone());
-                    if let Some(arrival) = known.remembered.remove(&key) {
-                        need.arrival = arrival;
-                    }
-                    replaced.new.push(need.clone());
-                    continue;
-                };
-                need.parked = was.parked;
-                if ledger.defect != Some(Defect::RollUpArrivalReset) {
-                    need.arrival = was.arrival;
-                }
-                if *need != was {
-                    changed.push(need.clone());
-                }
-            }
-            replaced
-                .gone
-                .extend(equals.into_iter().flat_map(BTreeMap::into_values));
-        }
-        for (number, rows) in before {
-            replaced.gone.extend(rows.into_values());
-            self.profiles.leave(number);
-        }
+            let key = (row.profile.fingerprint().clone(), row.group.clone());
+            remembered.remove(&key).unwrap_or(now)
+        };
+        let reset = (ledger.defect == Some(Defect::RollUpArrivalReset)).then_some(now);
+        let Moved {
+            new,
+            changed,
+            gone,
+            profiles,
+        } = known
+            .rows
+            .replace(cluster, proposal, &mut self.profiles, reset, arrival);
+        let mut replaced = Replaced {
+            new,
+            gone,
+            forgotten: BTreeMap::new(),
+        };
         for (needs, enter) in [(&replaced.new, true), (&replaced.gone, false)] {
             for need in needs {
                 let count = self.gauge.entry(need.row.profile.interruption());
@@ -209,10 +173,12 @@ impl Demand {
                 };
             }
         }
-        known.remember(now);
-        known.note_heads();
+        known.remember(now, profiles);
         known.told += 1;
         let moved = !replaced.is_empty() || !changed.is_empty();
+        if moved {
+            known.note_heads();
+        }
         if known.ready {
             for need in &replaced.gone {
                 ledger.engine.remove_row(need);
@@ -229,28 +195,14 @@ impl Demand {
         replaced
     }
 
-    /// The rows in force were accepted again: what [`Self::accept`] does with rows that are all equal.
+    /// The rows in force were accepted again.
     pub(crate) fn accept_again(
         &mut self,
         cluster: &ClusterId,
         now: Time,
         ledger: &mut Ledger,
     ) -> Replaced {
-        let Some(known) = self.clusters.get_mut(cluster) else {
-            return Replaced::default();
-        };
-        if ledger.defect == Some(Defect::RollUpArrivalReset) {
-            let mut rows = known.rows.clone();
-            for need in rows.values_mut().flat_map(BTreeMap::values_mut) {
-                need.arrival = now;
-            }
-            return self.accept(cluster, rows, now, ledger);
-        }
-        for seen in known.first_seen.values_mut() {
-            seen.get_or_insert(now);
-        }
-        known.told += 1;
-        Replaced::default()
+        self.accept(cluster, Proposal::default(), now, ledger)
     }
 
     /// Notes why nothing is acquired for a cluster; the engine hears of it if that changes.
@@ -275,8 +227,7 @@ impl Demand {
         let Some(known) = self.clusters.get_mut(&key.cluster) else {
             return;
         };
-        let rows = known.rows.values_mut();
-        for need in rows.filter_map(|rows| rows.get_mut(&key.group)) {
+        known.rows.change_group(&key.group, |need| {
             let profile = &need.row.profile;
             if *profile.fingerprint() == key.fingerprint && profile.same_key().is_some() {
                 need.parked = parked;
@@ -284,13 +235,12 @@ impl Demand {
                 ledger.engine.put_row(need);
                 ledger.touched = true;
             }
-        }
+        });
     }
 
     /// The key a gang must agree on; `None` if it is not demanded.
     pub(crate) fn same_key(&self, gang: &NeedKey) -> Option<String> {
-        let rows = self.clusters.get(&gang.cluster)?.rows.values();
-        let mut equals = rows.filter_map(|rows| rows.get(&gang.group));
+        let mut equals = self.clusters.get(&gang.cluster)?.rows.of_group(&gang.group);
         let row = equals.find(|need| *need.row.profile.fingerprint() == gang.fingerprint)?;
         row.row.profile.same_key().map(str::to_owned)
     }
@@ -352,7 +302,13 @@ impl ClusterDemand {
     }
 
     /// Remembers fingerprints seen for the first time and forgets those no longer demanded.
-    fn remember(&mut self, now: Time) {
+    fn remember(&mut self, now: Time, profiles_moved: bool) {
+        if !profiles_moved {
+            for seen in self.first_seen.values_mut() {
+                seen.get_or_insert(now);
+            }
+            return;
+        }
         let profiles = self.profiles().map(|(_, need)| &need.row.profile);
         let demanded: BTreeSet<Fingerprint> = profiles
             .map(|profile| profile.fingerprint().clone())
@@ -373,7 +329,7 @@ impl ClusterDemand {
                 && head.unit == need.row.min_unit
         };
         let heads = self.heads.iter();
-        if self.rows.len() == heads.len() && heads.zip(self.profiles()).all(same) {
+        if heads.len() == self.profiles().count() && heads.zip(self.profiles()).all(same) {
             return;
         }
         let head = |(number, need): (u32, &Need)| Head {

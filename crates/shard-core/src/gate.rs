@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ready operations ─▶ fenced? dry-run? paused? ─▶ a slot, an operator ─▶ Call, Reclaim, BootstrapRequest
+//!          queued ◀── all it lacks is a slot ─────────┘
 //! ```
 //!
 //! Whatever was committed when, retries included: if its scope is closed now, it stays where it is,
@@ -16,6 +17,7 @@ use crate::{
     timers::{Timer, after},
 };
 use bigfleet_model::{ActionKind, ClusterId, MachineId, Time};
+use std::collections::BTreeSet;
 
 /// Metadata that names the shard a machine is bound by.
 pub(crate) const ASSIGNED_SHARD: &str = "bigfleet.lucy.sh/assigned-shard";
@@ -92,8 +94,20 @@ impl ShardCore {
     pub(crate) fn make_ready(&mut self, machine: &MachineId) {
         if let Some(operation) = self.operations.get_mut(machine) {
             operation.enter(Step::Ready, self.now);
-            self.ready.insert((operation.rank(), operation.id));
+            let place = (operation.rank(), operation.id);
+            self.queued.remove(&place);
+            self.ready.insert(place);
         }
+    }
+
+    /// An operation waits for something else now, or is over.
+    pub(crate) fn not_ready(&mut self, place: (u8, OperationId)) {
+        self.ready.remove(&place);
+        self.queued.remove(&place);
+    }
+
+    fn has_slot(&self) -> bool {
+        self.on_wire.len() < self.config.execute_concurrency
     }
 
     /// Lets leave what may.
@@ -105,7 +119,7 @@ impl ShardCore {
         while let Some(next) = self.next_ready(from) {
             from = Some(next);
             let Some(machine) = self.by_operation.get(&next.1).cloned() else {
-                self.ready.remove(&next);
+                self.not_ready(next);
                 continue;
             };
             if self.is_closed(&machine) {
@@ -117,8 +131,14 @@ impl ShardCore {
 
     fn next_ready(&self, after: Option<(u8, OperationId)>) -> Option<(u8, OperationId)> {
         use std::ops::Bound::{Excluded, Unbounded};
-        let lower = after.map_or(Unbounded, Excluded);
-        self.ready.range((lower, Unbounded)).next().copied()
+        let next = |places: &BTreeSet<(u8, OperationId)>| {
+            let lower = after.map_or(Unbounded, Excluded);
+            places.range((lower, Unbounded)).next().copied()
+        };
+        let queued = || next(&self.queued);
+        let queued = self.has_slot().then(queued).flatten();
+        let ready = next(&self.ready);
+        ready.into_iter().chain(queued).min()
     }
 
     /// Takes a ready operation as far as it gets now.
@@ -147,13 +167,23 @@ impl ShardCore {
             self.call(now, machine, effects);
         }
         if !still_ready(self) {
+            self.not_ready(place);
+        } else if !moved && !self.has_slot() && !self.may_expire(machine) {
             self.ready.remove(&place);
+            self.queued.insert(place);
         }
+    }
+
+    /// Whether an operation may have to ask for its blob again before it gets a slot.
+    fn may_expire(&self, machine: &MachineId) -> bool {
+        let operation = self.operations.get(machine);
+        let blob = operation.and_then(|operation| operation.blob.as_ref());
+        blob.is_some_and(|blob| blob.until.is_some())
     }
 
     /// Sends the call of an operation, if there is a slot.
     fn call(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
-        if self.config.execute_concurrency <= self.on_wire.len() {
+        if !self.has_slot() {
             return;
         }
         // G15: one cluster, or one slow way of configuring, does not take every slot.

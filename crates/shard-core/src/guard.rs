@@ -23,10 +23,14 @@ pub struct Baseline {
 impl Baseline {
     /// The size of these rows.
     pub fn of(rows: &[Row]) -> Self {
-        let add = |sum: Amounts, row: &Row| sum.checked_add(&row.aggregate).unwrap_or(sum);
+        let mut totals = Amounts::default();
+        for row in rows {
+            // One that is too much to count is left out.
+            let _ = totals.try_add(&row.aggregate);
+        }
         Self {
             rows: rows.len(),
-            totals: rows.iter().fold(Amounts::default(), add),
+            totals,
         }
     }
 }

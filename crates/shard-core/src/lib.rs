@@ -58,6 +58,7 @@ mod demand;
 mod guard;
 mod hints;
 mod parking;
+mod rows;
 mod shortfall;
 
 mod admission;

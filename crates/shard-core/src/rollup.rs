@@ -49,16 +49,16 @@ impl ShardCore {
             )),
             Ok(rows) => {
                 let baseline = Baseline::of(&rows);
-                let merged = self.demand.merge(&cluster, rows, now);
-                merged
-                    .map(|needs| (baseline, needs))
+                let proposal = self.demand.propose(&cluster, rows);
+                proposal
+                    .map(|proposal| (baseline, proposal))
                     .map_err(|at| refused(at, &RowRefused::Sum))
             }
             Err(problems) => Err(problems
                 .first()
                 .map_or_else(String::new, |(at, why)| refused(*at, why))),
         };
-        let (baseline, needs) = match checked {
+        let (baseline, proposal) = match checked {
             Ok(checked) => checked,
             Err(reason) => return self.refuse(now, session, own, &rollup_id, reason, effects),
         };
@@ -75,7 +75,7 @@ impl ShardCore {
             self.counters.rollups_held.insert(cluster.clone(), held);
         }
         if !believed {
-            self.demand.discard(&needs);
+            self.demand.discard(proposal);
             let reason = "held by rail 2";
             self.ack(session, Echo::RollUpHeld, &rollup_id, reason, effects);
             return;
@@ -88,7 +88,9 @@ impl ShardCore {
                 baseline,
             });
         }
-        let replaced = self.demand.accept(&cluster, needs, now, &mut self.ledger);
+        let replaced = self
+            .demand
+            .accept(&cluster, proposal, now, &mut self.ledger);
         self.accepted(now, session, cluster, rollup_id, replaced, effects);
     }
 

@@ -277,7 +277,7 @@ impl ShardCore {
             return;
         };
         self.by_operation.remove(&operation.id);
-        self.ready.remove(&(operation.rank(), operation.id));
+        self.not_ready((operation.rank(), operation.id));
         if let Step::Blob(request) = operation.step {
             self.sessions.asked.remove(&request);
         }

@@ -62,7 +62,7 @@ impl ShardCore {
         Gauges {
             cycle: self.cycle,
             in_flight: self.operations.len(),
-            waiting: self.ready.len(),
+            waiting: self.ready.len() + self.queued.len(),
             on_wire: self.on_wire.len(),
             sessions: self.sessions.len(),
             paused: self.all_closed(),
