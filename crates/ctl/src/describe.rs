@@ -4,9 +4,7 @@ use crate::client::Client;
 use crate::explain::{reasons, request};
 use crate::get::{Wanted, actions, clusters, machines, needs, not_found};
 use crate::output::{Answer, Shown, Style, Taken, labels, list};
-use crate::record::{
-    ActionRecord, ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef,
-};
+use crate::record::{ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef};
 use crate::text::{printable, quantities};
 use crate::trouble::Trouble;
 use crate::when::{Moment, ago, rfc3339};
@@ -140,15 +138,18 @@ async fn machine(client: &Client, wanted: &Wanted, style: Style) -> Result<Strin
         "Failure",
         machine.failure_class.as_deref().unwrap_or_default(),
     );
-    let (mut decided, _) = actions(client, &Wanted::default()).await?;
-    decided.retain(|action| action.machine == machine.id);
-    recent(&mut page, decided, &taken, style);
+    let (decided, _) = actions(client, &newest(""), &machine.id).await?;
+    page.section("Decisions, newest first", &decided, &taken, style);
     Ok(page.text)
 }
 
-fn recent(page: &mut Page, mut decided: Vec<ActionRecord>, taken: &Taken, style: Style) {
-    decided.truncate(MOST_ACTIONS);
-    page.section("Decisions, newest first", &decided, taken, style);
+/// The newest decisions about a cluster, or about all.
+fn newest(cluster: &str) -> Wanted {
+    Wanted {
+        cluster: cluster.to_owned(),
+        limit: MOST_ACTIONS,
+        ..Wanted::default()
+    }
 }
 
 fn need_line(need: Option<&NeedRef>) -> String {
@@ -296,7 +297,7 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Tr
     );
     let (found, of_needs) = needs(client, &only).await?;
     page.section("Needs", &found, &of_needs, style);
-    let (decided, _) = actions(client, &only).await?;
-    recent(&mut page, decided, &taken, style);
+    let (decided, _) = actions(client, &newest(name), "").await?;
+    page.section("Decisions, newest first", &decided, &taken, style);
     Ok(page.text)
 }

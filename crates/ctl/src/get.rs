@@ -78,7 +78,7 @@ pub async fn get(
             answer(items, &taken, wanted, style)
         }
         Kind::Actions => {
-            let (items, taken) = actions(client, wanted).await?;
+            let (items, taken) = actions(client, wanted, "").await?;
             answer(items, &taken, wanted, style)
         }
         Kind::Pauses => {
@@ -102,8 +102,9 @@ fn answer<T: Shown>(
         return Err(not_found::<T>(name, taken));
     }
     let mut notes = Vec::new();
-    if 0 < wanted.limit && wanted.limit < items.len() {
-        notes.push(format!("{} of {} {}", wanted.limit, items.len(), T::MANY));
+    let total = taken.total.unwrap_or(items.len());
+    if 0 < wanted.limit && wanted.limit < total {
+        notes.push(format!("{} of {total} {}", wanted.limit, T::MANY));
         items.truncate(wanted.limit);
     }
     if items.is_empty() {
@@ -152,6 +153,27 @@ impl From<wire::InspectHeader> for Taken {
             shard: crate::record::some(&header.shard_id),
             cycle: header.cycle,
             computed_at: moment(header.computed_at_unix_nanos),
+            total: None,
+        }
+    }
+}
+
+impl Wanted {
+    /// The limit, if the shard can apply it: where nothing is sieved here. 0 is none.
+    fn limit_there(&self) -> i32 {
+        let all = self.names.is_empty() && self.selector == Selector::default();
+        match all {
+            true => i32::try_from(self.limit).unwrap_or(0),
+            false => 0,
+        }
+    }
+
+    /// What was taken, with how many there were before the limit.
+    fn taken(&self, header: wire::InspectHeader) -> Taken {
+        let total = usize::try_from(header.total).ok();
+        Taken {
+            total: total.filter(|_| self.limit_there() != 0),
+            ..header.into()
         }
     }
 }
@@ -187,6 +209,7 @@ pub(crate) async fn needs(
         shard: None,
         cycle: header.cycle,
         computed_at: moment(header.computed_at_unix_nanos),
+        total: None,
     };
     Ok((items, taken))
 }
@@ -210,6 +233,7 @@ pub(crate) async fn machines(
         zone: one(&["zone", bigfleet_model::ZONE_KEY]),
         // A state there is none of is found in no machine; the sieve here says so.
         states: states.unwrap_or_default(),
+        limit: wanted.limit_there(),
         ..wire::InspectMachinesRequest::default()
     };
     let mut items = Vec::new();
@@ -220,7 +244,7 @@ pub(crate) async fn machines(
         }
     };
     let header = client.machines(request, each).await?;
-    Ok((items, header.into()))
+    Ok((items, wanted.taken(header)))
 }
 
 fn state(word: &str) -> Option<i32> {
@@ -229,19 +253,21 @@ fn state(word: &str) -> Option<i32> {
     called.next().map(State::number)
 }
 
-/// Decisions, newest first.
+/// Decisions, newest first; of one machine only, if one is named so.
 pub(crate) async fn actions(
     client: &Client,
     wanted: &Wanted,
+    machine: &str,
 ) -> Result<(Vec<ActionRecord>, Taken), Trouble> {
-    let (header, views) = client
-        .actions(wire::InspectActionsRequest {
-            cluster_id: wanted.cluster.clone(),
-            ..wire::InspectActionsRequest::default()
-        })
-        .await?;
+    let request = wire::InspectActionsRequest {
+        cluster_id: wanted.cluster.clone(),
+        machine_id: machine.to_owned(),
+        limit: wanted.limit_there(),
+        ..wire::InspectActionsRequest::default()
+    };
+    let (header, views) = client.actions(request).await?;
     let items = views.iter().map(ActionRecord::from).collect();
-    Ok((items, header.into()))
+    Ok((items, wanted.taken(header)))
 }
 
 /// The pauses in force.

@@ -72,6 +72,9 @@ pub(crate) struct Taken {
     /// When that was.
     #[serde(serialize_with = "record::at")]
     pub(crate) computed_at: Moment,
+    /// How many there are, if the shard sent fewer.
+    #[serde(skip)]
+    pub(crate) total: Option<usize>,
 }
 
 impl Taken {

@@ -128,6 +128,11 @@ async fn what_is_listed_can_be_chosen() {
     let limited = get(&["machines", "--limit", "2", "--no-headers"]);
     assert_eq!(limited.err, "2 of 8 machines\n");
     assert_eq!(lines(limited.done()), 2);
+    let limited = get(&["machines", "--limit", "2", "-l", "state!=Configured"]);
+    assert_eq!(limited.err, "2 of 7 machines\n");
+    let limited = get(&["actions", "--limit", "1", "--no-headers"]);
+    assert_eq!(limited.err, "1 of 4 actions\n");
+    assert!(limited.out.contains("Bootstrap") && limited.out.contains("success"));
     let none = get(&["machines", "-l", "gpu"]);
     assert_eq!(
         (none.status, none.out.as_str(), none.err.as_str()),
