@@ -19,11 +19,9 @@
 //!
 //! # What it costs
 //!
-//! `bigfleet bench core` measures it. At 239,000 machines, 200 clusters and 47,000 rows, at the
-//! catalog's churn, on two cores shared with other work: a cycle that decides and commits 211 actions
-//! 17 to 29 ms at the median (12 ms when the machine was calmer, shortly before this was finished); the
-//! whole roll-ups of 200 clusters 0.5 ms each; a quiet cycle 24 µs; 142 kB of records per cycle; 290 MB
-//! in all. The goal is 10 ms for a cycle, and is missed.
+//! A cycle costs what changed: machines are found by hash, rows are compared with the ones sent before
+//! them, hints are counted per kind of demand. `bigfleet bench core` measures it, and
+//! `docs/performance.md` has the figures.
 //!
 //! # What is not here
 //!
