@@ -106,7 +106,7 @@ type Ask = (u64, usize, Workload, u32, &'static str);
 #[rustfmt::skip] // a table
 const LASTING: [Ask; 3] = [
     ( 0, WEB,   Workload::Service,  36, "owned machines serve first"),
-    ( 0, EDGE,  Workload::Service,  12, "then those with a commitment"),
+    ( 1, EDGE,  Workload::Service,  12, "then those with a commitment"),
     ( 3, BATCH, Workload::Crawl,     8, "it minds no interruption, so spot will do"),
 ];
 /// What comes and goes.

@@ -70,11 +70,13 @@ impl Place {
         decided: Option<&Decided>,
         total: usize,
     ) -> InspectHeader {
-        // The core tells when a cycle was only together with its verdicts.
+        // The core tells when a cycle was only together with its verdicts. Without them it is as good as
+        // now: what is shown is read now, and a reader reckons ages from it by the shard's clock, not its own.
         let decided = decided.filter(|decided| decided.cycle == cycle);
+        let ran_at = decided.map_or_else(|| self.now(), |decided| decided.at);
         InspectHeader {
             cycle: cycle.try_into().unwrap_or(i64::MAX),
-            computed_at_unix_nanos: decided.map_or(0, |decided| unix_nanos(decided.at)),
+            computed_at_unix_nanos: if cycle == 0 { 0 } else { unix_nanos(ran_at) },
             total: count(total),
             shard_id: self.shard.clone(),
         }
