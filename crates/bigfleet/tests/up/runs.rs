@@ -64,7 +64,7 @@ fn a_data_directory_is_taken_up_where_it_was_left() {
         &kept,
     ];
     let mut running = home.up(&flags);
-    settled(&mut running, 15);
+    settled(&mut running, 20);
     running.end("-TERM");
     home.is_empty();
 
@@ -95,12 +95,18 @@ fn a_fleet_file_is_played_from_where_it_stands() {
         running.seen[0]["clusters"],
         serde_json::json!(["batch", "web"])
     );
-    // As `decide` says of the same file: i1 and g2 bootstrap, g3 is provisioned, b3 preempted for web.
+    // As `decide` says of the same file: i1 and g2 bootstrap, g3 is provisioned, and web gets b3 of batch, which is
+    // preempted if web is heard first and reclaimed if batch is.
     settled(&mut running, 6);
     let (code, last) = running.end("-TERM");
     assert_eq!(code, Some(0));
-    assert_eq!(count(&last, "actions", "Preempt"), 1, "{last}");
-    assert_eq!(count(&last, "actions", "Provision"), 1, "{last}");
+    let did = |kind: &str| count(&last, "actions", kind);
+    assert_eq!(did("Preempt") + did("Reclaim"), 1, "{last}");
+    assert_eq!(
+        (did("Bootstrap"), did("Provision"), did("Delete")),
+        (4, 1, 0),
+        "{last}"
+    );
     home.is_empty();
 }
 

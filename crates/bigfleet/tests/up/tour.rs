@@ -186,7 +186,9 @@ fn is_told_as_on_the_page(seen: &[Value]) {
         let (moment, text) = line.split_once(' ').unwrap();
         let minute: f64 = moment[2..].trim_end_matches('s').parse().unwrap();
         let step = told.next().unwrap_or_else(|| panic!("never told: {line}"));
-        assert_eq!(says(step), Some(text.trim_start()));
+        // Which machines the cloud takes depends on which still serve when it does.
+        let plain = |text: &str| text.trim_start().split(" (").next().map(str::to_owned);
+        assert_eq!(says(step).and_then(plain), plain(text));
         let late = step["fleet_seconds"].as_f64().unwrap() / 60.0 - minute;
         assert!((0.0..5.0).contains(&late), "{step}: {line}");
     }
