@@ -29,6 +29,7 @@ const VARIES: &[&str] = &[
     "ENDS-IN",
     "BY",
     "WHY",
+    "WITHHELD",
     // keys
     "computed_at",
     "cycle",
@@ -49,6 +50,7 @@ const VARIES: &[&str] = &[
     "expires",
     "requested_by",
     "outbox_frames",
+    "withheld_total",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
