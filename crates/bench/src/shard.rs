@@ -204,7 +204,7 @@ impl<'a> Shard<'a> {
                 self.answers.extend(done.map(|done| Event::CallEnded {
                     operation,
                     sequence: token.sequence,
-                    outcome: CallOutcome::Acked(Box::new(done)),
+                    outcome: CallOutcome::acked(done),
                 }));
             }
             Effect::Get { get, machine } => self.answers.push(self.got(get, &machine)),
@@ -359,6 +359,9 @@ fn bytes(record: &Record) -> u64 {
         Record::Domain { domain, .. } => text(&domain.key) + text(&domain.value) + 1,
         Record::Released { cluster, .. } => text(cluster.as_str()) + 1,
         Record::Retired(machine) => text(machine.as_str()),
+        Record::Paused { kept, .. } => kept.as_ref().map_or(1, |kept| {
+            text(&kept.note.requested_by) + text(&kept.note.reason) + 17
+        }),
     }
 }
 

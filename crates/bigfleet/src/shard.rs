@@ -1,10 +1,11 @@
 //! `bigfleet shard`: flags to checked settings, and a shard until the process is asked to end.
 
 use crate::failure::Failure;
-use bigfleet_net::{LogFlags, TlsFlags, asked_to_end};
+use bigfleet_net::{LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
 use bigfleet_provider_fake::duration;
-use bigfleet_shard::{Settings, start};
+use bigfleet_shard::{Settings, Shard, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
+use bigfleet_shard_link::Link;
 use clap::{ArgAction, Args as ClapArgs};
 use std::{path::PathBuf, time::Duration};
 
@@ -79,6 +80,22 @@ pub(crate) struct Args {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     reflection: bool,
+    /// The coordinator to report to: host:port; without one the shard runs alone.
+    #[arg(long)]
+    coordinator_addr: Option<String>,
+    /// Where others reach this shard, for the coordinator's records; by default what --listen is.
+    #[arg(long)]
+    advertise_addr: Option<String>,
+    /// How often to report.
+    #[arg(long, value_parser = duration, default_value = "10s")]
+    coordinator_heartbeat_interval: Duration,
+    /// Log every 20th cycle whether what was reclaimed could have served what is short.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    phase_attribution_log: bool,
+    /// What goes wrong on purpose, and a clock that runs: for tests.
+    #[arg(long, hide = true)]
+    trouble: Vec<String>,
     /// Certificates.
     #[command(flatten)]
     tls: TlsFlags,
@@ -105,7 +122,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
+        let tls = settings.tls.clone();
         let running = start(settings).await.map_err(|why| undone(&why))?;
+        let _link = link(args, &running, tls).map_err(|why| undone(&why))?;
         tokio::select! {
             () = asked => {
                 running.stop().await;
@@ -114,6 +133,30 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             failed = running.failed() => Err(undone(&failed)),
         }
     })
+}
+
+/// Reports to the coordinator, if there is one: for as long as what this answers is kept.
+fn link(args: &Args, running: &Shard, tls: Option<TlsFiles>) -> Result<Option<Link>, String> {
+    let Some(coordinator_addr) = args
+        .coordinator_addr
+        .clone()
+        .filter(|addr| !addr.is_empty())
+    else {
+        return Ok(None);
+    };
+    let tls = tls.map(Tls::load).transpose();
+    let settings = bigfleet_shard_link::Settings {
+        coordinator_addr,
+        advertise_addr: args
+            .advertise_addr
+            .clone()
+            .unwrap_or_else(|| args.listen.clone()),
+        provider_addr: args.provider_addr.clone(),
+        interval: args.coordinator_heartbeat_interval,
+        tls: tls.map_err(|why| format!("tls: {why}"))?,
+    };
+    let link = bigfleet_shard_link::start(running.hub().clone(), settings);
+    link.map(Some).map_err(|why| format!("coordinator: {why}"))
 }
 
 fn shard(why: &dyn std::fmt::Display) -> String {
@@ -142,10 +185,25 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
         Duration::from_millis(100) <= args.cycle_interval,
         "--cycle-interval is below 100ms",
     );
+    must(
+        Duration::from_millis(100) <= args.coordinator_heartbeat_interval,
+        "--coordinator-heartbeat-interval is below 100ms",
+    );
     let tls = args.tls.files().unwrap_or_else(|why| {
         problems.push(shard(&why));
         None
     });
+    let (mut trouble, mut speed) = (Trouble::default(), 1.0);
+    for text in &args.trouble {
+        let taken = match text.strip_prefix("clock-speed=") {
+            Some(given) => given
+                .parse()
+                .map(|given| speed = given)
+                .map_err(|_| format!("--trouble clock-speed={given} is no number")),
+            None => trouble.add(text).map_err(|why| format!("--trouble {why}")),
+        };
+        problems.extend(taken.err().map(|why| shard(&why)));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -187,6 +245,9 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
             .filter(|path| !path.as_os_str().is_empty()),
         tls,
         reflection: args.reflection,
-        speed: 1.0,
+        speed,
+        attribution_probe: args.phase_attribution_log
+            || std::env::var("BIGFLEET_PHASEDUMP").is_ok_and(|value| value == "1"),
+        trouble,
     })
 }

@@ -197,6 +197,7 @@ impl Scene {
 async fn every_method_lets_in_whom_it_is_for_and_nobody_else() {
     use Surface::{Admin, Read, Session};
     let scene = Scene::new("identity");
+    let mut refused_sessions = 0;
     let matrix: [(&str, &[&str], &[Surface]); 9] = [
         ("cluster-a", &["bigfleet://cluster/a"], &[Session]),
         ("cluster-b", &["bigfleet://cluster/b"], &[]),
@@ -217,12 +218,16 @@ async fn every_method_lets_in_whom_it_is_for_and_nobody_else() {
                 false => Code::PermissionDenied,
             };
             assert_eq!(code(&answer), expected, "{name} calls {method}: {answer:?}");
+            refused_sessions += i32::from((surface, expected) == (Session, Code::PermissionDenied));
             if expected == Code::PermissionDenied {
                 let said = answer.unwrap_err().message().to_owned();
                 assert!(said.contains(method), "{name} calls {method}: {said}");
             }
         }
     }
+    let counted = "bigfleet_shard_session_identity_rejected_total";
+    assert_eq!(scene.shard.metric(counted), f64::from(refused_sessions));
+    assert_eq!(refused_sessions, 8, "of everybody but the cluster itself");
 }
 
 /// Whoever cannot prove what it is gets no answer at all, not even a refusal.

@@ -74,6 +74,17 @@ fn ids(views: &[wire::MachineView]) -> Vec<String> {
     views.iter().map(id).collect()
 }
 
+fn unix_nanos() -> i64 {
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_nanos() as i64
+}
+
+/// Whether a moment was in the last minute.
+fn recent(moment: i64, now: i64) -> bool {
+    (now - 60_000_000_000..=now + 1_000_000_000).contains(&moment)
+}
+
 fn of_new_reader(cluster: &str) -> InspectNeedsRequest {
     InspectNeedsRequest {
         cluster_id: cluster.to_owned(),
@@ -245,6 +256,15 @@ async fn machines_are_shown_by_what_is_asked() {
     let (header, everything) = machines(&mut scene.reader, Default::default()).await;
     assert_eq!((header.total, everything.len()), (12, 12));
     assert_eq!(header.shard_id, "s1");
+    let now = unix_nanos();
+    assert!(
+        0 < header.cycle && recent(header.computed_at_unix_nanos, now),
+        "{header:?}"
+    );
+    for view in &everything {
+        assert!(recent(view.seen_at_unix_nanos, now), "{view:?}");
+        assert!(recent(view.state_since_unix_nanos, now), "{view:?}");
+    }
     let every_id = ids(&everything);
     assert!(every_id.is_sorted());
 
@@ -264,6 +284,16 @@ async fn machines_are_shown_by_what_is_asked() {
     assert_eq!((of.cluster_id.as_str(), of.priority), ("a", 100));
     assert_eq!(of.profile_fingerprint, rows[0].profile_fingerprint);
     assert_eq!(of.keep_price_per_hour, Some(machine.price_per_hour));
+    let waiting = InspectMachinesRequest {
+        states: vec![MachineState::Speculative.into()],
+        limit: 1,
+        ..Default::default()
+    };
+    let (_, waiting) = machines(&mut scene.reader, waiting).await;
+    assert!(
+        waiting[0].state_since_unix_nanos < view.state_since_unix_nanos,
+        "it came into its state after the others were first seen"
+    );
 
     let (mut paged, mut after) = (Vec::new(), String::new());
     loop {
@@ -313,7 +343,14 @@ async fn machines_are_shown_by_what_is_asked() {
 #[tokio::test]
 async fn work_and_clusters_show_a_drain_under_way() {
     let mut scene = scene("work", 12).await;
-    scene.operator.needs(vec![nowhere()]).await;
+    let rollup = wire::ClusterCapacityNeeds {
+        cluster_id: "a".to_owned(),
+        timestamp_unix_nanos: 77,
+        needs: vec![nowhere()],
+        rollup_id: "r7".to_owned(),
+    };
+    let rollup = wire::operator_message::Payload::Rollup(rollup);
+    scene.operator.send(rollup).await;
     let told = |heard: &shard_scene::operator::Heard| !heard.instructions.is_empty();
     let heard = scene.operator.sees("an instruction to drain", told).await;
     let instruction = &heard.instructions[0];
@@ -335,6 +372,10 @@ async fn work_and_clusters_show_a_drain_under_way() {
     assert_eq!(drain.deadline_unix_nanos, instruction.deadline_unix_nanos);
     assert_eq!(drain.reason, "phase3.excess");
     assert!(drain.intent.is_none() && 0 < drain.decided_cycle);
+    assert_eq!(
+        drain.operation_id, "",
+        "the provider has not been asked yet"
+    );
     let old = wire::InspectWorkRequest {
         min_age_seconds: 3600,
         ..Default::default()
@@ -351,10 +392,88 @@ async fn work_and_clusters_show_a_drain_under_way() {
     let a = &clusters[0];
     let session = a.session.as_ref().unwrap();
     assert_eq!(session.features, ["drain-report.v1", "resync.v1"]);
-    assert!(a.ready && a.acquire && a.rollup.is_some());
+    assert!(session.started_unix_nanos < session.last_frame_unix_nanos);
+    assert!(recent(session.last_frame_unix_nanos, unix_nanos()));
+    assert_eq!(session.outbox_frames, 0, "this operator reads");
+    assert!(a.ready && a.acquire);
+    let rollup = a.rollup.as_ref().unwrap();
+    assert_eq!((rollup.rows, rollup.timestamp_unix_nanos), (1, 77));
+    assert_eq!(rollup.rollup_id, "r7");
     assert_eq!((a.needs, a.needs_unmet), (1, 1));
     let counted = a.machines.iter().map(|one| (one.state(), one.count));
     assert_eq!(counted.collect::<Vec<_>>(), [(MachineState::Draining, 1)]);
+}
+
+/// While a machine is on its way to one row, one that lost its own row serves in its place: it is kept,
+/// and shown as such. What the provider has taken on is shown by the provider's name for it.
+#[tokio::test]
+async fn what_is_on_its_way_and_what_is_kept_until_then() {
+    let folder = Folder::new("way");
+    let provider = provider(&["--seed-count=12", "--latency=1s"]);
+    let shard = shard_scene::shard(&folder.file("data"), provider.addr, &[]);
+    let mut reader = reader(&shard);
+    let operator = Operator::connect(shard.addr, "a", Manner::Reports).await;
+    let (one, two) = (row(4, 100, "one"), row(4, 100, "two"));
+    operator.needs(vec![one.clone()]).await;
+    operator.has(1).await;
+    operator.needs(vec![one, two.clone()]).await;
+    let work = until("a machine the provider has taken on", async || {
+        let request = wire::InspectWorkRequest::default();
+        let (_, work) = read!(
+            reader.clone(),
+            inspect_work(request),
+            inspect_work_response::Work
+        );
+        let taken = |one: &wire::WorkView| !one.operation_id.is_empty();
+        (work.iter().any(taken), work)
+    })
+    .await;
+    assert_eq!(work[0].stage(), wire::WorkStage::AwaitingProvider);
+    assert_eq!((work[0].attempts, work[0].last_error.as_str()), (1, ""));
+    operator.needs(vec![two]).await;
+    let flagged = InspectMachinesRequest {
+        flagged_only: true,
+        ..Default::default()
+    };
+    let kept = until("a machine that is kept", async || {
+        let (_, kept) = machines(&mut reader.clone(), flagged.clone()).await;
+        (!kept.is_empty(), kept)
+    })
+    .await;
+    assert!(kept.len() == 1 && kept[0].held, "{kept:?}");
+    assert_ne!(ids(&kept)[0], work[0].machine_id);
+    until("the new one alone", async || {
+        let nodes = operator.heard().nodes;
+        let new = nodes.get(&work[0].machine_id) == Some(&MachineState::Configured);
+        (new && operator.count(MachineState::Configured) == 1, nodes)
+    })
+    .await;
+    assert_eq!(machines(&mut reader, flagged).await.0.total, 0);
+}
+
+/// A pool that has run out is left alone, and what the provider said of it is shown.
+#[tokio::test]
+async fn a_pool_that_is_left_alone_says_why() {
+    let folder = Folder::new("pool");
+    let knobs = serde_json::json!({ "stock": [{ "instance_type": "g8.standard", "hosts": 0 }] });
+    let path = folder.file("knobs.json");
+    std::fs::write(&path, knobs.to_string()).unwrap();
+    let provider = provider(&["--seed-count=12", &format!("--knobs={}", path.display())]);
+    let shard = shard_scene::shard(&folder.file("data"), provider.addr, &[]);
+    let reader = reader(&shard);
+    let operator = Operator::connect(shard.addr, "a", Manner::Plain).await;
+    operator.needs(vec![row(4, 100, "")]).await;
+    let breakers = until("a pool left alone", async || {
+        let mut reader = reader.clone();
+        let rails = reader.inspect_rails(wire::InspectRailsRequest {}).await;
+        let breakers = rails.unwrap().into_inner().breakers;
+        (!breakers.is_empty(), breakers)
+    })
+    .await;
+    let pool = &breakers[0];
+    assert_eq!(pool.instance_type, "g8.standard");
+    assert!(0 < pool.failures && unix_nanos() < pool.retry_unix_nanos);
+    assert!(!pool.last_error.is_empty(), "{pool:?}");
 }
 
 async fn actions(

@@ -27,13 +27,16 @@ struct Scene {
     reader: ShardReadClient<Channel>,
 }
 
+fn channel(shard: &Process) -> Channel {
+    let channel = Dial::unknown(None).channel(&shard.addr.to_string());
+    channel.unwrap()
+}
+
 fn scene(name: &str, flags: &[&str]) -> Scene {
     let folder = Folder::new(name);
     let provider = provider(flags);
     let shard = shard(&folder.file("data"), provider.addr, &[]);
-    let channel = Dial::unknown(None)
-        .channel(&shard.addr.to_string())
-        .unwrap();
+    let channel = channel(&shard);
     Scene {
         _folder: folder,
         _provider: provider,
@@ -248,10 +251,15 @@ async fn nothing_leaves_while_paused_and_everything_after() {
         .await
         .unwrap()
         .into_inner();
-    assert_eq!(
-        (done.lifted, done.remaining),
-        (vec![pause], Vec::<PauseView>::new())
+    assert!(
+        0 < done.lifted[0].withheld_total,
+        "what it held back is counted: {done:?}"
     );
+    let lifted = PauseView {
+        withheld_total: 0,
+        ..done.lifted[0].clone()
+    };
+    assert_eq!((lifted, done.remaining), (pause, Vec::<PauseView>::new()));
     operator.has(1).await;
     let again = scene
         .admin
@@ -271,6 +279,96 @@ async fn nothing_leaves_while_paused_and_everything_after() {
             .await,
     );
     assert_eq!(code, Code::NotFound);
+}
+
+/// What the audit file says of admins.
+fn admin_lines(data: &std::path::Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(data.with_extension("audit")).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines
+        .filter(|line: &serde_json::Value| line["msg"] == "admin")
+        .collect()
+}
+
+/// Answered is on disk: a process that is killed at once leaves the pause to the next, which honours it
+/// and its end. Every call is a line of the audit file, refusals included.
+#[tokio::test]
+async fn a_pause_outlives_the_process_and_every_call_is_audited() {
+    let folder = Folder::new("lasting");
+    let provider = provider(&["--seed-count=12"]);
+    let data = folder.file("data");
+    let first = shard(&data, provider.addr, &[]);
+    let mut admin = ShardAdminClient::new(channel(&first));
+    let short = PauseRequest {
+        expires_after_seconds: 6,
+        ..pause_all()
+    };
+    let said_no = PauseRequest {
+        reason: String::new(),
+        ..pause_all()
+    };
+    let (code, _) = said(admin.pause(said_no).await);
+    assert_eq!(code, Code::InvalidArgument);
+    let paused = admin.pause(short).await.unwrap().into_inner();
+    until("both calls in the audit file", async || {
+        let lines = admin_lines(&data);
+        (lines.len() == 2, lines)
+    })
+    .await;
+    first.kill();
+    let pause = paused.pause.unwrap();
+
+    let second = shard(&data, provider.addr, &[]);
+    let reader = ShardReadClient::new(channel(&second));
+    let rails = async || {
+        let mut reader = reader.clone();
+        let rails = reader.inspect_rails(wire::InspectRailsRequest {}).await;
+        rails.unwrap().into_inner()
+    };
+    assert_eq!(rails().await.pauses, std::slice::from_ref(&pause));
+    let operator = Operator::connect(second.addr, "a", Manner::Plain).await;
+    operator.needs(vec![row(4, 100, "")]).await;
+    let held = until("something held back", async || {
+        let pauses = rails().await.pauses;
+        let held = pauses.first().map_or(0, |pause| pause.withheld_total);
+        (0 < held || pauses.is_empty(), pauses)
+    })
+    .await;
+    assert_eq!(held.len(), 1, "it began to act before the pause was over");
+    operator.has(1).await;
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    assert!(pause.expires_unix_nanos <= now.as_nanos() as i64);
+    assert_eq!(rails().await.pauses, []);
+
+    let lines = admin_lines(&data);
+    let told = |line: &serde_json::Value| (line["verb"].clone(), line["outcome"].clone());
+    assert_eq!(
+        lines.iter().map(told).collect::<Vec<_>>(),
+        [
+            ("Pause".into(), "InvalidArgument".into()),
+            ("Pause".into(), "done".into())
+        ],
+        "{lines:?}"
+    );
+    let done = &lines[1];
+    assert_eq!(
+        (&done["reason"], &done["asked"]["scope"]),
+        (&"a test".into(), &"all".into())
+    );
+    assert_eq!(done["asked"]["expires_after_seconds"], 6);
+    assert!(
+        done["by"]
+            .as_str()
+            .unwrap()
+            .starts_with("unchecked at 127.0.0.1:")
+    );
+    assert!(
+        lines[0]["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("reason is empty")
+    );
 }
 
 /// One that cannot be created stays Failed until a person says that it is to be forgotten.

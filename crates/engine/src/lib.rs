@@ -306,6 +306,11 @@ impl Engine {
         self.book.named(&self.current().ended)
     }
 
+    /// Machines that would be reclaimed but for what replaces them (RF-11), by id.
+    pub fn held(&self) -> Vec<MachineId> {
+        self.book.named(&self.current().held)
+    }
+
     /// The last decision, which only means something while nothing has changed.
     fn current(&self) -> &Outcome {
         assert!(

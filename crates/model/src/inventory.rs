@@ -72,7 +72,8 @@ pub struct Inventory {
 #[derive(Clone, Debug)]
 struct Held {
     machine: Machine,
-    idle_since: Option<Time>,
+    /// When it came into its state, or its idle clock was started anew.
+    since: Time,
 }
 
 impl Inventory {
@@ -91,10 +92,9 @@ impl Inventory {
             return Err(WriteRefused::Exists(machine.id().clone()));
         }
         let id = machine.id().clone();
-        let idle_since = (machine.state() == State::Idle).then_some(now);
         let held = Some(Held {
             machine,
-            idle_since,
+            since: now,
         });
         let place = match self.free.pop() {
             Some(place) => {
@@ -132,7 +132,9 @@ impl Inventory {
                 via,
             });
         }
-        held.idle_since = (to == State::Idle).then_some(held.idle_since.unwrap_or(now));
+        if from != to {
+            held.since = now;
+        }
         Ok(std::mem::replace(&mut held.machine, machine))
     }
 
@@ -152,7 +154,13 @@ impl Inventory {
 
     /// Since when a machine is idle, if it is.
     pub fn idle_since(&self, id: &MachineId) -> Option<Time> {
-        self.slot(self.place(id)?)?.idle_since
+        let held = self.slot(self.place(id)?)?;
+        (held.machine.state() == State::Idle).then_some(held.since)
+    }
+
+    /// Since when a machine is seen in its state.
+    pub fn state_since(&self, id: &MachineId) -> Option<Time> {
+        Some(self.slot(self.place(id)?)?.since)
     }
 
     /// How many machines.

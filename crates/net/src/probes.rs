@@ -38,8 +38,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// The three paths, to which a process may add its own.
-    pub fn routes(self) -> Router {
+    fn routes(self) -> Router {
         let Self { ready, metrics } = self;
         let readyz = move || async move {
             match ready() {
@@ -59,8 +58,18 @@ impl Probes {
 
     /// Answers until the task is aborted.
     pub fn serve(self, listener: TcpListener) -> std::io::Result<(SocketAddr, JoinHandle<()>)> {
+        self.serve_beside(listener, Router::new())
+    }
+
+    /// The same, beside paths of the process's own, within the same bounds.
+    pub fn serve_beside(
+        self,
+        listener: TcpListener,
+        own: Router,
+    ) -> std::io::Result<(SocketAddr, JoinHandle<()>)> {
         let addr = listener.local_addr()?;
-        Ok((addr, tokio::spawn(answer(listener, self.routes()))))
+        let routes = self.routes().merge(own);
+        Ok((addr, tokio::spawn(answer(listener, routes))))
     }
 }
 
@@ -117,7 +126,8 @@ mod tests {
             metrics: Arc::new(|| Box::pin(async { "up 1\n".to_owned() })),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (addr, task) = probes.serve(listener).unwrap();
+        let own = Router::new().route("/config", axum::routing::get(async || "ours\n"));
+        let (addr, task) = probes.serve_beside(listener, own).unwrap();
         let not_ready = get(addr, "/readyz").await;
         assert!(not_ready.starts_with("HTTP/1.1 503"), "{not_ready}");
         assert!(not_ready.ends_with("no inventory yet\n"), "{not_ready}");
@@ -125,6 +135,7 @@ mod tests {
         assert!(get(addr, "/readyz").await.starts_with("HTTP/1.1 200"));
         assert!(get(addr, "/healthz").await.starts_with("HTTP/1.1 200"));
         assert!(get(addr, "/metrics").await.ends_with("up 1\n"));
+        assert!(get(addr, "/config").await.ends_with("ours\n"));
         assert!(get(addr, "/secrets").await.starts_with("HTTP/1.1 404"));
         task.abort();
     }

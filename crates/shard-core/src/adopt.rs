@@ -108,7 +108,7 @@ impl ShardCore {
             return;
         };
         if (from, seen.state()) == (State::Creating, State::Failed) {
-            self.pool_failed(now, seen.id());
+            self.pool_failed(now, seen.id(), seen.last_error().to_owned());
         }
         self.change(now, machine, via, effects);
     }

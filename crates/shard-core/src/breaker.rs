@@ -99,19 +99,23 @@ impl<K: Ord + Clone> Backoffs<K> {
 #[derive(Clone, Debug)]
 pub(crate) struct Breakers {
     pools: Backoffs<Pool>,
+    /// What the last failure of each was; for people.
+    errors: BTreeMap<Pool, String>,
 }
 
 impl Default for Breakers {
     fn default() -> Self {
         Self {
             pools: Backoffs::new(BACKOFF),
+            errors: BTreeMap::new(),
         }
     }
 }
 
 impl Breakers {
     /// Notes a failed Create; returns until when the pool waits, and whether its breaker opened.
-    pub(crate) fn fail(&mut self, pool: &Pool, now: Time) -> (Time, bool) {
+    pub(crate) fn fail(&mut self, pool: &Pool, now: Time, why: String) -> (Time, bool) {
+        self.errors.insert(pool.clone(), why);
         let before = self.pools.failures(pool);
         let until = self.pools.fail(pool, now);
         let opened = before + 1 == BREAKER_OPENS && before < self.pools.failures(pool);
@@ -122,11 +126,17 @@ impl Breakers {
         self.pools.waits(pool, now)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Pool, u32, Time)> {
-        self.pools.iter()
+    /// Pools with a failure behind: how many in a row, until when they wait, and the last of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Pool, u32, Time, &str)> {
+        let pools = self.pools.iter();
+        pools.map(|(pool, failures, until)| {
+            let error = self.errors.get(pool).map_or("", String::as_str);
+            (pool, failures, until, error)
+        })
     }
 
     pub(crate) fn succeed(&mut self, pool: &Pool) -> bool {
+        self.errors.remove(pool);
         self.pools.succeed(pool)
     }
 }
@@ -159,7 +169,7 @@ mod tests {
             zone: "a".to_owned(),
         };
         let opened: Vec<bool> = [0.0, 10.0, 30.0, 70.0]
-            .map(|now| breakers.fail(&pool, at(now)).1)
+            .map(|now| breakers.fail(&pool, at(now), String::new()).1)
             .into();
         assert_eq!(opened, [false, false, true, false]);
     }

@@ -14,7 +14,7 @@ use crate::{
     node::Nodes,
     operation::Operation,
     parking::Parking,
-    pause::Pauses,
+    pause::{KeptPause, Pauses},
     rails::ReclaimCap,
     read::Decided,
     record::{Kept, Record},
@@ -83,6 +83,8 @@ pub struct ShardCore {
     pub(crate) wants_cycle: bool,
     next_cycle: Option<Time>,
     pub(crate) last_cycle: Option<Time>,
+    /// Machines the last decision would have reclaimed but for what replaces them (RF-11), by id.
+    pub(crate) held: Vec<MachineId>,
     pub(crate) cycle: u64,
     /// The verdicts last taken down for readers, and whether somebody asked for newer ones.
     pub(crate) decided: Option<Arc<Decided>>,
@@ -144,6 +146,7 @@ impl ShardCore {
             wants_cycle: false,
             next_cycle: None,
             last_cycle: None,
+            held: Vec::new(),
             cycle: 0,
             decided: None,
             verdicts_wanted: false,
@@ -235,13 +238,20 @@ impl ShardCore {
                 complete,
                 nodes,
             } => self.nodes_reported(now, session, complete, nodes),
-            Event::Pause { by, scope, until } => {
-                self.pauses.pause(by, scope, now, until);
-                self.gate_moved(now);
+            Event::Pause {
+                by,
+                scope,
+                until,
+                note,
+            } => {
+                let since = now;
+                let kept = KeptPause { since, until, note };
+                self.pauses.pause(by, scope.clone(), kept);
+                self.pause_changed(now, by, &scope, effects);
             }
             Event::Resume { by, scope } => {
-                self.pauses.resume(by, scope);
-                self.gate_moved(now);
+                self.pauses.resume(by, scope.clone());
+                self.pause_changed(now, by, &scope, effects);
             }
             Event::Owned { add, remove } => self.own(now, add, remove),
             Event::CoordinatorTerm(term) => self.hear_term(term),
@@ -249,8 +259,12 @@ impl ShardCore {
             Event::Reported { acks } => self.reported(acks),
             Event::ReleaseCluster { cluster, machines } => {
                 self.release_cluster(now, &cluster, machines);
+                self.persist(effects); // a person waits for it to be on disk
             }
-            Event::RetireMachine { machine } => self.retire(now, &machine, effects),
+            Event::RetireMachine { machine } => {
+                self.retire(now, &machine, effects);
+                self.persist(effects);
+            }
             Event::CycleTook { seconds, phases } => self.cycle_took(seconds, phases),
         }
     }
@@ -264,7 +278,7 @@ impl ShardCore {
                 self.persist(effects);
             }
             Timer::Pause => {
-                if self.pauses.expire(now) {
+                if self.expire_pauses(now) {
                     self.gate_moved(now);
                 }
             }

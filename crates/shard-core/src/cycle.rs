@@ -37,6 +37,7 @@ impl ShardCore {
         let ended = self.ledger.engine.ended_intents();
         let restamps = self.ledger.engine.restamps();
         let actions = self.ledger.engine.actions();
+        self.held = self.ledger.engine.held();
         let verdicts = self.asked_verdicts();
         self.review_short();
         if let Some(decision) = verdicts {
@@ -148,7 +149,12 @@ impl ShardCore {
     fn suppress(&mut self, now: Time, action: Action, outcome: Outcome, effects: &mut Vec<Effect>) {
         let counter = match outcome {
             Outcome::DryRun => &mut self.counters.dry_run,
-            _ => &mut self.counters.suppressed,
+            _ => {
+                let meant = action.purpose.as_ref().map(|(need, _)| &need.cluster);
+                let clusters = action.cluster.iter().chain(meant);
+                self.pauses.withhold(&self.config.provider, clusters);
+                &mut self.counters.suppressed
+            }
         };
         *counter.entry(action.kind).or_default() += 1;
         let (need, terms) = action.purpose.unzip();

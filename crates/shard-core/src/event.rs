@@ -6,10 +6,10 @@
 use crate::{
     effect::{Barrier, GetId, ListId, OperationId, RequestId},
     histogram::Phase,
-    pause::Scope,
+    pause::{PauseNote, Scope},
     report::Instruction,
 };
-use bigfleet_model::{ClusterId, Machine, MachineId, MachineRefused, Row, RowRefused, Time};
+use bigfleet_model::{ClusterId, Machine, MachineId, MachineRefused, Row, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A session as the hands number it; a number is never used twice.
@@ -90,15 +90,71 @@ pub enum Code {
     FailedPrecondition,
 }
 
+impl Code {
+    /// Its name, as people know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Transport => "the connection broke",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::Cancelled => "CANCELLED",
+            Self::Unknown => "UNKNOWN",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::NotFound => "NOT_FOUND",
+            Self::Internal => "INTERNAL",
+            Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::InvalidArgument => "INVALID_ARGUMENT",
+            Self::Unimplemented => "UNIMPLEMENTED",
+            Self::FailedPrecondition => "FAILED_PRECONDITION",
+        }
+    }
+
+    /// Its name, and the provider's words if there were any.
+    pub fn said(self, text: &str) -> String {
+        match text.is_empty() {
+            true => self.name().to_owned(),
+            false => format!("{}: {text}", self.name()),
+        }
+    }
+}
+
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallOutcome {
     /// The provider took it on, and shows the machine.
-    Acked(Box<Sighting>),
+    Acked {
+        /// The machine as of then.
+        seen: Box<Sighting>,
+        /// The provider's name for what it took on; for people.
+        operation: String,
+    },
     /// It certainly never left this process.
     NeverSent,
     /// The provider, or the way to it, said no.
-    Refused(Code),
+    Refused {
+        /// By which code: all that decides.
+        code: Code,
+        /// In which words; for people.
+        text: String,
+    },
+}
+
+impl CallOutcome {
+    /// Taken on by a provider that gives it no name.
+    pub fn acked(seen: Sighting) -> Self {
+        Self::Acked {
+            seen: Box::new(seen),
+            operation: String::new(),
+        }
+    }
+
+    /// Refused without a word.
+    pub fn refused(code: Code) -> Self {
+        Self::Refused {
+            code,
+            text: String::new(),
+        }
+    }
 }
 
 /// An operator's answer to a request for a bootstrap blob.
@@ -223,8 +279,8 @@ pub enum Event {
         cluster: ClusterId,
         /// What to echo; empty for none.
         rollup_id: String,
-        /// The rows, or what is wrong with which.
-        rows: Result<Vec<Row>, Vec<(usize, RowRefused)>>,
+        /// The rows, or what is wrong with them, in words.
+        rows: Result<Vec<Row>, String>,
     },
     /// The last roll-up accepted on a session once more, row for row: the same in every effect as
     /// [`Event::RolledUp`] with those rows, without anybody reading them again. Whoever drives the
@@ -273,6 +329,8 @@ pub enum Event {
         scope: Scope,
         /// Until when; `None` until resumed.
         until: Option<Time>,
+        /// Who asked for it and why.
+        note: PauseNote,
     },
     /// A pause is lifted. An admin lifts only what an admin paused.
     Resume {

@@ -12,7 +12,9 @@ use crate::{
     ShardCore,
     audit::Outcome,
     effect::{Barrier, Effect, Frame, OperationId, ProviderCall, RequestId, Token},
+    event::PausedBy,
     operation::{Operation, Step},
+    pause::Scope,
     settings::{BLOB_TIMEOUT, LEAST_DRAIN},
     timers::{Timer, after},
 };
@@ -43,6 +45,32 @@ impl ShardCore {
         };
         self.all_closed()
             || (!self.pauses.is_empty() && clusters().any(|cluster| self.pauses.cluster(cluster)))
+    }
+
+    /// A pause was set or lifted. An admin's is on disk before whoever asked is answered.
+    pub(crate) fn pause_changed(
+        &mut self,
+        now: Time,
+        by: PausedBy,
+        scope: &Scope,
+        effects: &mut Vec<Effect>,
+    ) {
+        if by == PausedBy::Admin {
+            self.remember_record(self.pauses.record(scope));
+            self.persist(effects);
+        }
+        self.gate_moved(now);
+    }
+
+    /// Ends the pauses that have run out; says whether there were any.
+    pub(crate) fn expire_pauses(&mut self, now: Time) -> bool {
+        let over = self.pauses.expire(now);
+        for (scope, by) in &over {
+            if *by == PausedBy::Admin {
+                self.remember_record(self.pauses.record(scope));
+            }
+        }
+        !over.is_empty()
     }
 
     /// Pauses or the fence changed: deadlines of held operations stand still, others run on.

@@ -79,6 +79,10 @@ impl Ledger {
         self.machines.idle_since(id)
     }
 
+    pub(crate) fn state_since(&self, id: &MachineId) -> Option<Time> {
+        self.machines.state_since(id)
+    }
+
     pub(crate) fn beside(&self, id: &MachineId) -> Beside {
         self.beside.get(id).copied().unwrap_or_default()
     }

@@ -100,10 +100,10 @@ pub use histogram::{Histogram, Latencies, Phase};
 pub use lane::RollUpLane;
 pub use ledger::GaugeKey;
 pub use numbers::{Number, Value};
-pub use pause::{Pause, Scope};
+pub use pause::{KeptPause, Pause, PauseNote, Scope};
 pub use read::{
-    ClusterView, Decided, MachineFilter, MachineView, NeedView, PAGE, Page, RailsView, Stage,
-    Unavailable, WorkView,
+    BreakerView, ClusterView, Decided, MachineFilter, MachineView, NeedView, PAGE, Page, RailsView,
+    Stage, Unavailable, WorkView,
 };
 pub use rebuild::{StartRefused, next_epoch};
 pub use record::{Kept, KeptOperation, Record};

@@ -88,7 +88,9 @@ pub(crate) struct Operation {
     /// Since when it waits for that.
     pub(crate) since: Time,
     /// What its last call was refused with.
-    pub(crate) refused: Option<Code>,
+    pub(crate) refused: Option<(Code, String)>,
+    /// What the provider calls it, once it has taken it on; for people.
+    pub(crate) name: String,
     pub(crate) attempts: u32,
     /// A call may have reached the provider: no rollback from here on.
     pub(crate) touched: bool,
@@ -132,6 +134,7 @@ impl Operation {
             step: Step::Durable(barrier),
             since: now,
             refused: None,
+            name: String::new(),
             attempts: 0,
             touched: false,
             acked: false,
@@ -162,6 +165,7 @@ impl Operation {
             step: Step::Ready,
             since: now,
             refused: None,
+            name: String::new(),
             // The earlier process may have sent it.
             attempts: 1,
             touched: true,

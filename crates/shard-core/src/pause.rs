@@ -1,9 +1,10 @@
 //! Pause: what must not leave, by whose word, until when (SH-16).
 //!
 //! Two layers. What configuration pauses only configuration lifts; an admin's pause may expire and
-//! an admin may lift it. A scope is paused if either layer says so.
+//! an admin may lift it. A scope is paused if either layer says so. Configuration is read again at every
+//! start; what an admin paused is on record, and is as long as it was asked for, restarts or not.
 
-use crate::event::PausedBy;
+use crate::{event::PausedBy, record::Record};
 use bigfleet_model::{ClusterId, Time};
 use std::collections::BTreeMap;
 
@@ -18,6 +19,15 @@ pub enum Scope {
     Provider(String),
 }
 
+/// Who asked for a pause and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseNote {
+    /// Who.
+    pub requested_by: String,
+    /// Why.
+    pub reason: String,
+}
+
 /// One pause in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pause {
@@ -29,6 +39,21 @@ pub struct Pause {
     pub since: Time,
     /// Until when; `None` until it is lifted.
     pub until: Option<Time>,
+    /// Who asked for it and why.
+    pub note: PauseNote,
+    /// Decisions of this process it held back.
+    pub withheld: u64,
+}
+
+/// An admin's pause, as it is remembered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptPause {
+    /// Since when.
+    pub since: Time,
+    /// Until when; `None` until it is lifted.
+    pub until: Option<Time>,
+    /// Who asked for it and why.
+    pub note: PauseNote,
 }
 
 /// The pauses in force.
@@ -36,15 +61,56 @@ pub struct Pause {
 pub(crate) struct Pauses(BTreeMap<(Scope, PausedBy), Pause>);
 
 impl Pauses {
-    /// Pauses, or changes until when; the pause is as old as it was.
-    pub(crate) fn pause(&mut self, by: PausedBy, scope: Scope, now: Time, until: Option<Time>) {
-        let pause = Pause {
-            scope: scope.clone(),
+    /// Pauses, or changes until when and why; the pause is as old as it was.
+    pub(crate) fn pause(&mut self, by: PausedBy, scope: Scope, kept: KeptPause) {
+        let KeptPause { since, until, note } = kept;
+        let key = (scope.clone(), by);
+        let pause = self.0.entry(key).or_insert_with(|| Pause {
+            scope,
             by,
-            since: now,
+            since,
             until,
-        };
-        self.0.entry((scope, by)).or_insert(pause).until = until;
+            note: PauseNote::default(),
+            withheld: 0,
+        });
+        pause.until = until;
+        pause.note = note;
+    }
+
+    /// Everything to remember of an admin's pause of this scope, or that there is none.
+    pub(crate) fn record(&self, scope: &Scope) -> Record {
+        let pause = self.0.get(&(scope.clone(), PausedBy::Admin));
+        let kept = pause.map(|pause| KeptPause {
+            since: pause.since,
+            until: pause.until,
+            note: pause.note.clone(),
+        });
+        Record::Paused {
+            scope: scope.clone(),
+            kept,
+        }
+    }
+
+    /// The records of all pauses of admins.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
+        let scopes = self.0.keys().filter(|(_, by)| *by == PausedBy::Admin);
+        scopes.map(|(scope, _)| self.record(scope))
+    }
+
+    /// Counts a decision that these pauses held back.
+    pub(crate) fn withhold<'c>(
+        &mut self,
+        provider: &str,
+        clusters: impl Iterator<Item = &'c ClusterId> + Clone,
+    ) {
+        for pause in self.0.values_mut() {
+            let covers = match &pause.scope {
+                Scope::All => true,
+                Scope::Provider(name) => name == provider,
+                Scope::Cluster(paused) => clusters.clone().any(|cluster| cluster == paused),
+            };
+            pause.withheld += u64::from(covers);
+        }
     }
 
     /// Oldest first.
@@ -58,12 +124,13 @@ impl Pauses {
         self.0.remove(&(scope, by));
     }
 
-    /// Drops what has run out.
-    pub(crate) fn expire(&mut self, now: Time) -> bool {
-        let before = self.0.len();
-        self.0
-            .retain(|_, pause| pause.until.is_none_or(|until| now < until));
-        self.0.len() < before
+    /// Drops what has run out; returns which.
+    pub(crate) fn expire(&mut self, now: Time) -> Vec<(Scope, PausedBy)> {
+        let over = |pause: &Pause| pause.until.is_some_and(|until| until <= now);
+        let over = self.0.iter().filter(|(_, pause)| over(pause));
+        let over: Vec<_> = over.map(|(key, _)| key.clone()).collect();
+        self.0.retain(|key, _| !over.contains(key));
+        over
     }
 
     /// The next moment one runs out.
@@ -98,12 +165,20 @@ impl Pauses {
 mod tests {
     use super::*;
 
+    fn from_the_start(until: Option<Time>) -> KeptPause {
+        KeptPause {
+            since: Time::ZERO,
+            until,
+            note: PauseNote::default(),
+        }
+    }
+
     #[test]
     fn an_admin_lifts_only_what_an_admin_paused() {
         let mut pauses = Pauses::default();
-        pauses.pause(PausedBy::Configuration, Scope::All, Time::ZERO, None);
+        pauses.pause(PausedBy::Configuration, Scope::All, from_the_start(None));
         let until = Time::from_seconds(9.0);
-        pauses.pause(PausedBy::Admin, Scope::All, Time::ZERO, until);
+        pauses.pause(PausedBy::Admin, Scope::All, from_the_start(until));
         pauses.resume(PausedBy::Admin, Scope::All);
         assert!(pauses.all("p"));
         pauses.resume(PausedBy::Configuration, Scope::All);
@@ -115,11 +190,31 @@ mod tests {
         let mut pauses = Pauses::default();
         let until = Time::from_seconds(9.0);
         let scope = Scope::Provider("p".to_owned());
-        pauses.pause(PausedBy::Admin, scope, Time::ZERO, until);
+        pauses.pause(PausedBy::Admin, scope.clone(), from_the_start(until));
         assert_eq!(pauses.next_expiry(), until);
         assert!(pauses.all("p") && !pauses.all("q"));
-        assert!(!pauses.expire(Time::from_seconds(8.9).unwrap()));
-        assert!(pauses.expire(Time::from_seconds(9.0).unwrap()));
+        assert_eq!(pauses.expire(Time::from_seconds(8.9).unwrap()), []);
+        let over = pauses.expire(Time::from_seconds(9.0).unwrap());
+        assert_eq!(over, [(scope, PausedBy::Admin)]);
         assert!(!pauses.all("p"));
+    }
+
+    #[test]
+    fn what_is_held_back_counts_for_every_pause_that_covers_it() {
+        let cluster = |id| ClusterId::new(id).unwrap();
+        let (a, b) = (cluster("a"), cluster("b"));
+        let mut pauses = Pauses::default();
+        for scope in [
+            Scope::All,
+            Scope::Cluster(a.clone()),
+            Scope::Cluster(b.clone()),
+            Scope::Provider("q".to_owned()),
+        ] {
+            pauses.pause(PausedBy::Admin, scope, from_the_start(None));
+        }
+        pauses.withhold("p", [&a].into_iter());
+        pauses.withhold("q", [&a, &b].into_iter());
+        let counted: Vec<u64> = pauses.0.values().map(|pause| pause.withheld).collect();
+        assert_eq!(counted, [2, 2, 1, 1]);
     }
 }

@@ -42,12 +42,16 @@ pub struct Page<T, K> {
 pub struct MachineView {
     /// The record with its commitments.
     pub machine: Machine,
-    /// Since when it is idle.
-    pub idle_since: Option<Time>,
+    /// Since when it is seen in its state.
+    pub state_since: Option<Time>,
+    /// When its provider last showed it; `None` if it has not since the start.
+    pub seen_at: Option<Time>,
     /// Its node in the cluster; empty if not known.
     pub node_name: String,
     /// Its node did not become ready.
     pub not_ready: bool,
+    /// It would be reclaimed, but is kept until what replaces it serves (RF-11).
+    pub held: bool,
     /// Why it is no candidate for new work.
     pub unavailable: Option<Unavailable>,
     /// Why the provider's newest record was refused; the last good one is shown.
@@ -78,7 +82,7 @@ pub struct MachineFilter {
     pub instance_type: Option<String>,
     /// In this zone.
     pub zone: Option<String>,
-    /// Only those with something remarkable: not ready, unavailable, refused, undeletable.
+    /// Only those with something remarkable: not ready, held, unavailable, refused, undeletable.
     pub flagged: bool,
 }
 
@@ -101,7 +105,11 @@ impl MachineFilter {
 
 impl MachineView {
     fn is_flagged(&self) -> bool {
-        self.not_ready || self.undeletable || self.unavailable.is_some() || self.refused.is_some()
+        self.not_ready
+            || self.held
+            || self.undeletable
+            || self.unavailable.is_some()
+            || self.refused.is_some()
     }
 }
 
@@ -160,7 +168,9 @@ pub struct WorkView {
     /// Calls made so far.
     pub attempts: u32,
     /// What the last call was refused with.
-    pub refused: Option<Code>,
+    pub refused: Option<(Code, String)>,
+    /// What the provider calls it; empty before it has taken it on.
+    pub name: String,
     /// The cycle that decided it.
     pub decided_cycle: u64,
 }
@@ -203,14 +213,27 @@ pub struct RailsView {
     pub removals_held: usize,
     /// The pauses in force, oldest first.
     pub pauses: Vec<Pause>,
-    /// Pools that are not asked for machines: failures in a row, and until when.
-    pub breakers: Vec<(Pool, u32, Time)>,
+    /// Pools that are not asked for machines.
+    pub breakers: Vec<BreakerView>,
     /// Clusters in bootstrap backoff: failures in a row, and until when.
     pub bootstraps: Vec<(ClusterId, u32, Time)>,
     /// Decisions are shown and nothing leaves.
     pub dry_run: bool,
     /// Another process runs this shard; this one has stopped itself.
     pub fenced: bool,
+}
+
+/// A pool that is not asked for machines for a while (SH-11).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakerView {
+    /// Which.
+    pub pool: Pool,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Until when it is left alone.
+    pub until: Time,
+    /// What the last failure was.
+    pub last_error: String,
 }
 
 /// One Need and what the last cycle decided about it (VD-1).
@@ -237,8 +260,6 @@ pub struct Decided {
     pub at: Time,
     /// By priority descending, arrival, cluster, then the total order (VD-4).
     pub needs: Vec<NeedView>,
-    /// Machines that would be reclaimed but for what replaces them (RF-11), by id.
-    pub held: Vec<MachineId>,
 }
 
 impl ShardCore {
@@ -254,9 +275,11 @@ impl ShardCore {
         };
         Some(MachineView {
             machine: machine.clone(),
-            idle_since: self.ledger.idle_since(id),
+            state_since: self.ledger.state_since(id),
+            seen_at: self.truth.seen_at(id),
             node_name: self.nodes.name(id),
             not_ready: beside.not_ready,
+            held: self.held.binary_search(id).is_ok(),
             unavailable,
             refused: self.truth.refused.get(id).cloned(),
             undeletable: beside.undeletable,
@@ -381,7 +404,8 @@ impl ShardCore {
             committed: operation.committed,
             deadline: operation.is_drain().then_some(operation.deadline),
             attempts: operation.attempts,
-            refused: operation.refused,
+            refused: operation.refused.clone(),
+            name: operation.name.clone(),
             decided_cycle: operation.decided_cycle,
         }
     }
@@ -393,7 +417,7 @@ impl ShardCore {
         let waits = |(_, _, until): &(&ClusterId, u32, Time)| self.now < *until;
         let bootstraps = self.bootstraps.iter().filter(waits);
         let breakers = self.breakers.iter();
-        let breakers = breakers.filter(|(_, _, until)| self.now < *until);
+        let breakers = breakers.filter(|(_, _, until, _)| self.now < *until);
         RailsView {
             reclaim_cap_per_mille: self.config.rails.reclaim_cap_per_mille,
             reclaims_capped: self.capped,
@@ -404,7 +428,12 @@ impl ShardCore {
             removals_held: self.truth.removals_held,
             pauses: self.pauses.in_force(),
             breakers: breakers
-                .map(|(pool, failures, until)| (pool.clone(), failures, until))
+                .map(|(pool, failures, until, error)| BreakerView {
+                    pool: pool.clone(),
+                    failures,
+                    until,
+                    last_error: error.to_owned(),
+                })
                 .collect(),
             bootstraps: bootstraps
                 .map(|(cluster, failures, until)| (cluster.clone(), failures, until))
@@ -449,7 +478,6 @@ impl ShardCore {
             cycle: self.cycle,
             at: now,
             needs,
-            held: decision.held,
         }));
     }
 

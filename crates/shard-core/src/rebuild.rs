@@ -11,12 +11,13 @@ use crate::{
     ShardCore,
     audit::Outcome,
     effect::{Alert, Effect},
-    event::Sighting,
+    event::{PausedBy, Sighting},
     operation::{Operation, Step, walk},
     record::{Kept, Record},
     report::Domain,
     settings::ShardConfig,
     settle::Place,
+    timers::Timer,
 };
 use bigfleet_model::{ClusterId, MachineId, State, Time, Via};
 use std::{collections::BTreeSet, fmt};
@@ -144,7 +145,15 @@ impl ShardCore {
                 Record::Retired(machine) => {
                     core.truth.retired.insert(machine);
                 }
+                Record::Paused { scope, kept } => match kept {
+                    Some(kept) => core.pauses.pause(PausedBy::Admin, scope, kept),
+                    None => core.pauses.resume(PausedBy::Admin, scope),
+                },
             }
+        }
+        core.expire_pauses(now);
+        if let Some(expiry) = core.pauses.next_expiry() {
+            core.timers.set(expiry, Timer::Pause);
         }
         core.truth.remembered_at_start = core.truth.remembered.len();
         let intents = core.truth.remembered.values();
@@ -180,6 +189,7 @@ impl ShardCore {
         if let Some(domains) = &upward.domains {
             records.extend(domains_of(domains));
         }
+        records.extend(self.pauses.records());
         records.extend(self.truth.retired.iter().cloned().map(Record::Retired));
         let released = self.released.iter().cloned();
         records.extend(released.map(|cluster| Record::Released {

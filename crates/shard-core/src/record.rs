@@ -8,7 +8,12 @@
 //! torn tail loses only decisions whose calls never left. Whoever owns the file owns its format;
 //! these are plain values.
 
-use crate::{effect::OperationId, guard::Baseline, report::Domain};
+use crate::{
+    effect::OperationId,
+    guard::Baseline,
+    pause::{KeptPause, Scope},
+    report::Domain,
+};
 use bigfleet_model::{ActionKind, Assignment, ClusterId, Intent, MachineId, NeedKey, Reason, Time};
 
 /// One thing to remember.
@@ -67,6 +72,13 @@ pub enum Record {
     },
     /// A machine an admin has retired.
     Retired(MachineId),
+    /// What an admin has paused; `None` once that is over.
+    Paused {
+        /// What it covers.
+        scope: Scope,
+        /// Since when, until when, by whom and why.
+        kept: Option<KeptPause>,
+    },
 }
 
 /// What a machine is committed to.

@@ -36,13 +36,12 @@ impl ShardCore {
         session: SessionId,
         cluster: ClusterId,
         rollup_id: String,
-        rows: Result<Vec<Row>, Vec<(usize, RowRefused)>>,
+        rows: Result<Vec<Row>, String>,
         effects: &mut Vec<Effect>,
     ) {
         let Some(own) = self.sessions.cluster(session) else {
             return;
         };
-        let refused = |at: usize, why: &RowRefused| format!("row {at}: {why}");
         let checked = match rows {
             _ if own != cluster => Err(format!(
                 "a session of cluster \"{own}\" cannot speak for \"{cluster}\" (RI-5)"
@@ -52,11 +51,9 @@ impl ShardCore {
                 let proposal = self.demand.propose(&cluster, rows);
                 proposal
                     .map(|proposal| (baseline, proposal))
-                    .map_err(|at| refused(at, &RowRefused::Sum))
+                    .map_err(|at| format!("row {at}: {}", RowRefused::Sum))
             }
-            Err(problems) => Err(problems
-                .first()
-                .map_or_else(String::new, |(at, why)| refused(*at, why))),
+            Err(problem) => Err(problem),
         };
         let (baseline, proposal) = match checked {
             Ok(checked) => checked,

@@ -51,13 +51,18 @@ impl ShardCore {
         if known.step != Step::Wire(sequence) {
             return;
         }
+        match &outcome {
+            CallOutcome::Acked { operation, .. } => known.name.clone_from(operation),
+            CallOutcome::Refused { code, text } => known.refused = Some((*code, text.clone())),
+            CallOutcome::NeverSent => {}
+        }
         if let Some(late) = known.late.take() {
             self.change(now, *late, Via::Step, effects);
         }
         match outcome {
-            CallOutcome::Acked(sighting) => self.acked(now, &machine, *sighting, effects),
+            CallOutcome::Acked { seen, .. } => self.acked(now, &machine, *seen, effects),
             CallOutcome::NeverSent => self.never_sent(now, &machine, effects),
-            CallOutcome::Refused(code) => self.refused(now, &machine, code, effects),
+            CallOutcome::Refused { code, .. } => self.refused(now, &machine, code, effects),
         }
     }
 
@@ -137,11 +142,9 @@ impl ShardCore {
     }
 
     fn refused(&mut self, now: Time, machine: &MachineId, code: Code, effects: &mut Vec<Effect>) {
-        let Some(operation) = self.operations.get_mut(machine) else {
+        let Some(action) = self.operations.get(machine).map(|one| one.action) else {
             return;
         };
-        operation.refused = Some(code);
-        let action = operation.action;
         match (code, action) {
             (Code::FailedPrecondition, _) if self.has(Defect::FencingNotChecked) => {
                 self.back_off(now, machine);
@@ -155,7 +158,10 @@ impl ShardCore {
             (Code::NotFound, _) => self.gone(now, machine, effects),
             (Code::Internal | Code::AlreadyExists, _) => self.confirm(machine),
             (Code::ResourceExhausted, ActionKind::Provision) => {
-                self.pool_failed(now, machine);
+                let known = self.operations.get(machine);
+                let refused = known.and_then(|known| known.refused.as_ref());
+                let why = refused.map(|(code, text)| code.said(text));
+                self.pool_failed(now, machine, why.unwrap_or_default());
                 self.roll_back(now, machine, Outcome::ProviderError, effects);
             }
             (Code::Unimplemented, ActionKind::Delete) => {
@@ -316,7 +322,7 @@ impl ShardCore {
     }
 
     /// A Create of this machine's pool failed: the pool is left alone (SH-11).
-    pub(crate) fn pool_failed(&mut self, now: Time, machine: &MachineId) {
+    pub(crate) fn pool_failed(&mut self, now: Time, machine: &MachineId, why: String) {
         let Some(pool) = self
             .ledger
             .get(machine)
@@ -324,7 +330,7 @@ impl ShardCore {
         else {
             return;
         };
-        let (until, opened) = self.breakers.fail(&pool, now);
+        let (until, opened) = self.breakers.fail(&pool, now, why);
         self.counters.breakers_opened += u64::from(opened);
         self.ledger.set_closed(&pool, true);
         self.timers.set(until, Timer::Pool(pool));

@@ -45,8 +45,7 @@ pub(crate) struct Truth {
     since_full: u32,
     cursor: Vec<u8>,
     counter: u64,
-    /// In how many full Lists in a row a machine was missing.
-    missing: BTreeMap<MachineId, u32>,
+    missing: BTreeMap<MachineId, Missing>,
     /// Machines to read one by one, in the order they came up.
     doubted: VecDeque<MachineId>,
     asked: BTreeMap<GetId, (MachineId, u64)>,
@@ -67,6 +66,15 @@ pub(crate) struct Truth {
     pub(crate) retired: BTreeSet<MachineId>,
 }
 
+/// A machine that the last full List lacked.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// Full Lists in a row that lacked it.
+    lists: u32,
+    /// When the last was that had it.
+    seen_at: Option<Time>,
+}
+
 #[derive(Clone, Debug)]
 struct Listing {
     id: ListId,
@@ -75,6 +83,18 @@ struct Listing {
     seen: BTreeSet<MachineId>,
     /// Shown otherwise than they are known, but known from something that came after the List began.
     overtaken: Vec<MachineId>,
+}
+
+impl Truth {
+    /// When the provider last showed a machine, to within a List: `None` if not since the start.
+    pub(crate) fn seen_at(&self, machine: &MachineId) -> Option<Time> {
+        let listing = self.listing.as_ref();
+        if let Some(now) = listing.filter(|listing| listing.seen.contains(machine)) {
+            return Some(now.started);
+        }
+        let missing = self.missing.get(machine);
+        missing.map_or(self.listed, |missing| missing.seen_at)
+    }
 }
 
 impl ShardCore {
@@ -166,8 +186,8 @@ impl ShardCore {
         if full {
             self.truth.since_full = 0;
             self.truth.lists = self.truth.lists.saturating_add(1);
-            self.truth.listed = Some(now);
             self.sweep(now, &listing.seen, effects);
+            self.truth.listed = Some(now);
             self.ledger.settle_before(listing.began);
             self.judge_trust(now, effects);
         }
@@ -205,11 +225,14 @@ impl ShardCore {
             || self.has(Defect::TruncatedListBelieved);
         let mut held = 0;
         for machine in absent {
-            let times = self.truth.missing.entry(machine.clone()).or_default();
-            *times += 1;
+            let seen_at = self.truth.listed;
+            let missing = self.truth.missing.entry(machine.clone());
+            let missing = missing.or_insert(Missing { lists: 0, seen_at });
+            missing.lists += 1;
+            let lists = missing.lists;
             if self.operations.contains_key(&machine) {
                 self.doubt(&machine);
-            } else if few || LISTS_AGREE <= *times {
+            } else if few || LISTS_AGREE <= lists {
                 self.gone(now, &machine, effects);
             } else {
                 held += 1;

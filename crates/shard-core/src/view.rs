@@ -106,6 +106,11 @@ impl ShardCore {
         self.operations.contains_key(id)
     }
 
+    /// When the last cycle ran; `None` before the first.
+    pub fn last_cycle(&self) -> Option<Time> {
+        self.last_cycle
+    }
+
     /// Whether this process has accepted a roll-up from a cluster.
     pub fn is_cluster_ready(&self, cluster: &ClusterId) -> bool {
         self.demand.is_ready(cluster)

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! request ─▶ admin? ─▶ every required field? ─▶ may it be done? ─┬─ dry run ─▶ what would happen
-//!                                                               └─▶ event to the core ─▶ what did
+//!                                                               └─▶ event to the core ─▶ disk ─▶ what did
 //!                                            each of them ─▶ audit: who, what, why, outcome
 //! ```
 //!
 //! The core judges again when it takes the event, so what changed since the question cannot slip
-//! through; the answer is what it made of it.
+//! through; the answer is what it made of it, and comes once that is on disk.
 
 mod audit;
 mod checks;
@@ -17,14 +17,18 @@ mod retire;
 
 use std::sync::Arc;
 
+use bigfleet_model::shown;
 use bigfleet_net::{Caller, Identity};
+use bigfleet_wire::v1alpha1::resume_request::Target;
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdmin;
 use bigfleet_wire::v1alpha1::{
-    PauseRequest, PauseResponse, ReleaseClusterRequest, ReleaseClusterResponse, ResumeRequest,
-    ResumeResponse, RetireMachineRequest, RetireMachineResponse,
+    PauseRequest, PauseResponse, PauseScope, ReleaseClusterRequest, ReleaseClusterResponse,
+    ResumeRequest, ResumeResponse, RetireMachineRequest, RetireMachineResponse, pause_scope,
 };
+use serde_json::{Value, json};
 use tonic::{Request, Response, Status};
 
+use crate::audit::AuditLines;
 use crate::hub::Hub;
 use crate::read::Place;
 use audit::Asked;
@@ -34,23 +38,37 @@ use audit::Asked;
 pub(crate) struct Admin {
     hub: Hub,
     place: Arc<Place>,
+    /// Where every call is written down.
+    audit: Option<AuditLines>,
 }
 
 impl Admin {
-    pub(crate) fn new(hub: Hub, place: Arc<Place>) -> Self {
-        Self { hub, place }
+    pub(crate) fn new(hub: Hub, place: Arc<Place>, audit: Option<AuditLines>) -> Self {
+        Self { hub, place, audit }
     }
 }
 
 /// Passes admins only.
-fn admitted<T>(request: &Request<T>, verb: &'static str) -> Result<Caller, Status> {
-    let caller = Caller::of(request);
-    caller
-        .must_be(&Identity::Admin, verb)
-        .inspect_err(|refused| {
-            tracing::warn!(verb, caller = ?caller.addr(), reason = refused.message(), "admin refused");
-        })?;
-    Ok(caller)
+fn admitted(caller: &Caller, verb: &'static str) -> Result<(), Status> {
+    caller.must_be(&Identity::Admin, verb)
+}
+
+/// A scope as it was asked for, whatever it is worth.
+fn scope(scope: Option<&PauseScope>) -> String {
+    match scope.and_then(|scope| scope.scope.as_ref()) {
+        None => String::new(),
+        Some(pause_scope::Scope::All(_)) => "all".to_owned(),
+        Some(pause_scope::Scope::ClusterId(id)) => format!("cluster {}", shown(id)),
+        Some(pause_scope::Scope::ProviderAddress(addr)) => format!("provider {}", shown(addr)),
+    }
+}
+
+fn target(target: Option<&Target>) -> Value {
+    match target {
+        None => json!({}),
+        Some(Target::PauseId(id)) => json!({ "pause_id": shown(id) }),
+        Some(Target::Scope(asked)) => json!({ "scope": scope(Some(asked)) }),
+    }
 }
 
 #[tonic::async_trait]
@@ -59,10 +77,17 @@ impl ShardAdmin for Admin {
         &self,
         request: Request<PauseRequest>,
     ) -> Result<Response<PauseResponse>, Status> {
-        let caller = admitted(&request, "Pause")?;
-        let request = request.into_inner();
-        let asked = Asked::new("Pause", &caller, &request.reason, request.dry_run);
-        let done = pause::pause(self, &request, asked.by()).await;
+        let (verb, caller, request) = ("Pause", Caller::of(&request), request.into_inner());
+        let asked = json!({
+            "scope": scope(request.scope.as_ref()),
+            "expires_after_seconds": request.expires_after_seconds,
+        });
+        let said = (request.reason.as_str(), request.dry_run);
+        let asked = Asked::new(self, verb, &caller, said, asked);
+        let done = match admitted(&caller, verb) {
+            Ok(()) => pause::pause(self, &request, asked.by()).await,
+            Err(refused) => Err(refused),
+        };
         asked.answered(done).map(Response::new)
     }
 
@@ -70,35 +95,49 @@ impl ShardAdmin for Admin {
         &self,
         request: Request<ResumeRequest>,
     ) -> Result<Response<ResumeResponse>, Status> {
-        let caller = admitted(&request, "Resume")?;
-        let request = request.into_inner();
-        let asked = Asked::new("Resume", &caller, &request.reason, request.dry_run);
-        asked
-            .answered(pause::resume(self, &request).await)
-            .map(Response::new)
+        let (verb, caller, request) = ("Resume", Caller::of(&request), request.into_inner());
+        let said = (request.reason.as_str(), request.dry_run);
+        let asked = target(request.target.as_ref());
+        let asked = Asked::new(self, verb, &caller, said, asked);
+        let done = match admitted(&caller, verb) {
+            Ok(()) => pause::resume(self, &request).await,
+            Err(refused) => Err(refused),
+        };
+        asked.answered(done).map(Response::new)
     }
 
     async fn retire_machine(
         &self,
         request: Request<RetireMachineRequest>,
     ) -> Result<Response<RetireMachineResponse>, Status> {
-        let caller = admitted(&request, "RetireMachine")?;
-        let request = request.into_inner();
-        let asked = Asked::new("RetireMachine", &caller, &request.reason, request.dry_run);
-        asked
-            .answered(retire::retire(self, &request).await)
-            .map(Response::new)
+        let verb = "RetireMachine";
+        let (caller, request) = (Caller::of(&request), request.into_inner());
+        let said = (request.reason.as_str(), request.dry_run);
+        let asked = json!({ "machine_id": shown(&request.machine_id) });
+        let asked = Asked::new(self, verb, &caller, said, asked);
+        let done = match admitted(&caller, verb) {
+            Ok(()) => retire::retire(self, &request).await,
+            Err(refused) => Err(refused),
+        };
+        asked.answered(done).map(Response::new)
     }
 
     async fn release_cluster(
         &self,
         request: Request<ReleaseClusterRequest>,
     ) -> Result<Response<ReleaseClusterResponse>, Status> {
-        let caller = admitted(&request, "ReleaseCluster")?;
-        let request = request.into_inner();
-        let asked = Asked::new("ReleaseCluster", &caller, &request.reason, request.dry_run);
-        asked
-            .answered(release::release(self, &request).await)
-            .map(Response::new)
+        let verb = "ReleaseCluster";
+        let (caller, request) = (Caller::of(&request), request.into_inner());
+        let said = (request.reason.as_str(), request.dry_run);
+        let asked = json!({
+            "cluster_id": shown(&request.cluster_id),
+            "confirm_machines": request.confirm_machines,
+        });
+        let asked = Asked::new(self, verb, &caller, said, asked);
+        let done = match admitted(&caller, verb) {
+            Ok(()) => release::release(self, &request).await,
+            Err(refused) => Err(refused),
+        };
+        asked.answered(done).map(Response::new)
     }
 }

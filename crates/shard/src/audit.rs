@@ -1,4 +1,10 @@
-//! The audit log: one JSON object per line for everything that was done, suppressed or shown (§9).
+//! The audit log: one JSON object per line for everything that was done, suppressed or shown (§9), and
+//! for everything an admin asked for.
+//!
+//! ```text
+//! core ── Audit ──▶ {"msg":"action", machine, kind, reason, outcome …}
+//! admins ─────────▶ {"msg":"admin", verb, by, reason, asked, outcome …}      refusals too
+//! ```
 //!
 //! A thread of its own writes, so a slow disk delays no cycle. Before a batch it looks whether the path
 //! still leads to the file it holds: whoever rotates logs renames the file, and the next line goes to a
@@ -18,11 +24,58 @@ use bigfleet_shard_core::AuditRecord;
 /// Lines that wait for the disk: several seconds of the busiest shard.
 const WAITING: usize = 65_536;
 
+/// What an admin asked for, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AdminRecord {
+    pub(crate) time: Time,
+    pub(crate) verb: &'static str,
+    /// Who asked, by certificate or by address.
+    pub(crate) by: String,
+    pub(crate) reason: String,
+    pub(crate) dry_run: bool,
+    /// The rest of the request.
+    pub(crate) asked: serde_json::Value,
+    /// The status code of a refusal, or `done`.
+    pub(crate) outcome: String,
+    /// What was answered.
+    pub(crate) detail: String,
+}
+
+/// A line on its way to the disk.
+#[derive(Debug)]
+enum Line {
+    Action(Box<AuditRecord>),
+    Admin(Box<AdminRecord>),
+    /// The last one: whoever still holds a way to the log writes no more.
+    End,
+}
+
 /// The audit log at work.
 pub(crate) struct AuditLog {
-    lines: SyncSender<AuditRecord>,
+    lines: AuditLines,
     thread: std::thread::JoinHandle<()>,
+}
+
+/// The way to the log.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditLines {
+    lines: SyncSender<Line>,
     lost: Arc<AtomicU64>,
+}
+
+impl AuditLines {
+    /// Hands over a line. The log is a record and not a gate: a disk that is too slow for it loses
+    /// lines, counted, rather than holding up the shard.
+    fn write(&self, line: Line) {
+        if self.lines.try_send(line).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Hands over what an admin asked for.
+    pub(crate) fn admin(&self, record: AdminRecord) {
+        self.write(Line::Admin(Box::new(record)));
+    }
 }
 
 impl AuditLog {
@@ -37,38 +90,51 @@ impl AuditLog {
         let thread = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || write_all(&mut file, &waiting, &unwritten))?;
-        Ok(Self {
-            lines,
-            thread,
-            lost,
-        })
+        let lines = AuditLines { lines, lost };
+        Ok(Self { lines, thread })
     }
 
-    /// Hands over a line. The log is a record and not a gate: a disk that is too slow for it loses
-    /// lines, counted, rather than holding up the shard.
-    pub(crate) fn write(&self, record: AuditRecord) {
-        if self.lines.try_send(record).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
+    /// The way to it, for whoever writes beside the driver.
+    pub(crate) fn lines(&self) -> AuditLines {
+        self.lines.clone()
+    }
+
+    /// Hands over what was done.
+    pub(crate) fn action(&self, record: AuditRecord) {
+        self.lines.write(Line::Action(Box::new(record)));
     }
 
     /// Writes what still waits.
     pub(crate) fn close(self) {
-        drop(self.lines);
+        // A thread that is gone has nothing left to write.
+        drop(self.lines.lines.send(Line::End));
         drop(self.thread.join());
     }
 }
 
-fn write_all(file: &mut Reopening, waiting: &Receiver<AuditRecord>, lost: &AtomicU64) {
-    let mut failing = false;
-    while let Ok(record) = waiting.recv() {
-        let mut text = line(&record);
-        let mut count = 1;
-        while let Ok(record) = waiting.try_recv() {
-            text.push_str(&line(&record));
+/// The text of a line; `None` after the last.
+fn text(line: Line) -> Option<String> {
+    match line {
+        Line::Action(record) => Some(action(&record)),
+        Line::Admin(record) => Some(admin(*record)),
+        Line::End => None,
+    }
+}
+
+fn write_all(file: &mut Reopening, waiting: &Receiver<Line>, lost: &AtomicU64) {
+    let (mut failing, mut ended) = (false, false);
+    while !ended && let Ok(first) = waiting.recv() {
+        let (mut batch, mut count) = (String::new(), 0);
+        let rest = std::iter::from_fn(|| waiting.try_recv().ok());
+        for line in std::iter::once(first).chain(rest) {
+            let Some(text) = text(line) else {
+                ended = true;
+                break;
+            };
+            batch.push_str(&text);
             count += 1;
         }
-        match file.write(&text) {
+        match file.write(&batch) {
             Ok(()) => failing = false,
             Err(why) => {
                 lost.fetch_add(count, Ordering::Relaxed);
@@ -108,7 +174,7 @@ impl Reopening {
     }
 }
 
-fn line(record: &AuditRecord) -> String {
+fn action(record: &AuditRecord) -> String {
     let text = |of: Option<String>| of.unwrap_or_default();
     let line = serde_json::json!({
         "time": rfc3339(record.time),
@@ -124,8 +190,25 @@ fn line(record: &AuditRecord) -> String {
         "outcome": record.outcome.label(),
         "operation": text(record.operation.map(|id| id.to_string())),
         "need": text(record.need.as_ref().map(ToString::to_string)),
+        "priority": record.priority,
         "epoch": record.epoch,
         "event": record.event,
+    });
+    format!("{line}\n")
+}
+
+fn admin(record: AdminRecord) -> String {
+    let line = serde_json::json!({
+        "time": rfc3339(record.time),
+        "level": "INFO",
+        "msg": "admin",
+        "verb": record.verb,
+        "by": record.by,
+        "reason": record.reason,
+        "dry_run": record.dry_run,
+        "asked": record.asked,
+        "outcome": record.outcome,
+        "detail": record.detail,
     });
     format!("{line}\n")
 }
@@ -179,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_fields_people_know() {
-        let text = line(&record("m1"));
+        let text = action(&record("m1"));
         assert!(text.ends_with('\n'));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         for (key, value) in [
@@ -200,6 +283,46 @@ mod tests {
         );
     }
 
+    /// Somebody else still holds a way to it, and the log ends all the same.
+    #[test]
+    fn a_closed_log_has_every_line_that_was_handed_over_before() {
+        let name = format!("bigfleet-audit-end-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        drop(std::fs::remove_file(&path));
+        let lost = Arc::new(AtomicU64::new(0));
+        let log = AuditLog::start(&path, Arc::clone(&lost)).unwrap();
+        let lines = log.lines();
+        let asked = |verb| AdminRecord {
+            time: Time::ZERO,
+            verb,
+            by: "bigfleet://admin at 10.0.0.1:5".to_owned(),
+            reason: "a flood".to_owned(),
+            dry_run: false,
+            asked: serde_json::json!({ "scope": "all" }),
+            outcome: "done".to_owned(),
+            detail: String::new(),
+        };
+        log.action(record("m1"));
+        lines.admin(asked("Pause"));
+        log.close();
+        lines.admin(asked("Resume"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let read = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let read: Vec<serde_json::Value> = read.collect();
+        assert_eq!(read.len(), 2, "{text}");
+        assert_eq!(
+            (&read[1]["msg"], &read[1]["verb"]),
+            (&"admin".into(), &"Pause".into())
+        );
+        assert_eq!(read[1]["asked"]["scope"], "all");
+        assert_eq!(
+            lost.load(Ordering::Relaxed),
+            1,
+            "what came too late is counted"
+        );
+        std::fs::remove_file(&path).unwrap();
+    }
+
     #[test]
     fn moments_at_the_edges_of_years() {
         let text = |seconds| rfc3339(Time::from_seconds(seconds).unwrap());
@@ -218,11 +341,11 @@ mod tests {
             path: path.clone(),
             file: append(&path).unwrap(),
         };
-        file.write(&line(&record("m1"))).unwrap();
+        file.write(&action(&record("m1"))).unwrap();
         std::fs::rename(&path, &aside).unwrap();
-        file.write(&line(&record("m2"))).unwrap();
+        file.write(&action(&record("m2"))).unwrap();
         std::fs::remove_file(&path).unwrap();
-        file.write(&line(&record("m3"))).unwrap();
+        file.write(&action(&record("m3"))).unwrap();
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert!(read(&aside).contains("m1") && !read(&aside).contains("m2"));
         assert!(read(&path).contains("m3"));

@@ -8,15 +8,16 @@
 //! they are handed without making it wait, or are lost, which ends the process. Events go first; after a
 //! few of them one question gets its turn, so readers neither delay cycles nor starve.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bigfleet_model::Time;
-use bigfleet_shard_core::{CloseReason, Echo, Effect, Event, Frame, SessionId, ShardCore};
+use bigfleet_shard_core::{Barrier, CloseReason, Effect, Event, Frame, SessionId, ShardCore};
 use tokio::sync::{oneshot, watch};
 use tonic::Status;
 
+use crate::attribution;
 use crate::audit::AuditLog;
 use crate::clock::Clock;
 use crate::history::History;
@@ -52,6 +53,8 @@ pub(crate) struct Driver {
     pub(crate) audit: Option<AuditLog>,
     pub(crate) history: Arc<History>,
     pub(crate) publisher: Publisher,
+    /// Whether to probe attribution now and then.
+    pub(crate) attribution_probe: bool,
     /// Told once, when the shard cannot go on.
     pub(crate) failed: watch::Sender<Option<Failed>>,
 }
@@ -61,6 +64,11 @@ struct Running {
     sessions: BTreeMap<SessionId, Arc<Link>>,
     effects: Vec<Effect>,
     wake: Option<Time>,
+    /// What was handed to the store last, and what it has on disk.
+    handed: Barrier,
+    durable: Barrier,
+    /// Who waits for a write to be on disk.
+    awaiting: VecDeque<(Barrier, Question)>,
     /// The picture that hangs is older than the last cycle, and since when one hangs.
     stale: bool,
     published: Instant,
@@ -88,6 +96,9 @@ impl Driver {
             sessions: BTreeMap::new(),
             effects: Vec::new(),
             wake,
+            handed: Barrier::default(),
+            durable: Barrier::default(),
+            awaiting: VecDeque::new(),
             stale: false,
             published: Instant::now(),
             counted: news::Counted::default(),
@@ -149,31 +160,27 @@ impl Running {
                     Event::SessionClosed { session } => Some(*session),
                     _ => None,
                 };
+                let persisted = match &event {
+                    Event::Persisted { barrier } => Some(*barrier),
+                    _ => None,
+                };
                 self.happened(event);
                 if let Some(session) = closed {
                     self.sessions.remove(&session);
+                }
+                if let Some(barrier) = persisted {
+                    self.on_disk(barrier);
                 }
                 if let Some(then) = then {
                     then(&mut self.driver.core);
                 }
             }
-            Told::Unreadable(event, why) => {
-                self.handle(event);
-                for effect in &mut self.effects {
-                    if let Effect::Send {
-                        frame:
-                            Frame::Ack {
-                                echo: Echo::RollUpRejected,
-                                reason,
-                                ..
-                            },
-                        ..
-                    } = effect
-                    {
-                        reason.clone_from(&why);
-                    }
+            Told::Durably(event, then) => {
+                self.happened(event);
+                match self.handed <= self.durable {
+                    true => then(&mut self.driver.core),
+                    false => self.awaiting.push_back((self.handed, then)),
                 }
-                self.start_effects();
             }
             Told::Opened {
                 session,
@@ -200,6 +207,15 @@ impl Running {
         }
     }
 
+    /// Everything up to there is on disk: those who waited for it hear so.
+    fn on_disk(&mut self, barrier: Barrier) {
+        self.durable = self.durable.max(barrier);
+        let durable = self.durable;
+        while let Some((_, then)) = self.awaiting.pop_front_if(|(wanted, _)| *wanted <= durable) {
+            then(&mut self.driver.core);
+        }
+    }
+
     /// The core takes in what happened, and what it asks for is started.
     fn happened(&mut self, event: Event) {
         self.handle(event);
@@ -219,6 +235,9 @@ impl Running {
             let phases = Vec::new();
             core.handle(now, Event::CycleTook { seconds, phases }, &mut self.effects);
             news::of_cycle(&self.driver.core, &mut self.counted);
+            if self.driver.attribution_probe {
+                attribution::of_cycle(&mut self.driver.core, &self.effects);
+            }
             self.stale = true;
         }
         if self.stale && PUBLISH_EVERY <= self.published.elapsed() {
@@ -250,6 +269,7 @@ impl Running {
             Effect::Persist { barrier, records } => {
                 let (now, cycle) = (self.driver.clock.now(), self.driver.core.cycle());
                 self.driver.history.committed(now, cycle, &records);
+                self.handed = barrier;
                 if let Err(problem) = self.driver.store.persist(barrier, records) {
                     self.lose("store", problem);
                 }
@@ -281,7 +301,7 @@ impl Running {
             Effect::Audit(record) => {
                 self.driver.history.ended(&record);
                 if let Some(audit) = &self.driver.audit {
-                    audit.write(record);
+                    audit.action(record);
                 }
             }
             Effect::Alert(_) => {} // said already

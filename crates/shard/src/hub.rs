@@ -39,8 +39,8 @@ pub(crate) type Question = Box<dyn FnOnce(&mut ShardCore) + Send>;
 pub(crate) enum Told {
     /// Something happened; run the closure once it has been taken in.
     Event(Event, Option<Question>),
-    /// A roll-up that could not be read, and why: the core names the row, if it was a row.
-    Unreadable(Event, String),
+    /// Something happened; run the closure once all that was decided up to then is on disk.
+    Durably(Event, Question),
     /// An operator said Hello.
     Opened {
         session: SessionId,
@@ -111,6 +111,20 @@ impl Hub {
         let (reply, answer) = oneshot::channel();
         let question: Question = Box::new(move |core| drop(reply.send(outcome(core))));
         let sent = self.events.send(Told::Event(event, Some(question))).await;
+        sent.map_err(|_| Stopping)?;
+        answer.await.map_err(|_| Stopping)
+    }
+
+    /// The same, but the answer comes once what the event changed is on disk: whoever hears it may rely
+    /// on it, whatever happens to this process.
+    pub(crate) async fn submit_durably<T, F>(&self, event: Event, outcome: F) -> Result<T, Stopping>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut ShardCore) -> T + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let question: Question = Box::new(move |core| drop(reply.send(outcome(core))));
+        let sent = self.events.send(Told::Durably(event, question)).await;
         sent.map_err(|_| Stopping)?;
         answer.await.map_err(|_| Stopping)
     }

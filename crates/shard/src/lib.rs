@@ -29,6 +29,7 @@
 //! [`bigfleet_net::Caller`].
 
 mod settings;
+mod trouble;
 
 mod clock;
 mod hub;
@@ -40,6 +41,7 @@ mod provider;
 mod session;
 mod wording;
 
+mod attribution;
 mod audit;
 mod driver;
 mod history;
@@ -57,3 +59,4 @@ pub use pause::PauseFileRefused;
 pub use process::{Failed, Shard, StartRefused, start};
 pub use settings::Settings;
 pub use store::StoreRefused;
+pub use trouble::Trouble;

@@ -11,6 +11,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -112,6 +113,8 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// The session is over; the reader should stop too.
     pub(crate) over: Notify,
+    /// When the operator was last heard, as unix time in nanoseconds; for readers.
+    heard: AtomicI64,
 }
 
 impl Link {
@@ -120,7 +123,19 @@ impl Link {
             cluster,
             state: Mutex::default(),
             over: Notify::new(),
+            heard: AtomicI64::new(0),
         })
+    }
+
+    /// The operator said something.
+    pub(crate) fn hear(&self, unix_nanos: i64) {
+        self.heard.store(unix_nanos, Ordering::Relaxed);
+    }
+
+    /// When the operator was last heard, and how many frames wait for it.
+    pub(crate) fn seen(&self) -> (i64, usize) {
+        let waiting = self.lock().frames.waiting.len();
+        (self.heard.load(Ordering::Relaxed), waiting)
     }
 
     /// Adds a frame.

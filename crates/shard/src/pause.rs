@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bigfleet_model::ClusterId;
-use bigfleet_shard_core::{Event, PausedBy, Scope};
+use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
 use crate::hub::Hub;
 
@@ -121,7 +121,13 @@ impl PauseFile {
         for scope in wanted.difference(&self.in_force).cloned() {
             tracing::warn!(?scope, path = %self.path.display(), flag = self.flag, "actuation paused");
             let until = None;
-            events.push(Event::Pause { by, scope, until });
+            let note = PauseNote::default();
+            events.push(Event::Pause {
+                by,
+                scope,
+                until,
+                note,
+            });
         }
         for scope in self.in_force.difference(&wanted).cloned() {
             tracing::warn!(?scope, path = %self.path.display(), "actuation resumed");
@@ -176,6 +182,7 @@ mod tests {
             by,
             scope,
             until: None,
+            note: PauseNote::default(),
         };
         let resume = |scope| Event::Resume { by, scope };
         let mut file = PauseFile::new(&path, false);

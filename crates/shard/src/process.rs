@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
 
 use crate::admin::Admin;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLines, AuditLog};
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
@@ -153,6 +153,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         tls: tls.clone(),
     };
     let audit = audit(&settings, &metrics.audit_lost)?;
+    let lines = audit.as_ref().map(AuditLog::lines);
     let (shard_id, addr) = (settings.core.shard.as_str(), &settings.provider_addr);
     tracing::info!(addr, shard_id, epoch, "provider dial");
     let provider = Provider::new(
@@ -161,8 +162,14 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         hub.clone(),
         tokio::runtime::Handle::current(),
         Arc::clone(&metrics.lists),
+        settings.trouble.clone(),
     );
-    let store = Store::start(opened, hub.clone(), Arc::clone(&metrics.commits))?;
+    let store = Store::start(
+        opened,
+        hub.clone(),
+        Arc::clone(&metrics.commits),
+        settings.trouble.clone(),
+    )?;
 
     // Before the first cycle, so that a shard that starts paused never acts.
     let mut pause = PauseFile::new(&settings.pause_file, settings.actuation_paused);
@@ -183,18 +190,19 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         audit,
         history: Arc::clone(&history),
         publisher: metrics.publisher.clone(),
+        attribution_probe: settings.attribution_probe,
         failed,
     };
     let driver = drive(driver)?;
 
-    let router = router(&settings, clock, &hub, &metrics.sessions, history)?;
+    let router = router(&settings, clock, &hub, &metrics.sessions, history, lines)?;
     let server = serve(grpc, tls.clone(), router)?;
     let mut beside = vec![tokio::spawn(pause.watch(hub.clone()))];
     let metrics_addr = match http {
         None => None,
         Some(listener) => {
-            let addr = listener.local_addr()?;
-            beside.push(probes(listener, metrics, settings.shown(epoch)));
+            let (addr, task) = probes(listener, metrics, &settings.shown(epoch))?;
+            beside.push(task);
             Some(addr)
         }
     };
@@ -244,6 +252,7 @@ fn router(
     hub: &Hub,
     counts: &Arc<SessionCounts>,
     history: Arc<History>,
+    audit: Option<AuditLines>,
 ) -> Result<Router, StartRefused> {
     let (_, health) = tonic_health::server::health_reporter();
     let reflection = settings.reflection.then(|| {
@@ -253,12 +262,13 @@ fn router(
             .build_v1()
             .map_err(|why| StartRefused::Reflection(why.to_string()))
     });
-    let sessions = ShardServer::new(Sessions::new(hub.clone(), Arc::clone(counts)))
+    let sessions = ShardServer::new(Sessions::new(hub.clone(), Arc::clone(counts), clock))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let place = Arc::new(Place::new(settings, clock));
-    let reads = ShardReadServer::new(Reads::new(hub.clone(), Arc::clone(&place), history));
-    let admin = ShardAdminServer::new(Admin::new(hub.clone(), place));
+    let reads = Reads::new(hub.clone(), Arc::clone(&place), history, Arc::clone(counts));
+    let reads = ShardReadServer::new(reads);
+    let admin = ShardAdminServer::new(Admin::new(hub.clone(), place, audit));
     Ok(Limits::SESSIONS
         .server()
         .add_service(health)
@@ -271,8 +281,8 @@ fn router(
 fn probes(
     listener: tokio::net::TcpListener,
     metrics: Metrics,
-    config: serde_json::Value,
-) -> JoinHandle<()> {
+    config: &serde_json::Value,
+) -> std::io::Result<(SocketAddr, JoinHandle<()>)> {
     let publisher = metrics.publisher.clone();
     let probes = Probes {
         ready: Arc::new(move || publisher.ready()),
@@ -282,11 +292,6 @@ fn probes(
         }),
     };
     let config = format!("{config:#}\n");
-    let routes = probes
-        .routes()
-        .route("/config", get(async move || config.clone()));
-    tokio::spawn(async move {
-        // It ends with the process; a listener that fails is seen by whoever probes.
-        drop(axum::serve(listener, routes).await);
-    })
+    let own = axum::Router::new().route("/config", get(async move || config.clone()));
+    probes.serve_beside(listener, own)
 }

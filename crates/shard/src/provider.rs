@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bigfleet_model::{Breach, IdRefused, MachineId, MachineRefused};
+use bigfleet_model::{Breach, IdRefused, MachineId, MachineRefused, shown};
 use bigfleet_shard_core::{
     CallOutcome, Code, Event, GetId, Got, ListId, Listed, OperationId, ProviderCall, Sighting,
     Token,
@@ -32,6 +32,7 @@ use tonic::{Response, Status};
 
 use crate::hub::{Hub, Stopping};
 use crate::settings::Settings;
+use crate::trouble::{self, Trouble};
 
 /// Machines asked for per page, of a provider that pages.
 const PAGE: i32 = 5_000;
@@ -48,6 +49,7 @@ pub(crate) struct Provider {
     hub: Hub,
     runtime: Handle,
     times: Arc<ListTimes>,
+    trouble: Trouble,
     listing: Arc<Mutex<Option<AbortHandle>>>,
 }
 
@@ -79,6 +81,7 @@ impl Provider {
         hub: Hub,
         runtime: Handle,
         times: Arc<ListTimes>,
+        trouble: Trouble,
     ) -> Self {
         let client = CapacityProviderClient::new(channel)
             .max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES)
@@ -89,6 +92,7 @@ impl Provider {
             hub,
             runtime,
             times,
+            trouble,
             listing: Arc::default(),
         }
     }
@@ -104,7 +108,10 @@ impl Provider {
         let provider = self.clone();
         self.runtime.spawn(async move {
             let sequence = token.sequence;
+            let moments = trouble::Call::from(&call);
+            provider.trouble.leaves(moments);
             let outcome = provider.attempt(&machine, token, call).await;
+            provider.trouble.answered(moments);
             drop(
                 provider
                     .hub
@@ -142,7 +149,10 @@ impl Provider {
             } => {
                 if let Err(over) = check_metadata(&metadata) {
                     tracing::error!(%machine, %over, "a Configure no provider could take");
-                    return CallOutcome::Refused(Code::InvalidArgument);
+                    return CallOutcome::Refused {
+                        code: Code::InvalidArgument,
+                        text: over.to_string(),
+                    };
                 }
                 let request = ConfigureRequest {
                     machine_id,
@@ -378,7 +388,7 @@ fn breach(refused: RefusedRecord) -> (String, MachineRefused) {
         | RecordProblem::Duplicate(_)
         | RecordProblem::ListedAndRemoved(_)
         | RecordProblem::RemovedId(..) => MachineRefused {
-            id: bigfleet_model::shown(&id),
+            id: shown(&id),
             breach: Breach::Id(IdRefused::Empty),
         },
     };
@@ -388,16 +398,25 @@ fn breach(refused: RefusedRecord) -> (String, MachineRefused) {
 fn outcome(machine: &MachineId, answer: Result<TransitionAck, Status>) -> CallOutcome {
     match answer {
         Ok(ack) => match Ack::read(ack) {
-            Ok(ack) => CallOutcome::Acked(Box::new(sighting(ack.record))),
+            Ok(ack) => CallOutcome::Acked {
+                seen: Box::new(sighting(ack.record)),
+                operation: shown(&ack.operation),
+            },
             Err(refused) => {
                 tracing::warn!(%machine, err = %refused, "an acknowledgement that cannot be used");
                 // Something was done; a Get will show what (SH-12).
-                CallOutcome::Refused(Code::Internal)
+                CallOutcome::Refused {
+                    code: Code::Internal,
+                    text: refused.to_string(),
+                }
             }
         },
         Err(status) => {
             tracing::debug!(%machine, %status, "call refused");
-            CallOutcome::Refused(code(status.code()))
+            CallOutcome::Refused {
+                code: code(status.code()),
+                text: shown(status.message()),
+            }
         }
     }
 }

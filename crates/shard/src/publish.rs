@@ -22,6 +22,9 @@ use crate::provider::ListTimes;
 use crate::session::SessionCounts;
 use crate::store::CommitTimes;
 
+/// Counted here and by the core.
+const IDENTITY_REJECTED: &str = "bigfleet_shard_session_identity_rejected_total";
+
 /// The core as it was at the end of a cycle.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
@@ -29,6 +32,7 @@ pub(crate) struct Published {
     fenced: bool,
     cycle: u64,
     in_flight: usize,
+    removals_held: usize,
     numbers: Vec<Number>,
     /// The oldest work in each stage, in seconds.
     oldest: Vec<(&'static str, f64)>,
@@ -36,10 +40,11 @@ pub(crate) struct Published {
 
 impl Published {
     pub(crate) fn of(core: &ShardCore, now: Time) -> Self {
-        let gauges = core.gauges();
+        let (gauges, rails) = (core.gauges(), core.rails());
         Self {
             ready: core.is_ready(),
-            fenced: core.rails().fenced,
+            fenced: rails.fenced,
+            removals_held: rails.removals_held,
             cycle: gauges.cycle,
             in_flight: gauges.in_flight,
             numbers: core.numbers(),
@@ -205,7 +210,12 @@ impl Collector for Metrics {
         if let Some(published) = self.publisher.0.load().as_ref() {
             let same_name = |one: &Number, other: &Number| one.name == other.name;
             for of_name in published.numbers.chunk_by(same_name) {
-                page.series(of_name)?;
+                match of_name {
+                    [one] if one.name == IDENTITY_REJECTED => {
+                        page.series(&[self.with_streams(one)])?;
+                    }
+                    of_name => page.series(of_name)?,
+                }
             }
             of_core(&mut page, published)?;
         }
@@ -229,6 +239,11 @@ fn of_core(page: &mut Page<'_, '_>, published: &Published) -> Encoded {
         "Operations committed and not ended",
         published.in_flight as f64,
     )?;
+    page.gauge(
+        "bigfleet_shard_removals_held",
+        "Machines the last full List lacked and that are kept",
+        published.removals_held as f64,
+    )?;
     let ages: Vec<Number> = published
         .oldest
         .iter()
@@ -242,6 +257,19 @@ fn of_core(page: &mut Page<'_, '_>, published: &Published) -> Encoded {
 }
 
 impl Metrics {
+    /// Sessions are refused for their certificate before the core hears of them, and by the core.
+    fn with_streams(&self, by_core: &Number) -> Number {
+        let before = self.sessions.identity_rejected.load(Ordering::Relaxed);
+        let value = match &by_core.value {
+            Value::Counter(count) => Value::Counter(count + before),
+            other => other.clone(),
+        };
+        Number {
+            value,
+            ..by_core.clone()
+        }
+    }
+
     fn of_runtime(&self, page: &mut Page<'_, '_>) -> Encoded {
         let commits = self.commits.so_far();
         let (lists, listing) = self.lists.so_far();
@@ -261,11 +289,6 @@ impl Metrics {
                 "bigfleet_shard_lists_failed",
                 "Lists that did not come to their end",
                 self.lists.failed.load(Ordering::Relaxed),
-            ),
-            (
-                "bigfleet_shard_streams_identity_rejected",
-                "Streams refused for their certificate before a session began",
-                self.sessions.identity_rejected.load(Ordering::Relaxed),
             ),
             (
                 "bigfleet_shard_audit_lines_lost",

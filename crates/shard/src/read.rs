@@ -29,7 +29,7 @@ mod words;
 mod work;
 
 pub(crate) use machines::message as machine_message;
-pub(crate) use place::{Note, Place};
+pub(crate) use place::Place;
 pub(crate) use rails::{pause_id, pauses, scope_message};
 pub(crate) use work::{all as all_work, concerns};
 
@@ -48,6 +48,7 @@ use tonic::{Request, Response, Status};
 
 use crate::history::History;
 use crate::hub::Hub;
+use crate::session::SessionCounts;
 use copy::Copies;
 use stream::{Frames, frames};
 use verdicts::Verdicts;
@@ -58,18 +59,25 @@ pub(crate) struct Reads {
     hub: Hub,
     place: Arc<Place>,
     history: Arc<History>,
+    sessions: Arc<SessionCounts>,
     verdicts: Arc<Verdicts>,
     copies: Arc<Copies>,
 }
 
 impl Reads {
-    pub(crate) fn new(hub: Hub, place: Arc<Place>, history: Arc<History>) -> Self {
+    pub(crate) fn new(
+        hub: Hub,
+        place: Arc<Place>,
+        history: Arc<History>,
+        sessions: Arc<SessionCounts>,
+    ) -> Self {
         Self {
             verdicts: Arc::new(Verdicts::new(place.patience())),
             copies: Arc::default(),
             hub,
             place,
             history,
+            sessions,
         }
     }
 }

@@ -9,9 +9,10 @@
 //! at its own cost only. A frame that cannot be used is said in the log and skipped; nothing but a
 //! missing Hello ends a stream.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bigfleet_model::ClusterId;
@@ -22,11 +23,12 @@ use bigfleet_wire::v1alpha1::{
     BootstrapBlobResponse, ClusterCapacityNeeds, DrainReport, NodeReport, OperatorMessage,
     operator_message::Payload,
 };
-use bigfleet_wire::{DrainProgress, Greeting, NodeSightings, Rollup, RollupRefused};
+use bigfleet_wire::{DrainProgress, Greeting, NodeSightings, Rollup, RollupRefused, unix_nanos};
 use tokio::sync::oneshot;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::clock::Clock;
 use crate::hub::{Hub, Told};
 use crate::outbox::{Link, Outgoing};
 use crate::wording;
@@ -41,6 +43,7 @@ const MANY_ROWS: usize = 500;
 pub(crate) struct Sessions {
     hub: Hub,
     counts: Arc<SessionCounts>,
+    clock: Clock,
 }
 
 /// What became of streams before the core heard of them.
@@ -49,11 +52,37 @@ pub(crate) struct SessionCounts {
     next: AtomicU64,
     /// Streams whose certificate is not that of the cluster they named.
     pub(crate) identity_rejected: AtomicU64,
+    /// The connections of those that are open.
+    open: Mutex<BTreeMap<SessionId, Arc<Link>>>,
+    /// The operator's clock when it built the roll-up in force, by cluster; for readers.
+    built: Mutex<BTreeMap<ClusterId, i64>>,
+}
+
+impl SessionCounts {
+    /// When a session's operator was last heard, and how many frames wait for it.
+    pub(crate) fn seen(&self, session: SessionId) -> Option<(i64, usize)> {
+        self.open().get(&session).map(|link| link.seen())
+    }
+
+    /// When the roll-up in force of a cluster was built, by its operator's clock; 0 if none is.
+    pub(crate) fn built(&self, cluster: &ClusterId) -> i64 {
+        let built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built.get(cluster).copied().unwrap_or_default()
+    }
+
+    fn accepted(&self, cluster: &ClusterId, built_unix_nanos: i64) {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built.insert(cluster.clone(), built_unix_nanos);
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Link>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Sessions {
-    pub(crate) fn new(hub: Hub, counts: Arc<SessionCounts>) -> Self {
-        Self { hub, counts }
+    pub(crate) fn new(hub: Hub, counts: Arc<SessionCounts>, clock: Clock) -> Self {
+        Self { hub, counts, clock }
     }
 }
 
@@ -130,6 +159,7 @@ impl Sessions {
         };
         let session = SessionId(self.counts.next.fetch_add(1, Ordering::Relaxed) + 1);
         let link = Link::new(greeting.cluster.clone());
+        link.hear(unix_nanos(self.clock.now()));
         let told = Told::Opened {
             session,
             link: Arc::clone(&link),
@@ -140,6 +170,7 @@ impl Sessions {
             drop(opened.send(Err(Status::unavailable("the shard is stopping"))));
             return;
         }
+        self.counts.open().insert(session, Arc::clone(&link));
         // If nobody is there to take it, dropping it ends the link.
         drop(opened.send(Ok(Outgoing::new(Arc::clone(&link)))));
         let reader = Reader {
@@ -147,8 +178,11 @@ impl Sessions {
             session,
             cluster: greeting.cluster,
             lane: Arc::default(),
+            counts: Arc::clone(&self.counts),
+            accepted: Arc::default(),
         };
-        reader.read(&mut incoming, &link).await;
+        reader.read(&mut incoming, &link, self.clock).await;
+        self.counts.open().remove(&session);
         link.end(Ok(()));
         drop(self.hub.tell(Event::SessionClosed { session }).await);
     }
@@ -187,10 +221,13 @@ struct Reader {
     session: SessionId,
     cluster: ClusterId,
     lane: Arc<Mutex<RollUpLane<ClusterCapacityNeeds>>>,
+    counts: Arc<SessionCounts>,
+    /// Roll-ups accepted on this session so far.
+    accepted: Arc<AtomicU64>,
 }
 
 impl Reader {
-    async fn read(&self, incoming: &mut Streaming<OperatorMessage>, link: &Link) {
+    async fn read(&self, incoming: &mut Streaming<OperatorMessage>, link: &Link, clock: Clock) {
         loop {
             let message = tokio::select! {
                 message = incoming.message() => message,
@@ -204,6 +241,7 @@ impl Reader {
                     return;
                 }
             };
+            link.hear(unix_nanos(clock.now()));
             let told = match payload {
                 Some(Payload::Rollup(roll_up)) => {
                     self.roll_up(roll_up);
@@ -267,22 +305,28 @@ impl Reader {
         };
         match read {
             Ok(read) => {
+                let built = read.built_unix_nanos;
                 let event = Event::RolledUp {
                     session: self.session,
                     cluster: read.cluster,
                     rollup_id: read.id,
                     rows: Ok(read.rows),
                 };
+                let reader = self.clone();
                 // Waits until it is applied, so that the next one is judged after it.
-                drop(self.hub.submit(event, |_| ()).await);
+                let applied = self.hub.submit(event, move |core| {
+                    let accepted = core.roll_ups_accepted(reader.session);
+                    if reader.accepted.swap(accepted, Ordering::Relaxed) < accepted {
+                        reader.counts.accepted(&reader.cluster, built);
+                    }
+                });
+                drop(applied.await);
             }
             Err(refused) => self.unreadable(rollup_id, &refused).await,
         }
     }
 
     async fn unreadable(&self, mut rollup_id: String, refused: &RollupRefused) {
-        let why = refused.to_string();
-        tracing::warn!(cluster = %self.cluster, reason = why, "roll-up rejected");
         // An id too long to be one is not worth echoing.
         if bigfleet_model::MAX_ID_BYTES < rollup_id.len() {
             rollup_id = String::new();
@@ -291,9 +335,9 @@ impl Reader {
             session: self.session,
             cluster: self.cluster.clone(),
             rollup_id,
-            rows: Err(Vec::new()),
+            rows: Err(refused.to_string()),
         };
-        drop(self.hub.events.send(Told::Unreadable(event, why)).await);
+        drop(self.hub.tell(event).await);
     }
 
     fn blob(&self, answer: BootstrapBlobResponse) -> Option<Event> {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use bigfleet_net::TlsFiles;
 use bigfleet_shard_core::ShardConfig;
 
+use crate::trouble::Trouble;
+
 /// How a shard is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,6 +38,10 @@ pub struct Settings {
     /// Seconds that pass for the shard in one of the host's: 1, but in a demonstration whose provider and
     /// clusters live as fast. What bounds a call or a stop is the host's time at any speed.
     pub speed: f64,
+    /// Log every 20th cycle whether what was reclaimed could have served what is short.
+    pub attribution_probe: bool,
+    /// What goes wrong on purpose, in tests.
+    pub trouble: Trouble,
 }
 
 impl Settings {

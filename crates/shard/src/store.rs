@@ -26,6 +26,7 @@ use redb::{
 };
 
 use crate::hub::{Hub, Told};
+use crate::trouble::Trouble;
 use format::Value;
 
 /// The version of what is inside. A store of a later one is refused.
@@ -42,6 +43,8 @@ const CLUSTERS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("cl
 const OWNED: TableDefinition<'static, &str, ()> = TableDefinition::new("owned");
 const RETIRED: TableDefinition<'static, &str, ()> = TableDefinition::new("retired");
 const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("released");
+/// What admins have paused, by scope.
+const PAUSES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("pauses");
 /// Cluster, fingerprint, group; unix seconds.
 const ARRIVALS: TableDefinition<'static, (&str, &str, &str), f64> =
     TableDefinition::new("arrivals");
@@ -221,6 +224,7 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     each(read, OWNED, &mut records, |id, ()| format::owned(id))?;
     each(read, RETIRED, &mut records, |id, ()| format::retired(id))?;
     each(read, RELEASED, &mut records, |id, ()| format::released(id))?;
+    each(read, PAUSES, &mut records, format::paused)?;
     each(read, ARRIVALS, &mut records, format::arrival)?;
     each(read, CLUSTERS, &mut records, format::cluster)?;
     each(read, MACHINES, &mut records, format::machine)?;
@@ -291,13 +295,14 @@ impl Store {
         opened: Opened,
         hub: Hub,
         times: Arc<CommitTimes>,
+        trouble: Trouble,
     ) -> Result<Self, StoreRefused> {
         let (batches, waiting) = sync_channel(WAITING);
         let (database, path) = (opened.database, opened.path);
         let problem = path.clone();
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || write_all(&database, &path, &waiting, &hub, &times));
+            .spawn(move || write_all(&database, &path, &waiting, &hub, &times, &trouble));
         let thread = thread.map_err(|why| StoreRefused::Io {
             path: problem,
             problem: why.to_string(),
@@ -325,6 +330,7 @@ fn write_all(
     waiting: &Receiver<Batch>,
     hub: &Hub,
     times: &CommitTimes,
+    trouble: &Trouble,
 ) {
     while let Ok((mut barrier, mut records)) = waiting.recv() {
         // Whatever came meanwhile shares the commit.
@@ -334,7 +340,13 @@ fn write_all(
         }
         let began = Instant::now();
         let count = records.len() as u64;
-        if let Err(why) = commit(database, &records) {
+        trouble.writes("commit", &records);
+        let written = match trouble.store_forgets() {
+            true => Ok(()),
+            false => commit(database, &records),
+        };
+        trouble.writes("committed", &records);
+        if let Err(why) = written {
             let problem = format!("{}: {why}; nothing leaves any more", path.display());
             // If the driver is gone already, so is everything that could leave.
             drop(hub.events.blocking_send(Told::Lost("store", problem)));
@@ -369,6 +381,7 @@ struct Tables<'t> {
     owned: Table<'t, &'static str, ()>,
     retired: Table<'t, &'static str, ()>,
     released: Table<'t, &'static str, ()>,
+    pauses: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
     domains: Table<'t, (&'static str, &'static str), bool>,
     instructions: Table<'t, u64, &'static str>,
@@ -383,6 +396,7 @@ impl<'t> Tables<'t> {
             owned: write.open_table(OWNED)?,
             retired: write.open_table(RETIRED)?,
             released: write.open_table(RELEASED)?,
+            pauses: write.open_table(PAUSES)?,
             arrivals: write.open_table(ARRIVALS)?,
             domains: write.open_table(DOMAINS)?,
             instructions: write.open_table(INSTRUCTIONS)?,
@@ -409,6 +423,16 @@ impl<'t> Tables<'t> {
             Record::Retired(machine) => mark(&mut self.retired, machine.as_str(), true)?,
             Record::Released { cluster, released } => {
                 mark(&mut self.released, cluster.as_str(), *released)?;
+            }
+            Record::Paused { scope, kept } => {
+                let key = format::scope_key(scope);
+                match kept {
+                    Some(kept) => {
+                        let value = Value::of_pause(kept).seal();
+                        self.pauses.insert(key.as_str(), value.as_slice())?;
+                    }
+                    None => drop(self.pauses.remove(key.as_str())?),
+                }
             }
             Record::Arrival { need, at } => {
                 let (cluster, print) = (need.cluster.as_str(), need.fingerprint.as_str());

@@ -7,7 +7,7 @@ use crate::{
 };
 use bigfleet_model::{CapacityType, MachineId, State};
 use bigfleet_provider_kit as kit;
-use bigfleet_shard_core::{Event, PausedBy, Scope};
+use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
 impl World {
     /// One entry of the timeline.
@@ -185,6 +185,7 @@ impl World {
             by: PausedBy::Admin,
             scope: Scope::All,
             until: Some(until.time()),
+            note: PauseNote::default(),
         };
         self.watch.paused_until = until;
         self.tell(epoch, pause);

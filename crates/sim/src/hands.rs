@@ -74,7 +74,7 @@ impl World {
                 call,
             } => {
                 if self.happens(self.plan.weather.call_lost) {
-                    let outcome = CallOutcome::Refused(self.dice.pick(&UNKNOWN));
+                    let outcome = CallOutcome::refused(self.dice.pick(&UNKNOWN));
                     let event = Event::CallEnded {
                         operation,
                         sequence: token.sequence,
@@ -184,6 +184,6 @@ fn is_full_list(event: &Event) -> bool {
 }
 
 fn is_fence(event: &Event) -> bool {
-    let fenced = CallOutcome::Refused(Code::FailedPrecondition);
+    let fenced = CallOutcome::refused(Code::FailedPrecondition);
     matches!(event, Event::CallEnded { outcome, .. } if *outcome == fenced)
 }

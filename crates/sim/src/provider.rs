@@ -26,7 +26,7 @@ impl World {
         let lost = self.happens(self.plan.weather.answer_lost);
         let (outcome, after) = match lost {
             true => (
-                CallOutcome::Refused(Code::DeadlineExceeded),
+                CallOutcome::refused(Code::DeadlineExceeded),
                 self.dice.between(5_000, 30_000),
             ),
             false => (outcome, self.dice.latency(self.plan.stages.network)),
@@ -48,7 +48,7 @@ impl World {
         call: ProviderCall,
     ) -> CallOutcome {
         if self.now < self.cloud.away_until {
-            return CallOutcome::Refused(Code::Unavailable);
+            return CallOutcome::refused(Code::Unavailable);
         }
         let ask = ask(call);
         let kind = ask.kind();
@@ -57,7 +57,7 @@ impl World {
         // A cloud says so at once, or takes the call on and finds out: both happen.
         if kind == kit::Kind::Create && empty && self.dice.per_mille(500) {
             self.create_failed(machine);
-            return CallOutcome::Refused(Code::ResourceExhausted);
+            return CallOutcome::refused(Code::ResourceExhausted);
         }
         let mutation = kit::Mutation {
             machine: machine.to_string(),
@@ -81,9 +81,9 @@ impl World {
             Ok(ack) => {
                 let now = self.cloud.machine(machine).cloned();
                 let now = now.unwrap_or(ack.machine);
-                CallOutcome::Acked(Box::new(self.cloud.sighting(&now)))
+                CallOutcome::acked(self.cloud.sighting(&now))
             }
-            Err(refusal) => CallOutcome::Refused(code(&refusal)),
+            Err(refusal) => CallOutcome::refused(code(&refusal)),
         }
     }
 

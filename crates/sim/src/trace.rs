@@ -154,7 +154,7 @@ fn told(event: &Event) -> String {
         Event::CallEnded {
             operation, outcome, ..
         } => match outcome {
-            CallOutcome::Acked(one) => {
+            CallOutcome::Acked { seen: one, .. } => {
                 format!(
                     "CallEnded {operation} {} {}",
                     one.machine.id(),
@@ -162,7 +162,7 @@ fn told(event: &Event) -> String {
                 )
             }
             CallOutcome::NeverSent => format!("CallEnded {operation} never sent"),
-            CallOutcome::Refused(code) => format!("CallEnded {operation} {code:?}"),
+            CallOutcome::Refused { code, .. } => format!("CallEnded {operation} {code:?}"),
         },
         Event::SessionOpened { cluster, .. } => format!("SessionOpened {cluster}"),
         Event::HelloAgain { .. } => "HelloAgain".to_owned(),

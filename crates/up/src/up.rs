@@ -437,6 +437,8 @@ fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settin
         tls: None,
         reflection: true,
         speed: options.speed,
+        attribution_probe: false,
+        trouble: bigfleet_shard::Trouble::default(),
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::support::{FULL, Refusal, World, at, cluster};
 use bigfleet_model::{ActionKind, ClusterId, State};
 use bigfleet_shard_core::{
-    Code, Effect, Event, Frame, OperationId, Outcome, PausedBy, ProviderCall, Record, Scope,
-    ShardConfig,
+    Code, Effect, Event, Frame, OperationId, Outcome, PauseNote, PausedBy, ProviderCall, Record,
+    Scope, ShardConfig,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +88,7 @@ fn a_paused_shard_decides_and_commits_nothing() {
         by: PausedBy::Configuration,
         scope: Scope::All,
         until: None,
+        note: PauseNote::default(),
     });
     world.connect("a", FULL);
     world.run(1.0);
@@ -143,6 +144,7 @@ fn a_deadline_stands_still_while_paused() {
         by: PausedBy::Admin,
         scope: Scope::Cluster(cluster("a")),
         until: Some(at(world.now + 5000.0)),
+        note: PauseNote::default(),
     });
     world.run(4000.0);
     assert_eq!(
@@ -255,6 +257,7 @@ fn step(world: &mut World, paused: &mut BTreeSet<Scope>, (what, how): (u8, u8)) 
                 by: PausedBy::Admin,
                 scope,
                 until: None,
+                note: PauseNote::default(),
             });
         }
         4 => {
@@ -370,7 +373,6 @@ proptest! {
                     let epoch = world.core.epoch() + 1;
                     let provider = world.provider.clone();
                     world = World::around(config, provider, epoch, disk, world.now + 1.0);
-                    paused.clear();
                 }
                 9 | 10 => {
                     let ids: Vec<_> = world.provider.machines.keys().cloned().collect();
@@ -391,8 +393,9 @@ proptest! {
                 _ => step(&mut world, &mut paused, (what, how)),
             }
         }
-        for scope in paused {
-            world.tell(Event::Resume { by: PausedBy::Admin, scope });
+        // Also those that were lifted in a process which did not live to write it down.
+        for pause in world.core.rails().pauses {
+            world.tell(Event::Resume { by: PausedBy::Admin, scope: pause.scope });
         }
         world.provider.refuse.clear();
         world.provider.list_fails = false;

@@ -3,8 +3,8 @@
 use crate::support::{FULL, Refusal, World, at, cluster, id};
 use bigfleet_model::{ActionKind, Fleet, State};
 use bigfleet_shard_core::{
-    Code, Decided, Event, Export, MachineFilter, PausedBy, Scope, ShardConfig, Stage, Unavailable,
-    explain,
+    Code, Decided, Event, Export, MachineFilter, PauseNote, PausedBy, Scope, ShardConfig, Stage,
+    Unavailable, explain,
 };
 
 fn world(machines: &str) -> World {
@@ -205,7 +205,7 @@ fn flags_say_why_a_machine_is_no_candidate() {
         ]
     );
     let breakers = world.core.rails().breakers;
-    assert_eq!((breakers.len(), breakers[0].1), (1, 1));
+    assert_eq!((breakers.len(), breakers[0].failures), (1, 1));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn work_shows_what_it_waits_for_and_since_when() {
         (ActionKind::Provision, Stage::Backoff),
     ];
     assert_eq!(shown, expected);
-    assert_eq!(work[1].refused, Some(Code::Unavailable));
+    assert_eq!(work[1].refused, Some((Code::Unavailable, String::new())));
     assert!((work[0].deadline.unwrap().since(work[0].committed) - 600.0).abs() < 1e-6);
     world.run(5.0);
     let work = world.core.work_page(Some(&id("m1"))).entries;
@@ -262,6 +262,7 @@ fn work_shows_what_it_waits_for_and_since_when() {
         by: PausedBy::Admin,
         scope: Scope::All,
         until: Some(at(world.now + 60.0)),
+        note: PauseNote::default(),
     });
     let work = world.core.work_page(None).entries;
     assert!(

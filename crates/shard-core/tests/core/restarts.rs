@@ -1,9 +1,11 @@
 //! Restarts: for every cut of recorded histories, what is remembered and what the provider shows
 //! together lose nothing and double nothing (SH-4..SH-8, RS-3).
 
-use crate::support::{FULL, Refusal, World, cluster, id};
+use crate::support::{FULL, Refusal, World, at, cluster, id};
 use bigfleet_model::{Machine, State};
-use bigfleet_shard_core::{Code, Defect, Effect, Frame, Outcome, Record, ShardConfig};
+use bigfleet_shard_core::{
+    Code, Defect, Effect, Event, Frame, Outcome, PauseNote, PausedBy, Record, Scope, ShardConfig,
+};
 
 fn config() -> ShardConfig {
     ShardConfig::undamped("s", "p")
@@ -71,6 +73,55 @@ fn ex_rs3_priorities_survive_a_restart() {
             1000
         );
     }
+}
+
+/// SH-16: an admin's pause lasts as long as it was asked for, restarts or not; one that was lifted or
+/// has run out meanwhile stays over, and the file's is the file's to say again.
+#[test]
+fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
+    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
+    let note = PauseNote {
+        requested_by: "somebody".to_owned(),
+        reason: "a flood".to_owned(),
+    };
+    let pause = |by, scope, lasts| Event::Pause {
+        by,
+        scope,
+        until: Some(at(lasts)),
+        note: note.clone(),
+    };
+    let named = |name| Scope::Cluster(cluster(name));
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.tell(pause(PausedBy::Admin, Scope::All, world.now + 100.0));
+    world.tell(pause(PausedBy::Admin, named("b"), world.now + 2.0));
+    world.tell(pause(PausedBy::Admin, named("c"), world.now + 100.0));
+    world.tell(pause(
+        PausedBy::Configuration,
+        named("d"),
+        world.now + 100.0,
+    ));
+    world.tell(Event::Resume {
+        by: PausedBy::Admin,
+        scope: named("c"),
+    });
+    world.roll_up("a", "cpu=4");
+    let since = world.core.rails().pauses[0].since;
+    world.run(0.5);
+    let mut again = restarted(&world, world.acked);
+    let pauses = again.core.rails().pauses;
+    let shown: Vec<_> = pauses.iter().map(|one| (&one.scope, one.since)).collect();
+    assert_eq!(shown, [(&Scope::All, since)]);
+    assert_eq!(pauses[0].note, note);
+    reconnect(&mut again, &world);
+    again.run(90.0);
+    assert_eq!(again.state("m1"), State::Idle);
+    assert!(0 < again.core.rails().pauses[0].withheld);
+    again.run(20.0);
+    assert_eq!(again.core.rails().pauses, []);
+    assert_eq!(again.state("m1"), State::Configured);
+    let last = restarted(&again, again.acked);
+    assert_eq!(last.core.rails().pauses, []);
 }
 
 /// SH-7: an intent stands until its cluster reports, but not for ever.

@@ -366,7 +366,7 @@ impl World {
             .filter(|list| !list.is_empty())
             .map(|list| list.remove(0));
         match refusal {
-            Some(Refusal::Code(code)) => return CallOutcome::Refused(code),
+            Some(Refusal::Code(code)) => return CallOutcome::refused(code),
             Some(Refusal::NeverSent) => return CallOutcome::NeverSent,
             Some(Refusal::Lost(_)) | None => {}
         }
@@ -376,10 +376,10 @@ impl World {
         let latency = self.provider.draw_latency();
         let now = self.now;
         let Some(there) = self.provider.machines.get_mut(id) else {
-            return CallOutcome::Refused(Code::NotFound);
+            return CallOutcome::refused(Code::NotFound);
         };
         if token <= there.mark {
-            return CallOutcome::Refused(Code::FailedPrecondition);
+            return CallOutcome::refused(Code::FailedPrecondition);
         }
         there.mark = token;
         let (source, transitional, target) = match call {
@@ -406,11 +406,11 @@ impl World {
                 there.settle(now);
             }
         } else if state != transitional && state != target {
-            return CallOutcome::Refused(Code::Internal);
+            return CallOutcome::refused(Code::Internal);
         }
-        let acked = CallOutcome::Acked(Box::new(sighting(there)));
+        let acked = CallOutcome::acked(sighting(there));
         match refusal {
-            Some(Refusal::Lost(code)) => CallOutcome::Refused(code),
+            Some(Refusal::Lost(code)) => CallOutcome::refused(code),
             _ => acked,
         }
     }

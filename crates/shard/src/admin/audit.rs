@@ -4,23 +4,41 @@ use std::fmt::Debug;
 
 use bigfleet_model::shown;
 use bigfleet_net::Caller;
+use serde_json::Value;
 use tonic::Status;
 
+use super::Admin;
+use crate::audit::AdminRecord;
+
+/// Characters of an answer that are written down.
+const MOST_DETAIL: usize = 1000;
+
 /// A verb on its way.
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
+    admin: &'a Admin,
     verb: &'static str,
     by: String,
     reason: String,
     dry_run: bool,
+    /// What else was asked.
+    asked: Value,
 }
 
-impl Asked {
-    pub(super) fn new(verb: &'static str, caller: &Caller, reason: &str, dry_run: bool) -> Self {
+impl<'a> Asked<'a> {
+    pub(super) fn new(
+        admin: &'a Admin,
+        verb: &'static str,
+        caller: &Caller,
+        (reason, dry_run): (&str, bool),
+        asked: Value,
+    ) -> Self {
         Self {
+            admin,
             verb,
             by: name(caller),
             reason: shown(reason),
             dry_run,
+            asked,
         }
     }
 
@@ -31,21 +49,35 @@ impl Asked {
 
     /// Writes down what came of it.
     pub(super) fn answered<T: Debug>(self, answer: Result<T, Status>) -> Result<T, Status> {
+        let (outcome, detail) = match &answer {
+            Ok(answer) => ("done".to_owned(), format!("{answer:?}")),
+            Err(refused) => (
+                format!("{:?}", refused.code()),
+                refused.message().to_owned(),
+            ),
+        };
         let Self {
+            admin,
             verb,
             by,
             reason,
             dry_run,
+            asked,
         } = self;
-        match &answer {
-            Ok(answer) => {
-                tracing::info!(target: "bigfleet::audit", verb, by, reason, dry_run,
-                    outcome = "done", ?answer, "admin");
-            }
-            Err(refused) => {
-                tracing::warn!(target: "bigfleet::audit", verb, by, reason, dry_run,
-                    outcome = ?refused.code(), refused = refused.message(), "admin");
-            }
+        let detail: String = detail.chars().take(MOST_DETAIL).collect();
+        tracing::info!(target: "bigfleet::audit", verb, by, reason, dry_run, %asked, outcome, detail,
+            "admin");
+        if let Some(audit) = &admin.audit {
+            audit.admin(AdminRecord {
+                time: admin.place.now(),
+                verb,
+                by,
+                reason,
+                dry_run,
+                asked,
+                outcome,
+                detail,
+            });
         }
         answer
     }

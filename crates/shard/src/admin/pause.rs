@@ -1,10 +1,11 @@
 //! Pause and Resume: nothing leaves for a scope until the pause expires or is lifted (SH-16).
 //!
 //! A scope has at most one pause of an admin: pausing it again changes until when, why and by whom.
-//! What configuration pauses, only configuration lifts.
+//! What configuration pauses, only configuration lifts. Both are on disk before they are answered, so a
+//! pause lasts as long as it was asked for, whatever happens to the process.
 
 use bigfleet_model::Time;
-use bigfleet_shard_core::{Event, Pause, PausedBy, RailsView, Scope};
+use bigfleet_shard_core::{Event, Pause, PauseNote, PausedBy, RailsView, Scope};
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{
     PauseOrigin, PauseRequest, PauseResponse, PauseView, ResumeRequest, ResumeResponse,
@@ -13,7 +14,7 @@ use bigfleet_wire::v1alpha1::{
 use tonic::Status;
 
 use super::{Admin, checks};
-use crate::read::{Note, all_work, concerns, pause_id, pauses, scope_message};
+use crate::read::{all_work, concerns, pause_id, pauses, scope_message};
 
 pub(super) async fn pause(
     admin: &Admin,
@@ -41,7 +42,7 @@ pub(super) async fn pause(
     let now = admin.place.now();
     let until = now.seconds() + request.expires_after_seconds as f64;
     let until = Time::from_seconds(until).unwrap_or(now);
-    let note = Note {
+    let note = PauseNote {
         requested_by: by.to_owned(),
         reason: request.reason.clone(),
     };
@@ -66,14 +67,20 @@ pub(super) async fn pause(
     })
 }
 
-async fn set(admin: &Admin, scope: Scope, until: Time, note: Note) -> Result<PauseView, Status> {
+async fn set(
+    admin: &Admin,
+    scope: Scope,
+    until: Time,
+    note: PauseNote,
+) -> Result<PauseView, Status> {
     let event = Event::Pause {
         by: PausedBy::Admin,
         scope: scope.clone(),
         until: Some(until),
+        note,
     };
-    let rails = admin.hub.submit(event, |core| core.rails()).await?;
-    admin.place.note(scope.clone(), note, &rails.pauses);
+    let rails = admin.hub.submit_durably(event, |core| core.rails());
+    let rails = rails.await?;
     let id = pause_id(PausedBy::Admin, &scope);
     let mut shown = pauses(&rails, &admin.place).into_iter();
     let shown = shown.find(|pause| pause.pause_id == id);
@@ -103,7 +110,8 @@ pub(super) async fn resume(
                 by: PausedBy::Admin,
                 scope: scope.clone(),
             };
-            admin.hub.submit(event, |core| core.rails()).await?
+            let rails = admin.hub.submit_durably(event, |core| core.rails());
+            rails.await?
         }
     };
     let stays = |pause: &&Pause| {

@@ -50,7 +50,7 @@ pub(super) async fn release(
         machines: confirmed,
     };
     // The core has judged again; what stands against it now stood against it then.
-    let done = admin.hub.submit(event, move |core| {
+    let done = admin.hub.submit_durably(event, move |core| {
         let rows = core.cluster_view(&cluster).map_or(0, |view| view.rows);
         (rows, core.may_release(&cluster, confirmed))
     });

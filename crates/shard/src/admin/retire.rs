@@ -32,13 +32,13 @@ pub(super) async fn retire(
             },
             machine,
         );
-        let kept = admin.hub.submit(event, move |core| {
+        let kept = admin.hub.submit_durably(event, move |core| {
             core.machine(&id).and_then(|_| core.may_retire(&id))
         });
         if let Some(why) = kept.await? {
             return Err(Status::failed_precondition(why));
         }
     }
-    let machine = Some(machine_message(&view, false, &admin.place));
+    let machine = Some(machine_message(&view, &admin.place));
     Ok(RetireMachineResponse { machine })
 }

@@ -40,29 +40,40 @@ pub(super) async fn send(
         // One at a time: each counts all of its machines.
         let view = reads.hub.ask(move |core| core.cluster_view(&id)).await?;
         if let Some(view) = view {
-            let view = message(&view, backoffs.get(&view.cluster), reads.place.now());
+            let built = reads.sessions.built(&view.cluster);
+            let seen = view.session.and_then(|(id, ..)| reads.sessions.seen(id));
+            let backoff = backoffs.get(&view.cluster);
+            let mut view = message(&view, seen.unwrap_or_default(), backoff, reads.place.now());
+            if let Some(rollup) = &mut view.rollup {
+                rollup.timestamp_unix_nanos = built;
+            }
             out.send(frame(Frame::Cluster(view))).await?;
         }
     }
     Ok(())
 }
 
-fn message(view: &ClusterView, backoff: Option<&(u32, Time)>, now: Time) -> wire::ClusterView {
+fn message(
+    view: &ClusterView,
+    (heard, waiting): (i64, usize),
+    backoff: Option<&(u32, Time)>,
+    now: Time,
+) -> wire::ClusterView {
     let moment = |at: Option<Time>| at.map_or(0, unix_nanos);
     let counts = view.machines.iter();
     wire::ClusterView {
         cluster_id: view.cluster.to_string(),
         session: view.session.map(|(_, since, features)| SessionView {
             started_unix_nanos: unix_nanos(since),
-            last_frame_unix_nanos: 0, // not kept, like the frames that wait
+            last_frame_unix_nanos: heard,
             features: names(features),
-            outbox_frames: 0,
+            outbox_frames: count(waiting),
         }),
         session_ended_unix_nanos: moment(view.gone_since),
         ready: view.ready,
         rollup: view.accepted.as_ref().map(|(at, id)| RollupView {
             accepted_unix_nanos: unix_nanos(*at),
-            timestamp_unix_nanos: 0, // an operator's clock decides nothing here, so it is not kept
+            timestamp_unix_nanos: 0, // the core keeps none: an operator's clock decides nothing
             rollup_id: id.clone(),
             rows: count(view.rows),
         }),

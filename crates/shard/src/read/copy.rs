@@ -1,5 +1,7 @@
 //! Copies: the fleet as a value, taken in steps, for what is too much work for the core's thread.
 
+use std::sync::Arc;
+
 use bigfleet_model::Fleet;
 use bigfleet_shard_core::{Export, PAGE};
 use bigfleet_wire::v1alpha1::InspectHeader;
@@ -46,20 +48,22 @@ async fn turn(of: &Semaphore) -> Result<SemaphorePermit<'_>, Status> {
 }
 
 /// The fleet of one moment, and what it is taken from.
-pub(super) async fn copy(hub: &Hub, place: &Place) -> Result<(Fleet, InspectHeader), Status> {
+pub(super) async fn copy(hub: &Hub, place: &Arc<Place>) -> Result<(Fleet, InspectHeader), Status> {
     let mut export = Export::new();
     loop {
+        let place = Arc::clone(place);
         let stepped = hub.ask(move |core| {
             let fleet = core.export_step(&mut export, PAGE);
-            let cycle = core.cycle();
-            let decided = core.decided().cloned();
-            (export, fleet, cycle, decided)
+            let copied = fleet.map(|fleet| {
+                let header = place.header(core, fleet.machines.len());
+                (fleet, header)
+            });
+            (export, copied)
         });
-        let (next, fleet, cycle, decided) = stepped.await?;
+        let (next, copied) = stepped.await?;
         export = next;
-        if let Some(fleet) = fleet {
-            let header = place.header_of(cycle, decided.as_deref(), fleet.machines.len());
-            return Ok((fleet, header));
+        if let Some(copied) = copied {
+            return Ok(copied);
         }
     }
 }

@@ -97,7 +97,7 @@ async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
             age: short.map_or(0, |short| short.age),
             parked_age: shown.map_or(0, |view| view.parked_age),
             withheld: core.withheld(&key.cluster),
-            waiting: waiting.map(|(pool, ..)| pool).collect(),
+            waiting: waiting.map(|breaker| breaker.pool).collect(),
         }
     });
     Ok(asked.await?)

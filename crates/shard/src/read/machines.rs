@@ -73,7 +73,7 @@ impl Wanted {
         })
     }
 
-    fn admits(&self, view: &MachineView, held: &BTreeSet<MachineId>) -> bool {
+    fn admits(&self, view: &MachineView) -> bool {
         let (machine, filter) = (&view.machine, &self.filter);
         let shape = machine.shape();
         let is = |wanted: &Option<String>, text: &str| {
@@ -86,11 +86,11 @@ impl Wanted {
             && is(&filter.instance_type, &shape.instance_type)
             && is(&filter.zone, &shape.zone)
             && filter.cluster.as_ref().is_none_or(of_cluster)
-            && (!self.flagged || is_flagged(view, held))
+            && (!self.flagged || is_flagged(view))
     }
 
     /// The ids that match, by id.
-    async fn select(&self, hub: &Hub, held: &Held) -> Result<Vec<MachineId>, Stopping> {
+    async fn select(&self, hub: &Hub) -> Result<Vec<MachineId>, Stopping> {
         if !self.ids.is_empty() {
             let after = self.after.as_ref();
             let named = self
@@ -101,8 +101,8 @@ impl Wanted {
         }
         let (mut selected, mut after) = (Vec::new(), self.after.clone());
         loop {
-            let (wanted, held) = (self.clone(), Arc::clone(held));
-            let page = hub.ask(move |core| wanted.page(core, after.as_ref(), &held));
+            let wanted = self.clone();
+            let page = hub.ask(move |core| wanted.page(core, after.as_ref()));
             let page = page.await?;
             selected.extend(page.entries);
             match page.next {
@@ -112,15 +112,10 @@ impl Wanted {
         }
     }
 
-    fn page(
-        &self,
-        core: &ShardCore,
-        after: Option<&MachineId>,
-        held: &BTreeSet<MachineId>,
-    ) -> Page<MachineId, MachineId> {
+    fn page(&self, core: &ShardCore, after: Option<&MachineId>) -> Page<MachineId, MachineId> {
         let page = core.machines_page(&self.filter, after);
         let entries = page.entries.iter();
-        let entries = entries.filter(|view| self.admits(view, held));
+        let entries = entries.filter(|view| self.admits(view));
         Page {
             entries: entries.map(|view| view.machine.id().clone()).collect(),
             next: page.next,
@@ -128,19 +123,8 @@ impl Wanted {
     }
 }
 
-/// Machines kept until what replaces them serves.
-type Held = Arc<BTreeSet<MachineId>>;
-
-/// As the last verdicts had it; nobody is known to be held if none were taken down lately.
-fn held(core: &mut ShardCore) -> Held {
-    let cycle = core.cycle();
-    let decided = core.decided().filter(|one| cycle <= one.cycle + 1);
-    Arc::new(decided.map_or_else(BTreeSet::new, |one| one.held.iter().cloned().collect()))
-}
-
-fn is_flagged(view: &MachineView, held: &BTreeSet<MachineId>) -> bool {
-    let kept = held.contains(view.machine.id());
-    kept || view.not_ready || view.unavailable.is_some() || view.refused.is_some()
+fn is_flagged(view: &MachineView) -> bool {
+    view.held || view.not_ready || view.unavailable.is_some() || view.refused.is_some()
 }
 
 pub(super) async fn send(
@@ -149,14 +133,13 @@ pub(super) async fn send(
     out: &Out<InspectMachinesResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectMachinesResponse { frame: Some(frame) };
-    let held = reads.hub.ask(held).await?;
-    let mut ids = wanted.select(&reads.hub, &held).await?;
+    let mut ids = wanted.select(&reads.hub).await?;
     if !wanted.ids.is_empty() {
         // Those that are named are looked up rather than searched for.
         let mut known = Vec::new();
         for ids in ids.chunks(PAGE) {
             let views = views(&reads.hub, ids.to_vec()).await?;
-            let views = views.iter().filter(|view| wanted.admits(view, &held));
+            let views = views.iter().filter(|view| wanted.admits(view));
             known.extend(views.map(|view| view.machine.id().clone()));
         }
         ids = known;
@@ -167,9 +150,8 @@ pub(super) async fn send(
     ids.truncate(limited(wanted.limit, total));
     for ids in ids.chunks(PAGE) {
         for view in views(&reads.hub, ids.to_vec()).await? {
-            if wanted.admits(&view, &held) {
-                let kept = held.contains(view.machine.id());
-                let view = message(&view, kept, &reads.place);
+            if wanted.admits(&view) {
+                let view = message(&view, &reads.place);
                 out.send(frame(Frame::Machine(view))).await?;
             }
         }
@@ -183,9 +165,8 @@ async fn views(hub: &Hub, ids: Vec<MachineId>) -> Result<Vec<MachineView>, Stopp
 }
 
 /// A machine as readers see it.
-pub(crate) fn message(view: &MachineView, held: bool, place: &Place) -> wire::MachineView {
+pub(crate) fn message(view: &MachineView, place: &Place) -> wire::MachineView {
     let machine = &view.machine;
-    let state_since = view.idle_since.filter(|_| machine.state() == State::Idle);
     let unavailable = view.unavailable.map(|why| unavailable(why, machine));
     wire::MachineView {
         machine: Some(wire::Machine {
@@ -196,14 +177,14 @@ pub(crate) fn message(view: &MachineView, held: bool, place: &Place) -> wire::Ma
             .cluster()
             .and_then(|cluster| attribution(cluster, machine.assignment())),
         intent: machine.intent().map(intent),
-        state_since_unix_nanos: state_since.map_or(0, unix_nanos),
-        seen_at_unix_nanos: 0, // not kept, machine by machine
+        state_since_unix_nanos: view.state_since.map_or(0, unix_nanos),
+        seen_at_unix_nanos: view.seen_at.map_or(0, unix_nanos),
         node_name: view.node_name.clone(),
         provider_address: place.provider_address.clone(),
         unavailable: unavailable.is_some(),
         unavailable_reason: unavailable.unwrap_or_default(),
         not_ready: view.not_ready,
-        held,
+        held: view.held,
         record_refused: view.refused.is_some(),
         refused_reason: view.refused.clone().unwrap_or_default(),
         reserved_for_transfer: false,

@@ -46,7 +46,7 @@ pub(super) async fn send(
         return out.send(frame(Frame::Header(header))).await;
     };
     let waiting = reads.hub.ask(|core| core.rails().breakers).await?;
-    let waiting: Vec<Pool> = waiting.into_iter().map(|(pool, ..)| pool).collect();
+    let waiting: Vec<Pool> = waiting.into_iter().map(|one| one.pool).collect();
     let total = decided.needs.iter().filter(|view| wanted.admits(view));
     let total = total.count();
     let header = InspectNeedsHeader {

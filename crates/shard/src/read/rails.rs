@@ -147,7 +147,6 @@ pub(crate) fn pauses(view: &RailsView, place: &Place) -> Vec<PauseView> {
 }
 
 fn pause_view(pause: &Pause, place: &Place) -> PauseView {
-    let note = place.noted(pause);
     let origin = match pause.by {
         PausedBy::Admin => PauseOrigin::Admin,
         PausedBy::Configuration if place.flag_pauses && pause.scope == Scope::All => {
@@ -159,11 +158,11 @@ fn pause_view(pause: &Pause, place: &Place) -> PauseView {
         pause_id: pause_id(pause.by, &pause.scope),
         scope: Some(scope_message(&pause.scope, place)),
         origin: origin.into(),
-        requested_by: note.requested_by,
-        reason: note.reason,
+        requested_by: pause.note.requested_by.clone(),
+        reason: pause.note.reason.clone(),
         started_unix_nanos: unix_nanos(pause.since),
         expires_unix_nanos: pause.until.map_or(0, unix_nanos),
-        withheld_total: 0,
+        withheld_total: pause.withheld.try_into().unwrap_or(i64::MAX),
     }
 }
 
@@ -196,13 +195,13 @@ pub(crate) fn scope_message(scope: &Scope, place: &Place) -> PauseScope {
 fn breakers(view: &RailsView, place: &Place) -> Vec<BreakerView> {
     let breakers = view.breakers.iter();
     breakers
-        .map(|(pool, failures, until)| BreakerView {
+        .map(|breaker| BreakerView {
             provider_address: place.provider_address.clone(),
-            instance_type: pool.instance_type.clone(),
-            zone: pool.zone.clone(),
-            failures: count(*failures as usize),
-            retry_unix_nanos: unix_nanos(*until),
-            last_error: String::new(),
+            instance_type: breaker.pool.instance_type.clone(),
+            zone: breaker.pool.zone.clone(),
+            failures: count(breaker.failures as usize),
+            retry_unix_nanos: unix_nanos(breaker.until),
+            last_error: breaker.last_error.clone(),
         })
         .collect()
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bigfleet_model::{ClusterId, MachineId};
-use bigfleet_shard_core::{Code, Scope, Stage, WorkView};
+use bigfleet_shard_core::{Scope, Stage, WorkView};
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::inspect_work_response::Frame;
 use bigfleet_wire::v1alpha1::{
@@ -122,13 +122,16 @@ fn message(work: WorkView, intent: Option<Attribution>) -> wire::WorkView {
         stage_since_unix_nanos: unix_nanos(work.since),
         deadline_unix_nanos: work.deadline.map_or(0, unix_nanos),
         attempts: count(work.attempts as usize),
-        operation_id: String::new(), // the provider's names are not kept
+        operation_id: work.name,
         instruction_id: if is_drain {
             work.id.to_string()
         } else {
             String::new()
         },
-        last_error: work.refused.map(refused).unwrap_or_default().to_owned(),
+        last_error: work
+            .refused
+            .map(|(code, text)| code.said(&text))
+            .unwrap_or_default(),
         decided_cycle: work.decided_cycle.try_into().unwrap_or(i64::MAX),
     }
 }
@@ -144,22 +147,5 @@ fn stage(stage: Stage) -> WorkStage {
         Stage::Provider | Stage::Confirm => WorkStage::AwaitingProvider,
         Stage::Backoff => WorkStage::BackingOff,
         Stage::Paused => WorkStage::Paused,
-    }
-}
-
-fn refused(code: Code) -> &'static str {
-    match code {
-        Code::Transport => "the connection broke",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::NotFound => "NOT_FOUND",
-        Code::Internal => "INTERNAL",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
     }
 }

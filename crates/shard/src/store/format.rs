@@ -7,7 +7,9 @@ use bigfleet_model::{
     ActionKind, Amounts, Assignment, ClusterId, Dimension, Dollars, Fingerprint, Group, Intent,
     MachineId, NeedKey, Price, Reason, Terms, Time,
 };
-use bigfleet_shard_core::{Baseline, Kept, KeptOperation, OperationId, Record};
+use bigfleet_shard_core::{
+    Baseline, Kept, KeptOperation, KeptPause, OperationId, PauseNote, Record, Scope,
+};
 use prost::Message;
 
 const CHECKSUM: usize = 4;
@@ -18,6 +20,8 @@ pub(super) struct Value {
     machine: Option<Box<StoredMachine>>,
     #[prost(message, optional, tag = "2")]
     cluster: Option<StoredCluster>,
+    #[prost(message, optional, tag = "3")]
+    pause: Option<StoredPause>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -97,6 +101,18 @@ struct StoredCluster {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct StoredPause {
+    #[prost(double, tag = "1")]
+    since: f64,
+    #[prost(double, optional, tag = "2")]
+    until: Option<f64>,
+    #[prost(string, tag = "3")]
+    requested_by: String,
+    #[prost(string, tag = "4")]
+    reason: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Total {
     #[prost(string, tag = "1")]
     dimension: String,
@@ -149,7 +165,7 @@ impl Value {
         };
         Self {
             machine: Some(Box::new(machine)),
-            cluster: None,
+            ..Self::default()
         }
     }
 
@@ -163,8 +179,21 @@ impl Value {
             totals: totals.collect(),
         };
         Self {
-            machine: None,
             cluster: Some(cluster),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_pause(kept: &KeptPause) -> Self {
+        let pause = StoredPause {
+            since: kept.since.seconds(),
+            until: kept.until.map(Time::seconds),
+            requested_by: kept.note.requested_by.clone(),
+            reason: kept.note.reason.clone(),
+        };
+        Self {
+            pause: Some(pause),
+            ..Self::default()
         }
     }
 
@@ -370,6 +399,39 @@ pub(super) fn released(key: &str) -> Result<Record, String> {
     let cluster = cluster_id(key)?;
     let released = true;
     Ok(Record::Released { cluster, released })
+}
+
+/// What a pause covers, as a key. An id has no colon, so nothing is taken for something else.
+pub(super) fn scope_key(scope: &Scope) -> String {
+    match scope {
+        Scope::All => "all".to_owned(),
+        Scope::Cluster(id) => format!("cluster:{id}"),
+        Scope::Provider(name) => format!("provider:{name}"),
+    }
+}
+
+/// What an admin has paused.
+pub(super) fn paused(key: &str, bytes: &[u8]) -> Result<Record, String> {
+    let stored = Value::unseal(bytes)?.pause;
+    let stored = stored.ok_or("it is no pause's")?;
+    let scope = match key.split_once(':') {
+        None if key == "all" => Scope::All,
+        Some(("cluster", id)) => Scope::Cluster(cluster_id(id)?),
+        Some(("provider", name)) => Scope::Provider(name.to_owned()),
+        None | Some(_) => return Err("it is no scope's".to_owned()),
+    };
+    let kept = KeptPause {
+        since: moment(stored.since)?,
+        until: stored.until.map(moment).transpose()?,
+        note: PauseNote {
+            requested_by: stored.requested_by,
+            reason: stored.reason,
+        },
+    };
+    Ok(Record::Paused {
+        scope,
+        kept: Some(kept),
+    })
 }
 
 /// When a row arrived.

@@ -5,7 +5,9 @@ use bigfleet_model::{
     ActionKind, Amounts, Assignment, ClusterId, Dimension, Dollars, Fingerprint, Group, Intent,
     MachineId, NeedKey, Price, Reason, Terms, Time,
 };
-use bigfleet_shard_core::{Baseline, Kept, KeptOperation, OperationId};
+use bigfleet_shard_core::{
+    Baseline, Kept, KeptOperation, KeptPause, OperationId, PauseNote, Scope,
+};
 use proptest::prelude::*;
 
 struct Folder(PathBuf);
@@ -116,6 +118,18 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
         kept: None,
     };
     let instruction = |id: &str| Record::Instruction(id.to_owned());
+    let paused = |scope, until: Option<Option<f64>>| Record::Paused {
+        scope,
+        kept: until.map(|until| KeptPause {
+            since: moment.unwrap(),
+            until: until.and_then(Time::from_seconds),
+            note: PauseNote {
+                requested_by: "somebody".to_owned(),
+                reason: "a flood".to_owned(),
+            },
+        }),
+    };
+    let provider = || Scope::Provider("cluster:a".to_owned());
     commit(
         &opened.database,
         &[
@@ -128,6 +142,9 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             arrival("f", moment),
             arrival("g", moment),
             instruction("z"),
+            paused(Scope::All, Some(Some(9.0))),
+            paused(Scope::Cluster(cluster.clone()), Some(None)),
+            paused(provider(), Some(Some(9.0))),
         ],
     )
     .unwrap();
@@ -150,6 +167,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             arrival("g", None),
             cluster_record.clone(),
             instruction("a"),
+            paused(Scope::All, None),
+            paused(provider(), Some(Some(10.5))),
         ],
     )
     .unwrap();
@@ -167,6 +186,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             owned("m3", true),
             Record::Retired(machine("m9")),
             released(true),
+            paused(Scope::Cluster(cluster.clone()), Some(None)),
+            paused(provider(), Some(Some(10.5))),
             arrival("f", moment),
             cluster_record,
             kept("m1", Some("b")),

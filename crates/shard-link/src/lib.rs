@@ -1,0 +1,16 @@
+//! The link: carries a shard's reports to the coordinator, and its answers back (§16).
+//!
+//! ```text
+//! shard core ◀─ ask: report ── link ── ReportShard ──▶ coordinator
+//!            ◀─ Reported, Instructed ──┴──◀ term, instructions
+//! ```
+//!
+//! The only code on the shard's side that knows there is a coordinator (CO-1). It asks the core like any
+//! reader and tells it like any admin; nothing in the shard waits for it, and with nobody to reach it
+//! tries again, less and less often, while acks wait in the core. A report that did not arrive changes
+//! nothing (CO-4).
+
+mod link;
+mod words;
+
+pub use link::{Link, Settings, start};

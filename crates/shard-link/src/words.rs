@@ -1,0 +1,132 @@
+//! Words: a report as a message, and an instruction back from one (wire 3.4, 6.15).
+
+use bigfleet_shard_core::{
+    CapacityPool, Disposition, Domain, Instruction, InstructionAck, Order, Report,
+    ReportedShortfall, Summary,
+};
+use bigfleet_wire::v1alpha1::{
+    self as wire, CoordinatorInstruction, InstructAck, PenaltyBucket, ShardReport, ShardSummary,
+    Shortfall, coordinator_instruction::Payload, instruct_ack::Outcome,
+};
+
+/// What a report says that the core does not know.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) address: String,
+    pub(crate) provider: String,
+}
+
+/// The report as the coordinator reads it. `capabilities` stays empty: this shard does not take part in
+/// moves of machines between shards.
+pub(crate) fn report(
+    report: Report,
+    about: &About,
+    number: u64,
+    now_unix_nanos: i64,
+    with_domains: bool,
+) -> ShardReport {
+    let domains = report.domains.filter(|_| with_domains);
+    let named = |domain: Domain| format!("{}={}", domain.key, domain.value);
+    ShardReport {
+        shard_id: report.shard,
+        cycle: signed(number),
+        timestamp_unix_nanos: now_unix_nanos,
+        shard_epoch: signed(report.epoch),
+        summary: Some(summary(report.summary, about)),
+        shortfalls: report.shortfalls.iter().map(shortfall).collect(),
+        instruction_acks: report.acks.into_iter().map(ack).collect(),
+        shard_address: about.address.clone(),
+        coordinator_term_seen: signed(report.term_seen),
+        clusters: report.clusters.iter().map(ToString::to_string).collect(),
+        domains: domains.into_iter().flatten().map(named).collect(),
+        ..ShardReport::default()
+    }
+}
+
+fn summary(summary: Summary, about: &About) -> ShardSummary {
+    let counts = |counts: std::collections::BTreeMap<String, u32>| {
+        let named = counts.into_iter().filter(|(name, _)| !name.is_empty());
+        named.map(|(name, number)| (name, count(number))).collect()
+    };
+    ShardSummary {
+        total_machines: count(summary.machines),
+        free_machines: count(summary.free),
+        per_instance_type_counts: counts(summary.by_instance_type),
+        per_zone_counts: counts(summary.by_zone),
+        provider_address: about.provider.clone(),
+        pools: summary.pools.into_iter().map(pool).collect(),
+    }
+}
+
+fn pool(pool: CapacityPool) -> wire::CapacityPool {
+    wire::CapacityPool {
+        instance_type: pool.instance_type,
+        zone: pool.zone,
+        idle: count(pool.idle),
+        speculative: count(pool.speculative),
+        configured: count(pool.configured),
+        allocatable: Some((&pool.allocatable).into()),
+    }
+}
+
+fn shortfall(line: &ReportedShortfall) -> Shortfall {
+    let (row, profile) = (&line.need.row, &line.need.row.profile);
+    let need = wire::CapacityNeed::from(row);
+    Shortfall {
+        requirements: need.requirements,
+        deficit: Some((&line.deficit).into()),
+        priority: profile.priority(),
+        age_cycles: count(line.age),
+        interruption_penalty_bucket: PenaltyBucket::from(profile.interruption()).into(),
+        topology_constrained: profile.same_key().is_some(),
+        profile_fingerprint: profile.fingerprint().to_string(),
+        min_unit: Some((&row.min_unit).into()),
+    }
+}
+
+fn ack(ack: InstructionAck) -> InstructAck {
+    let outcome = match ack.disposition {
+        Disposition::Accepted => Outcome::Accepted,
+        Disposition::RejectedStale => Outcome::RejectedStale,
+        Disposition::RejectedInvalid => Outcome::RejectedInvalid,
+        Disposition::Failed => Outcome::Failed,
+    };
+    InstructAck {
+        instruction_id: ack.id,
+        outcome: outcome.into(),
+        reason: ack.reason,
+        ..InstructAck::default()
+    }
+}
+
+/// What the coordinator asks for. Which of it is done, and how it is answered, is the core's to say.
+pub(crate) fn instruction(message: CoordinatorInstruction) -> Instruction {
+    let domain = |key: String, value: String| Domain { key, value };
+    let order = match message.payload {
+        Some(Payload::AssignDomain(one)) => {
+            Order::AssignDomain(domain(one.topology_key, one.topology_value))
+        }
+        Some(Payload::UnassignDomain(one)) => {
+            Order::UnassignDomain(domain(one.topology_key, one.topology_value))
+        }
+        Some(
+            Payload::ReassignSpeculative(_)
+            | Payload::CrossShardDrain(_)
+            | Payload::TransferOwnership(_),
+        ) => Order::Move,
+        None => Order::Unknown,
+    };
+    Instruction {
+        id: message.instruction_id,
+        term: u64::try_from(message.coordinator_term).unwrap_or_default(),
+        order,
+    }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn count(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
