@@ -1,6 +1,7 @@
-//! The ledger: a provider in front of the provider, which writes down every mutation and its answer.
+//! The ledger: a provider in front of the provider, which writes down every mutation and its answer, and
+//! lies about Lists when it is told to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -33,10 +34,25 @@ pub(crate) struct Seen {
     pub(crate) answer: Result<String, tonic::Code>,
 }
 
+/// What is answered to a List instead of the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// The first half of the machines, and how many there are.
+    Half,
+    /// The first half, as a provider answers that knows the public contract only.
+    HalfUncounted,
+    /// What was remembered.
+    Stale,
+    /// The truth, for once.
+    None,
+}
+
 #[derive(Clone)]
 pub(crate) struct Ledger {
     client: CapacityProviderClient<Channel>,
     seen: Arc<Mutex<Vec<Seen>>>,
+    lies: Arc<Mutex<VecDeque<Lie>>>,
+    remembered: Arc<Mutex<wire::MachineList>>,
 }
 
 /// The ledger at work, and where.
@@ -54,6 +70,8 @@ impl Ledgered {
         let ledger = Ledger {
             client,
             seen: Arc::default(),
+            lies: Arc::default(),
+            remembered: Arc::default(),
         };
         let service = CapacityProviderServer::new(ledger.clone());
         let router = Limits::PROVIDER.server().add_service(service);
@@ -69,6 +87,41 @@ impl Ledgered {
 impl Ledger {
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// The next so many Lists are answered with this.
+    pub(crate) fn lie(&self, lie: Lie, lists: usize) {
+        self.lies.lock().unwrap().extend(vec![lie; lists]);
+    }
+
+    pub(crate) fn lies_left(&self) -> usize {
+        self.lies.lock().unwrap().len()
+    }
+
+    /// Remembers the List of this moment, for [`Lie::Stale`].
+    pub(crate) async fn remember(&self) {
+        let listed = self.client.clone().list(wire::ListFilter::default()).await;
+        *self.remembered.lock().unwrap() = listed.unwrap().into_inner();
+    }
+
+    fn told(&self, mut truth: wire::MachineList) -> wire::MachineList {
+        let half = truth.machines.len() / 2;
+        match self.lies.lock().unwrap().pop_front() {
+            None | Some(Lie::None) => truth,
+            Some(Lie::Half) => {
+                truth.machines.truncate(half);
+                truth
+            }
+            Some(Lie::HalfUncounted) => {
+                truth.machines.truncate(half);
+                wire::MachineList {
+                    machines: truth.machines,
+                    revision: truth.revision,
+                    ..wire::MachineList::default()
+                }
+            }
+            Some(Lie::Stale) => self.remembered.lock().unwrap().clone(),
+        }
     }
 
     /// The provider's operations of a kind: a call answered twice with one operation is one.
@@ -193,6 +246,7 @@ impl CapacityProvider for Ledger {
         &self,
         request: Request<wire::ListFilter>,
     ) -> Result<Response<wire::MachineList>, Status> {
-        self.client.clone().list(request.into_inner()).await
+        let truth = self.client.clone().list(request.into_inner()).await?;
+        Ok(Response::new(self.told(truth.into_inner())))
     }
 }

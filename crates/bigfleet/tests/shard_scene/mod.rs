@@ -14,6 +14,7 @@
 
 pub(crate) mod ledger;
 pub(crate) mod operator;
+pub(crate) mod plain;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -156,6 +157,18 @@ impl Process {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         self.child.wait().unwrap().code()
+    }
+
+    /// Waits for it to end in the middle of something, on its own.
+    pub(crate) async fn aborted(mut self) {
+        use std::os::unix::process::ExitStatusExt;
+        let status = until("the end of the process", async || {
+            let status = self.child.try_wait().unwrap();
+            (status.is_some(), status)
+        })
+        .await;
+        let signal = status.and_then(|status| status.signal());
+        assert_eq!(signal, Some(6), "{status:?}:\n{}", self.text());
     }
 
     /// Waits for it to end by itself: the exit code, and what it wrote up to the line that says why.
