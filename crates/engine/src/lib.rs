@@ -287,6 +287,12 @@ impl Engine {
         self.book.actions(self.current())
     }
 
+    /// The same without the acquisitions after the first so many, and how many those are: for whoever
+    /// could not do more of them now, and asks again later.
+    pub fn actions_within(&self, acquisitions: usize) -> (Vec<Action>, usize) {
+        self.book.actions_within(self.current(), acquisitions)
+    }
+
     /// Commitments that change without an action, by machine.
     pub fn restamps(&self) -> Vec<Restamp> {
         self.book.restamps(self.current())

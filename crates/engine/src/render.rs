@@ -116,11 +116,27 @@ impl Book {
     }
 
     pub(crate) fn actions(&self, outcome: &Outcome) -> Vec<Action> {
-        outcome
-            .steps
-            .iter()
-            .map(|step| self.action(*step))
-            .collect()
+        self.actions_within(outcome, usize::MAX).0
+    }
+
+    /// All but the acquisitions after the first so many, and how many those are.
+    pub(crate) fn actions_within(
+        &self,
+        outcome: &Outcome,
+        acquisitions: usize,
+    ) -> (Vec<Action>, usize) {
+        let (mut left, mut beyond) = (acquisitions, 0);
+        let steps = outcome.steps.iter().filter(|step| match step {
+            Step::Bootstrap { .. } | Step::Provision { .. } => {
+                let within = 0 < left;
+                left = left.saturating_sub(1);
+                beyond += usize::from(!within);
+                within
+            }
+            Step::Preempt { .. } | Step::Reclaim { .. } | Step::Delete { .. } => true,
+        });
+        let actions = steps.map(|step| self.action(*step)).collect();
+        (actions, beyond)
     }
 
     pub(crate) fn restamps(&self, outcome: &Outcome) -> Vec<Restamp> {

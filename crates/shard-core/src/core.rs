@@ -85,6 +85,8 @@ pub struct ShardCore {
     pub(crate) last_cycle: Option<Time>,
     /// Machines the last decision would have reclaimed but for what replaces them (RF-11), by id.
     pub(crate) held: Vec<MachineId>,
+    /// How long the last one took, as far as whoever drives the core says so.
+    pub(crate) cycle_seconds: f64,
     pub(crate) cycle: u64,
     /// The verdicts last taken down for readers, and whether somebody asked for newer ones.
     pub(crate) decided: Option<Arc<Decided>>,
@@ -147,6 +149,7 @@ impl ShardCore {
             next_cycle: None,
             last_cycle: None,
             held: Vec::new(),
+            cycle_seconds: 0.0,
             cycle: 0,
             decided: None,
             verdicts_wanted: false,
@@ -299,9 +302,15 @@ impl ShardCore {
         }
     }
 
-    /// SH-1: at least 100 ms between cycles; wake-ups in between are one.
+    /// SH-1: between two cycles at least 100 ms, and twice what the last one took: events have half of
+    /// the time, however long it takes to decide.
+    fn spacing(&self) -> f64 {
+        f64::max(CYCLE_SPACING, 2.0 * self.cycle_seconds)
+    }
+
+    /// Wake-ups within the spacing are one.
     fn cycle_if_spaced(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        let earliest = self.last_cycle.map(|last| after(last, CYCLE_SPACING));
+        let earliest = self.last_cycle.map(|last| after(last, self.spacing()));
         match earliest.filter(|earliest| now < *earliest) {
             Some(earliest) => self.cycle_by(earliest),
             None => self.run_cycle(now, effects),
@@ -329,7 +338,7 @@ impl ShardCore {
     fn ask_to_be_woken(&mut self, effects: &mut Vec<Effect>) {
         // Something that came up after this event's cycle: in a cycle of its own, as soon as may be.
         if std::mem::take(&mut self.wants_cycle) {
-            let earliest = self.last_cycle.map(|last| after(last, CYCLE_SPACING));
+            let earliest = self.last_cycle.map(|last| after(last, self.spacing()));
             self.cycle_by(earliest.map_or(self.now, |earliest| earliest.max(self.now)));
         }
         let next = self.timers.next();

@@ -36,14 +36,20 @@ impl ShardCore {
         // Read whole before any of it, a parked gang included, changes what was decided on.
         let ended = self.ledger.engine.ended_intents();
         let restamps = self.ledger.engine.restamps();
-        let actions = self.ledger.engine.actions();
+        // A whole fleet may want to be bound at once; what there is no room for need not be spelled
+        // out, unless it is said of each why it is not done.
+        let most = match self.is_open() {
+            true => self.room().0,
+            false => usize::MAX,
+        };
+        let (actions, beyond) = self.ledger.engine.actions_within(most);
         self.held = self.ledger.engine.held();
         let verdicts = self.asked_verdicts();
         self.review_short();
         if let Some(decision) = verdicts {
             self.take_down(now, decision);
         }
-        let actions = self.permitted(now, actions, effects);
+        let actions = self.permitted(now, actions, beyond, effects);
         for machine in &ended {
             self.end_intent(now, machine, effects);
         }
@@ -98,8 +104,10 @@ impl ShardCore {
         &mut self,
         now: Time,
         actions: Vec<Action>,
+        beyond: usize,
         effects: &mut Vec<Effect>,
     ) -> Vec<Action> {
+        let (room, is_limited) = self.room();
         let mut wanted = Vec::with_capacity(actions.len());
         for action in actions {
             match self.suppression(&action) {
@@ -109,14 +117,11 @@ impl ShardCore {
             }
         }
         let capped = self.cap_reclaims(now, wanted);
-        let mut room = MOST_IN_FLIGHT.saturating_sub(self.operations.len());
-        let limit = self.config.max_actions_per_cycle;
-        if 0 < limit && limit < room {
-            room = limit;
-        }
         let (admitted, cut) = admit(capped, room);
+        let cut = cut + beyond;
         self.counters.deferred += cut as u64;
-        if 0 < cut && room == limit {
+        // If it is the operations in flight that leave no room, it is their end that wakes the next.
+        if 0 < cut && is_limited {
             self.cycle_by(after(now, CYCLE_SPACING));
         }
         let mut reclaims: BTreeMap<ClusterId, u32> = BTreeMap::new();
@@ -134,7 +139,25 @@ impl ShardCore {
         admitted
     }
 
+    /// How many actions may be committed now, and whether it is a configured limit that says so (SH-2).
+    fn room(&self) -> (usize, bool) {
+        let room = MOST_IN_FLIGHT.saturating_sub(self.operations.len());
+        let limit = self.config.max_actions_per_cycle;
+        match 0 < limit && limit < room {
+            true => (limit, true),
+            false => (room, false),
+        }
+    }
+
+    /// Whether there is nothing that could suppress an action.
+    fn is_open(&self) -> bool {
+        !self.fenced && self.pauses.is_empty() && !self.config.dry_run
+    }
+
     fn suppression(&self, action: &Action) -> Option<Outcome> {
+        if self.is_open() {
+            return None;
+        }
         let cluster_paused = || {
             let meant = action.purpose.as_ref().map(|(need, _)| &need.cluster);
             let mut clusters = action.cluster.iter().chain(meant);

@@ -89,6 +89,7 @@ impl Phase {
 impl ShardCore {
     /// The clock of whoever drives the core has measured a cycle (CY-3).
     pub(crate) fn cycle_took(&mut self, seconds: f64, phases: Vec<(Phase, f64)>) {
+        self.cycle_seconds = seconds;
         if self.cycle <= self.config.metrics_warmup_cycles {
             return;
         }

@@ -10,6 +10,7 @@ mod support;
 mod defects;
 mod fixed_point;
 mod operators;
+mod pace;
 mod published;
 mod rails;
 mod reads;
