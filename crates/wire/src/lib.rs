@@ -32,6 +32,7 @@ mod hello;
 mod amounts;
 mod need;
 mod rollup;
+mod shapes;
 
 mod listing;
 mod machine;

@@ -9,6 +9,7 @@ use bigfleet_model::{MachineId, shown};
 
 use crate::limits::{OverLimit, check_text};
 use crate::record::{Record, RecordProblem};
+use crate::shapes::Shapes;
 use crate::v1alpha1::{Machine, MachineList, TransitionAck};
 
 /// A List answer, or one page of it, sorted into what can be used and what cannot.
@@ -56,26 +57,28 @@ impl Listing {
             ..Self::default()
         };
         let repeated = repeated(&message.machines);
-        let listed: BTreeSet<MachineId> = message
-            .machines
-            .iter()
-            .filter_map(|machine| id_of(&machine.id))
-            .collect();
+        let mut listed: BTreeSet<String> = BTreeSet::new();
+        if !message.removed_ids.is_empty() {
+            listed.extend(message.machines.iter().map(|machine| machine.id.clone()));
+        }
+        let mut shapes = Shapes::default();
         for machine in message.machines {
-            let id = id_of(&machine.id);
-            let known = id.as_ref().is_some_and(|id| repeated.contains(id));
-            let read = match known {
-                true => Err(RecordProblem::Duplicate(shown(&machine.id))),
-                false => Record::read(machine),
+            let id = machine.id.clone();
+            let read = match repeated.contains(&id) {
+                true => Err(RecordProblem::Duplicate(shown(&id))),
+                false => Record::read_sharing(machine, &mut shapes),
             };
             match read {
                 Ok(record) => listing.records.push(record),
-                Err(problem) => listing.refused.push(RefusedRecord { id, problem }),
+                Err(problem) => {
+                    let id = id_of(&id);
+                    listing.refused.push(RefusedRecord { id, problem });
+                }
             }
         }
         for text in message.removed_ids {
             let problem = match MachineId::new(&text) {
-                Ok(id) if listed.contains(&id) => RecordProblem::ListedAndRemoved(shown(&text)),
+                Ok(_) if listed.contains(&text) => RecordProblem::ListedAndRemoved(shown(&text)),
                 Ok(id) => {
                     listing.removed.insert(id);
                     continue;
@@ -94,11 +97,12 @@ fn id_of(text: &str) -> Option<MachineId> {
 }
 
 /// Ids that appear more than once. Which of the records is true cannot be told, so none is used.
-fn repeated(machines: &[Machine]) -> BTreeSet<MachineId> {
+fn repeated(machines: &[Machine]) -> BTreeSet<String> {
     let mut ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
     ids.sort_unstable();
     let twice = ids.windows(2).filter(|pair| pair[0] == pair[1]);
-    twice.filter_map(|pair| id_of(pair[0])).collect()
+    let named = twice.filter(|pair| id_of(pair[0]).is_some());
+    named.map(|pair| pair[0].to_owned()).collect()
 }
 
 /// An accepted mutation.

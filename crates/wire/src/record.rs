@@ -8,18 +8,18 @@
 //! A refused record leaves the last good one in force; it is never read as a removal (wire 6.14).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bigfleet_model::{
-    Amounts, Assignment, CapacityType, Dimension, Host, IdRefused, MAX_ID_BYTES, Machine,
-    MachineFacts, MachineRefused, Shape, StateNumber, quantity::parse_supply, shown,
+    Assignment, Host, IdRefused, MAX_ID_BYTES, Machine, MachineFacts, MachineRefused, StateNumber,
+    shown,
 };
 
 use crate::limits::{
     MAX_CONFIGURE_BYTES, MAX_ERROR_BYTES, MAX_LABELS, MAX_RESOURCES, OverLimit, check_bytes,
     check_count, check_text,
 };
-use crate::v1alpha1::{self, FailureClass, Resources};
+use crate::shapes::Shapes;
+use crate::v1alpha1::{self, FailureClass};
 
 /// A provider's record that passed the screening.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,19 +109,20 @@ impl RecordProblem {
 impl Record {
     /// Screens a provider's record.
     pub fn read(message: v1alpha1::Machine) -> Result<Self, RecordProblem> {
+        Self::read_sharing(message, &mut Shapes::default())
+    }
+
+    /// Screens one of many records, whose shapes are few.
+    pub(crate) fn read_sharing(
+        mut message: v1alpha1::Machine,
+        shapes: &mut Shapes,
+    ) -> Result<Self, RecordProblem> {
         check_size(&message).map_err(|over| RecordProblem::Limit {
             id: shown(&message.id),
             over,
         })?;
         let mut warnings = Vec::new();
-        let shape = Shape {
-            capacity_type: capacity_type(message.capacity_type, &mut warnings),
-            resources: amounts("resources", &message.resources, &mut warnings).unwrap_or_default(),
-            allocatable: amounts("allocatable", &message.allocatable, &mut warnings),
-            instance_type: message.instance_type,
-            zone: message.zone,
-            labels: message.labels,
-        };
+        let shape = shapes.of(&mut message, &mut warnings);
         let host = message.host.unwrap_or_default();
         let machine = Machine::new(MachineFacts {
             id: message.id,
@@ -131,7 +132,7 @@ impl Record {
                 reference: host.r#ref,
             },
             cluster: message.cluster,
-            shape: Arc::new(shape),
+            shape,
             price_per_hour: message.price_per_hour,
             interruption_probability: message.interruption_probability,
             last_error: cut(message.last_error, &mut warnings),
@@ -174,42 +175,6 @@ fn check_size(message: &v1alpha1::Machine) -> Result<(), OverLimit> {
     check_bytes("shard_metadata", echoed, MAX_CONFIGURE_BYTES)
 }
 
-fn capacity_type(number: i32, warnings: &mut Vec<Warning>) -> CapacityType {
-    let known = CapacityType::ALL
-        .into_iter()
-        .find(|tier| tier.number() == number);
-    known.unwrap_or_else(|| {
-        warnings.push(Warning::CapacityType(number));
-        CapacityType::Unspecified
-    })
-}
-
-/// The vector, or `None` if nothing is stated. A stated one may still be worth nothing (M-2).
-fn amounts(
-    field: &'static str,
-    resources: &Option<Resources>,
-    warnings: &mut Vec<Warning>,
-) -> Option<Amounts> {
-    let texts = &resources.as_ref()?.resources;
-    let mut entries = Vec::with_capacity(texts.len());
-    for (name, text) in texts {
-        let resource = || shown(name);
-        match (Dimension::new(name), parse_supply(text)) {
-            (Ok(dimension), Ok(milli)) => entries.push((dimension, milli.into())),
-            (Ok(_), Err(refused)) => warnings.push(Warning::Quantity {
-                field,
-                resource: resource(),
-                text: refused.text,
-            }),
-            (Err(_), _) => warnings.push(Warning::Resource {
-                field,
-                resource: resource(),
-            }),
-        }
-    }
-    (!texts.is_empty()).then(|| Amounts::from_entries(entries))
-}
-
 fn cut(mut text: String, warnings: &mut Vec<Warning>) -> String {
     let found = text.len();
     if MAX_ERROR_BYTES < found {
@@ -222,7 +187,8 @@ fn cut(mut text: String, warnings: &mut Vec<Warning>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1alpha1::{HostRef, MachineState};
+    use crate::v1alpha1::{HostRef, MachineState, Resources};
+    use bigfleet_model::Amounts;
 
     fn idle() -> v1alpha1::Machine {
         v1alpha1::Machine {
