@@ -27,6 +27,7 @@ use crate::outbox::{Link, Stuck};
 use crate::provider::Provider;
 use crate::publish::{Published, Publisher};
 use crate::store::Store;
+use crate::timing::{TIMING, milliseconds};
 
 /// Events between two questions, while both wait.
 const EVENTS_PER_QUESTION: u32 = 8;
@@ -231,7 +232,9 @@ impl Running {
         }
         core.handle(now, event, &mut self.effects);
         if core.cycle() != cycle {
-            let seconds = began.elapsed().as_secs_f64();
+            let took = began.elapsed();
+            tracing::debug!(target: TIMING, ms = milliseconds(took), "cycle took");
+            let seconds = took.as_secs_f64();
             let phases = Vec::new();
             core.handle(now, Event::CycleTook { seconds, phases }, &mut self.effects);
             news::of_cycle(&self.driver.core, &mut self.counted);

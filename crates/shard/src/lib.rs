@@ -33,9 +33,12 @@ mod trouble;
 
 mod clock;
 mod hub;
+mod timing;
 
 mod store;
 
+mod digest;
+mod incoming;
 mod outbox;
 mod provider;
 mod session;
@@ -58,5 +61,5 @@ pub use hub::{Hub, Stopping};
 pub use pause::PauseFileRefused;
 pub use process::{Failed, Shard, StartRefused, start};
 pub use settings::Settings;
-pub use store::StoreRefused;
+pub use store::{StoreRefused, remember};
 pub use trouble::Trouble;

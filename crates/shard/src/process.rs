@@ -12,13 +12,11 @@ use std::sync::atomic::AtomicU64;
 
 use axum::routing::get;
 use bigfleet_net::{
-    Dial, DialRefused, Limits, ListenRefused, MAX_MESSAGE_BYTES, Probes, Serving, Tls, TlsRefused,
-    listen, serve,
+    Dial, DialRefused, Limits, ListenRefused, Probes, Serving, Tls, TlsRefused, listen, serve,
 };
 use bigfleet_shard_core::ShardCore;
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdminServer;
 use bigfleet_wire::v1alpha1::shard_read_server::ShardReadServer;
-use bigfleet_wire::v1alpha1::shard_server::ShardServer;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
@@ -30,6 +28,7 @@ use crate::driver::Driver;
 pub use crate::driver::Failed;
 use crate::history::History;
 use crate::hub::{Hub, Told};
+use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{Metrics, Publisher};
@@ -262,9 +261,7 @@ fn router(
             .build_v1()
             .map_err(|why| StartRefused::Reflection(why.to_string()))
     });
-    let sessions = ShardServer::new(Sessions::new(hub.clone(), Arc::clone(counts), clock))
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let sessions = SessionServer(Sessions::new(hub.clone(), Arc::clone(counts), clock));
     let place = Arc::new(Place::new(settings, clock));
     let reads = Reads::new(hub.clone(), Arc::clone(&place), history, Arc::clone(counts));
     let reads = ShardReadServer::new(reads);

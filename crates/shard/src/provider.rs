@@ -21,23 +21,25 @@ use bigfleet_shard_core::{
 };
 use bigfleet_wire::v1alpha1::capacity_provider_client::CapacityProviderClient;
 use bigfleet_wire::v1alpha1::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, MachineRef,
-    TransitionAck,
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, MachineList,
+    MachineRef, TransitionAck,
 };
 use bigfleet_wire::{Ack, Listing, Record, RecordProblem, RefusedRecord, check_metadata};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tonic::transport::Channel;
 use tonic::{Response, Status};
 
 use crate::hub::{Hub, Stopping};
 use crate::settings::Settings;
+use crate::timing::{TIMING, milliseconds};
 use crate::trouble::{self, Trouble};
 
 /// Machines asked for per page, of a provider that pages.
 const PAGE: i32 = 5_000;
 /// Machines the core takes in at once; between two such pieces it can decide.
-const PIECE: usize = 1_000;
+const PIECE: usize = 250;
 /// Refused records named in the log, per List.
 const NAMED: usize = 10;
 
@@ -221,7 +223,9 @@ impl Provider {
             let began = Instant::now();
             let outcome = match provider.pages(list, cursor).await {
                 Ok(complete) => {
-                    provider.times.add(began.elapsed());
+                    let took = began.elapsed();
+                    provider.times.add(took);
+                    tracing::debug!(target: TIMING, ms = milliseconds(took), "list took");
                     complete
                 }
                 Err(Broken::Stopping) => return,
@@ -245,52 +249,96 @@ impl Provider {
     }
 
     async fn pages(&self, list: ListId, cursor: Vec<u8>) -> Result<Listed, Broken> {
-        let mut client = self.client.clone();
         let since_revision = match self.incremental {
             true => cursor,
             false => Vec::new(),
         };
         let everything = since_revision.is_empty();
-        let mut filter = ListFilter {
+        let filter = ListFilter {
             since_revision,
             page_size: PAGE,
             accept_removed: true,
             ..ListFilter::default()
         };
-        let (mut removed, mut seen, mut named) = (Vec::new(), 0_usize, 0_usize);
-        loop {
-            let answer = in_time(Settings::LIST_WITHIN, client.list(filter.clone())).await?;
-            let listing = off_thread(move || Listing::read(answer)).await?;
-            seen += listing.records.len() + listing.refused.len();
-            self.screened(&listing.refused, &mut named);
-            removed.extend(listing.removed);
-            self.pieces(list, listing.records, listing.refused).await?;
-            if !listing.next_page.is_empty() {
-                if filter.page_token == listing.next_page {
-                    return Err(Broken::Provider(
-                        "the same page was offered twice".to_owned(),
-                    ));
-                }
-                filter.page_token = listing.next_page;
-                continue;
+        // While the core takes in one page the next is read, and the one after that is on its way.
+        let (read, mut pages) = mpsc::channel(1);
+        let reading = self.read_pages(filter, read);
+        let telling = async move {
+            while let Some((records, refused)) = pages.recv().await {
+                self.pieces(list, records, refused).await?;
             }
-            let full = everything || listing.is_full;
-            if let Some(total) = listing.total.filter(|_| full)
-                && seen < total as usize
-            {
-                let text = format!("the List has {seen} of {total} machines");
+            Ok::<(), Broken>(())
+        };
+        let (end, told) = tokio::join!(reading, telling);
+        told?;
+        let End {
+            last,
+            removed,
+            seen,
+        } = end?;
+        let full = everything || last.is_full;
+        if let Some(total) = last.total.filter(|_| full)
+            && seen < total as usize
+        {
+            let text = format!("the List has {seen} of {total} machines");
+            return Err(Broken::Provider(text));
+        }
+        let cursor = match self.incremental {
+            true => last.revision,
+            false => Vec::new(),
+        };
+        Ok(Listed::Complete {
+            full,
+            removed,
+            cursor,
+        })
+    }
+
+    async fn read_pages(
+        &self,
+        mut filter: ListFilter,
+        read: mpsc::Sender<Screened>,
+    ) -> Result<End, Broken> {
+        let (mut removed, mut seen, mut named) = (Vec::new(), 0_usize, 0_usize);
+        let mut answer = self.page(filter.clone()).await?;
+        loop {
+            let token = std::mem::take(&mut answer.next_page_token);
+            if !token.is_empty() && filter.page_token == token {
+                let text = "the same page was offered twice".to_owned();
                 return Err(Broken::Provider(text));
             }
-            let cursor = match self.incremental {
-                true => listing.revision,
-                false => Vec::new(),
+            filter.page_token = token;
+            let next = async {
+                match filter.page_token.is_empty() {
+                    true => None,
+                    false => Some(self.page(filter.clone()).await),
+                }
             };
-            return Ok(Listed::Complete {
-                full,
-                removed,
-                cursor,
-            });
+            let (listing, next) = tokio::join!(off_thread(move || Listing::read(answer)), next);
+            let mut listing = listing?;
+            let records = std::mem::take(&mut listing.records);
+            let refused = std::mem::take(&mut listing.refused);
+            seen += records.len() + refused.len();
+            self.screened(&refused, &mut named);
+            removed.extend(std::mem::take(&mut listing.removed));
+            let sent = read.send((records, refused)).await;
+            sent.map_err(|_| Broken::Stopping)?;
+            match next {
+                Some(next) => answer = next?,
+                None => {
+                    return Ok(End {
+                        last: listing,
+                        removed,
+                        seen,
+                    });
+                }
+            }
         }
+    }
+
+    async fn page(&self, filter: ListFilter) -> Result<MachineList, Status> {
+        let mut client = self.client.clone();
+        in_time(Settings::LIST_WITHIN, client.list(filter)).await
     }
 
     async fn pieces(
@@ -318,7 +366,8 @@ impl Provider {
                 machines,
                 refused,
             };
-            self.hub.tell(page).await?;
+            // Waits until it is taken in: a List of any length takes the memory of a few pages.
+            self.hub.submit(page, |_| ()).await?;
         }
     }
 
@@ -328,6 +377,17 @@ impl Provider {
             tracing::warn!(err = %record.problem, "provider record rejected");
         }
     }
+}
+
+/// A page's records: those that can be used, and those that cannot.
+type Screened = (Vec<Record>, Vec<RefusedRecord>);
+
+/// What the pages of a List say together.
+struct End {
+    /// The last page, without its records.
+    last: Listing,
+    removed: Vec<MachineId>,
+    seen: usize,
 }
 
 /// Why a List did not come to its end.

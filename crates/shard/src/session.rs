@@ -18,18 +18,20 @@ use std::time::Duration;
 use bigfleet_model::ClusterId;
 use bigfleet_net::{Caller, Identity};
 use bigfleet_shard_core::{BlobAnswer, Event, NodeFact, RollUpLane, SessionId};
-use bigfleet_wire::v1alpha1::shard_server::Shard;
 use bigfleet_wire::v1alpha1::{
-    BootstrapBlobResponse, ClusterCapacityNeeds, DrainReport, NodeReport, OperatorMessage,
-    operator_message::Payload,
+    BootstrapBlobResponse, ClusterCapacityNeeds, DrainReport, NodeReport, operator_message::Payload,
 };
-use bigfleet_wire::{DrainProgress, Greeting, NodeSightings, Rollup, RollupRefused, unix_nanos};
+use bigfleet_wire::{DrainProgress, Greeting, NodeSightings, Rollup, unix_nanos};
+use prost::Message;
+use prost::bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::clock::Clock;
+use crate::digest::{Digest, Sent};
 use crate::hub::{Hub, Told};
+use crate::incoming::{Frames, Incoming};
 use crate::outbox::{Link, Outgoing};
 use crate::wording;
 
@@ -86,26 +88,17 @@ impl Sessions {
     }
 }
 
-type Frames =
-    Pin<Box<dyn Stream<Item = Result<bigfleet_wire::v1alpha1::ShardMessage, Status>> + Send>>;
-
-#[tonic::async_trait]
-impl Shard for Sessions {
-    type SessionStream = Frames;
-
-    async fn session(
-        &self,
-        request: Request<Streaming<OperatorMessage>>,
-    ) -> Result<Response<Frames>, Status> {
+impl Sessions {
+    /// Begins a session. Answered at once, so that an operator that waits for the answer before its
+    /// Hello gets one.
+    pub(crate) fn session(self, request: Request<Streaming<Incoming>>) -> Response<Frames> {
         let caller = Caller::of(&request);
         let (opened, open) = oneshot::channel();
-        let of_session = self.clone();
         tokio::spawn(async move {
             let incoming = request.into_inner();
-            of_session.serve(caller, incoming, opened).await;
+            self.serve(caller, incoming, opened).await;
         });
-        // Answered at once, so that an operator that waits for the answer before its Hello gets one.
-        Ok(Response::new(Box::pin(Waiting::Opening(open))))
+        Response::new(Box::pin(Waiting::Opening(open)))
     }
 }
 
@@ -146,7 +139,7 @@ impl Sessions {
     async fn serve(
         &self,
         caller: Caller,
-        mut incoming: Streaming<OperatorMessage>,
+        mut incoming: Streaming<Incoming>,
         opened: oneshot::Sender<Result<Outgoing, Status>>,
     ) {
         let greeting = match self.greet(&caller, &mut incoming).await {
@@ -180,6 +173,7 @@ impl Sessions {
             lane: Arc::default(),
             counts: Arc::clone(&self.counts),
             accepted: Arc::default(),
+            in_force: Arc::default(),
         };
         reader.read(&mut incoming, &link, self.clock).await;
         self.counts.open().remove(&session);
@@ -190,10 +184,11 @@ impl Sessions {
     async fn greet(
         &self,
         caller: &Caller,
-        incoming: &mut Streaming<OperatorMessage>,
+        incoming: &mut Streaming<Incoming>,
     ) -> Result<Greeting, Status> {
         let first = tokio::time::timeout(HELLO_WITHIN, incoming.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("no Hello came in time"))??;
+        let first = first.map(Incoming::message);
         let greeting =
             Greeting::open(first).map_err(|why| Status::invalid_argument(why.to_string()))?;
         let wanted = Identity::Cluster(greeting.cluster.to_string());
@@ -220,21 +215,35 @@ struct Reader {
     hub: Hub,
     session: SessionId,
     cluster: ClusterId,
-    lane: Arc<Mutex<RollUpLane<ClusterCapacityNeeds>>>,
+    lane: Arc<Mutex<RollUpLane<Bytes>>>,
     counts: Arc<SessionCounts>,
     /// Roll-ups accepted on this session so far.
     accepted: Arc<AtomicU64>,
+    /// The roll-up in force, to recognise it when it is said again.
+    in_force: Arc<Mutex<Option<InForce>>>,
+}
+
+/// A roll-up the core accepted.
+#[derive(Clone, Copy, Debug)]
+struct InForce {
+    sent: Option<Digest>,
+    said: Digest,
 }
 
 impl Reader {
-    async fn read(&self, incoming: &mut Streaming<OperatorMessage>, link: &Link, clock: Clock) {
+    async fn read(&self, incoming: &mut Streaming<Incoming>, link: &Link, clock: Clock) {
         loop {
             let message = tokio::select! {
                 message = incoming.message() => message,
                 () = link.over.notified() => return,
             };
             let payload = match message {
-                Ok(Some(message)) => message.payload,
+                Ok(Some(Incoming::RollUp(roll_up))) => {
+                    link.hear(unix_nanos(clock.now()));
+                    self.roll_up(roll_up);
+                    continue;
+                }
+                Ok(Some(Incoming::Said(message))) => message.payload,
                 Ok(None) => return,
                 Err(status) => {
                     tracing::debug!(cluster = %self.cluster, %status, "session broke off");
@@ -243,8 +252,9 @@ impl Reader {
             };
             link.hear(unix_nanos(clock.now()));
             let told = match payload {
+                // In a frame with more than one payload.
                 Some(Payload::Rollup(roll_up)) => {
-                    self.roll_up(roll_up);
+                    self.roll_up(roll_up.encode_to_vec().into());
                     continue;
                 }
                 Some(Payload::Hello(_)) => Some(Event::HelloAgain {
@@ -272,7 +282,7 @@ impl Reader {
     }
 
     /// One at work, one waiting: a task exists only while there is work.
-    fn roll_up(&self, roll_up: ClusterCapacityNeeds) {
+    fn roll_up(&self, roll_up: Bytes) {
         let next = self.lane().arrived(roll_up);
         if let Some(first) = next {
             let reader = self.clone();
@@ -286,12 +296,32 @@ impl Reader {
         }
     }
 
-    fn lane(&self) -> std::sync::MutexGuard<'_, RollUpLane<ClusterCapacityNeeds>> {
+    fn lane(&self) -> MutexGuard<'_, RollUpLane<Bytes>> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn take_in(&self, roll_up: ClusterCapacityNeeds) {
-        let rollup_id = roll_up.rollup_id.clone();
+    async fn take_in(&self, bytes: Bytes) {
+        let before = *self.in_force();
+        let sent = Sent::read(&bytes);
+        if let Some((before, sent)) = before.zip(sent.as_ref())
+            && before.sent == Some(sent.digest)
+        {
+            let rollup_id = sent.rollup_id.clone();
+            return self.repeated(rollup_id, sent.built_unix_nanos).await;
+        }
+        let sent = sent.map(|sent| sent.digest);
+        let roll_up = match ClusterCapacityNeeds::decode(bytes) {
+            Ok(roll_up) => roll_up,
+            Err(why) => return self.unreadable(String::new(), &why).await,
+        };
+        let (rollup_id, said) = (roll_up.rollup_id.clone(), Digest::of(&roll_up));
+        if before.is_some_and(|before| before.said == said)
+            && rollup_id.len() <= bigfleet_model::MAX_ID_BYTES
+        {
+            let built = roll_up.timestamp_unix_nanos;
+            *self.in_force() = Some(InForce { sent, said });
+            return self.repeated(rollup_id, built).await;
+        }
         let cluster = self.cluster.clone();
         let read = match roll_up.needs.len() < MANY_ROWS {
             true => Rollup::read(roll_up, &cluster),
@@ -312,21 +342,41 @@ impl Reader {
                     rollup_id: read.id,
                     rows: Ok(read.rows),
                 };
-                let reader = self.clone();
-                // Waits until it is applied, so that the next one is judged after it.
-                let applied = self.hub.submit(event, move |core| {
-                    let accepted = core.roll_ups_accepted(reader.session);
-                    if reader.accepted.swap(accepted, Ordering::Relaxed) < accepted {
-                        reader.counts.accepted(&reader.cluster, built);
-                    }
-                });
-                drop(applied.await);
+                // One that was held leaves the one before it in force.
+                if self.applied(event, built).await {
+                    *self.in_force() = Some(InForce { sent, said });
+                }
             }
             Err(refused) => self.unreadable(rollup_id, &refused).await,
         }
     }
 
-    async fn unreadable(&self, mut rollup_id: String, refused: &RollupRefused) {
+    /// The demand in force, said again: nothing to check and nothing to compare.
+    async fn repeated(&self, rollup_id: String, built: i64) {
+        let session = self.session;
+        let event = Event::RollUpRepeated { session, rollup_id };
+        self.applied(event, built).await;
+    }
+
+    /// Waits until it is applied, so that the next one is judged after it; whether it was accepted.
+    async fn applied(&self, event: Event, built: i64) -> bool {
+        let reader = self.clone();
+        let applied = self.hub.submit(event, move |core| {
+            let accepted = core.roll_ups_accepted(reader.session);
+            let is_new = reader.accepted.swap(accepted, Ordering::Relaxed) < accepted;
+            if is_new {
+                reader.counts.accepted(&reader.cluster, built);
+            }
+            is_new
+        });
+        applied.await.unwrap_or(false) // nobody is there to hear it any more
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, Option<InForce>> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn unreadable(&self, mut rollup_id: String, refused: &(dyn std::fmt::Display + Sync)) {
         // An id too long to be one is not worth echoing.
         if bigfleet_model::MAX_ID_BYTES < rollup_id.len() {
             rollup_id = String::new();

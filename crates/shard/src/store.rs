@@ -26,6 +26,7 @@ use redb::{
 };
 
 use crate::hub::{Hub, Told};
+use crate::timing::{TIMING, milliseconds};
 use crate::trouble::Trouble;
 use format::Value;
 
@@ -153,6 +154,18 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
         database,
         path,
     })
+}
+
+/// Writes records into a data directory, as a shard does: for whoever measures or tests one that
+/// remembers much. The directory has lived through one epoch more then.
+pub fn remember(data_dir: &Path, records: &[Record]) -> Result<(), StoreRefused> {
+    let opened = open(data_dir, 0)?;
+    let io = |why: redb::Error| StoreRefused::Io {
+        path: opened.path.clone(),
+        problem: why.to_string(),
+    };
+    commit(&opened.database, &[Record::Epoch(opened.epoch)]).map_err(io)?;
+    commit(&opened.database, records).map_err(io)
 }
 
 /// A damaged file can make the database give up in the middle of reading it; that is an answer too.
@@ -352,7 +365,9 @@ fn write_all(
             drop(hub.events.blocking_send(Told::Lost("store", problem)));
             return;
         }
-        times.add(count, began.elapsed());
+        let took = began.elapsed();
+        times.add(count, took);
+        tracing::debug!(target: TIMING, records = count, ms = milliseconds(took), "commit took");
         let persisted = Told::Event(Event::Persisted { barrier }, None);
         if hub.events.blocking_send(persisted).is_err() {
             return;

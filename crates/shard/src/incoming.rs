@@ -1,0 +1,197 @@
+//! Incoming: an operator's frames, read no further than needed.
+//!
+//! ```text
+//! frame ─▶ a roll-up and nothing else? ──▶ its bytes: most say what is in force already
+//!                └─ no ─▶ the message
+//! ```
+//!
+//! The generated server makes a message of every frame. Of a roll-up of a hundred rows that is a
+//! thousand small allocations, and of most roll-ups nothing is needed but to know that they repeat the
+//! last. So the one method of the service is served here, with a reader of its own.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bigfleet_net::MAX_MESSAGE_BYTES;
+use bigfleet_wire::v1alpha1::shard_server::SERVICE_NAME;
+use bigfleet_wire::v1alpha1::{
+    ClusterCapacityNeeds, OperatorMessage, ShardMessage, operator_message::Payload,
+};
+use prost::Message;
+use prost::bytes::{Buf, Bytes};
+use prost::encoding::decode_varint;
+use tokio_stream::Stream;
+use tonic::body::Body;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::{BoxFuture, Service as TowerService, http};
+use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::session::Sessions;
+
+const SESSION: &str = "/bigfleet.v1alpha1.Shard/Session";
+/// The field of a roll-up in an operator's message, as bytes: number 2, with a length.
+const ROLL_UP: u8 = 2 << 3 | 2;
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Incoming {
+    /// A roll-up, as it was sent.
+    RollUp(Bytes),
+    /// Anything else.
+    Said(OperatorMessage),
+}
+
+impl Incoming {
+    /// The frame as a message, for whoever does not expect a roll-up.
+    pub(crate) fn message(self) -> OperatorMessage {
+        match self {
+            Self::RollUp(_) => Payload::Rollup(ClusterCapacityNeeds::default()).into(),
+            Self::Said(message) => message,
+        }
+    }
+
+    fn read(frame: Bytes) -> Result<Self, prost::DecodeError> {
+        match roll_up(&frame) {
+            Some(roll_up) => Ok(Self::RollUp(roll_up)),
+            None => OperatorMessage::decode(frame).map(Self::Said),
+        }
+    }
+}
+
+/// The roll-up in a frame that holds one and nothing else.
+fn roll_up(frame: &Bytes) -> Option<Bytes> {
+    let mut rest = frame.clone();
+    if !rest.has_remaining() || rest.get_u8() != ROLL_UP {
+        return None;
+    }
+    let length = decode_varint(&mut rest).ok()?;
+    (length == rest.len() as u64).then_some(rest)
+}
+
+/// What the shard says to one operator.
+pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<ShardMessage, Status>> + Send>>;
+
+/// The service operators call.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionServer(pub(crate) Sessions);
+
+impl NamedService for SessionServer {
+    const NAME: &'static str = SERVICE_NAME;
+}
+
+impl TowerService<http::Request<Body>> for SessionServer {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let sessions = self.0.clone();
+        Box::pin(async move {
+            if request.uri().path() != SESSION {
+                return Ok(Status::unimplemented("the service has no such method").into_http());
+            }
+            let most = Some(MAX_MESSAGE_BYTES);
+            let mut grpc = Grpc::new(Reading).apply_max_message_size_config(most, most);
+            Ok(grpc.streaming(Session(sessions), request).await)
+        })
+    }
+}
+
+struct Session(Sessions);
+
+impl StreamingService<Incoming> for Session {
+    type Response = ShardMessage;
+    type ResponseStream = Frames;
+    type Future = BoxFuture<Response<Frames>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<Incoming>>) -> Self::Future {
+        let sessions = self.0.clone();
+        Box::pin(async move { Ok(sessions.session(request)) })
+    }
+}
+
+/// Operators' frames in, ours out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading;
+
+impl Codec for Reading {
+    type Encode = ShardMessage;
+    type Decode = Incoming;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Decoder for Reading {
+    type Item = Incoming;
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Incoming>, Status> {
+        let frame = bytes.copy_to_bytes(bytes.remaining());
+        let read = Incoming::read(frame);
+        read.map(Some)
+            .map_err(|why| Status::internal(why.to_string()))
+    }
+}
+
+impl Encoder for Reading {
+    type Item = ShardMessage;
+    type Error = Status;
+
+    fn encode(&mut self, message: ShardMessage, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        let written = message.encode(into);
+        written.map_err(|why| Status::internal(why.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_wire::v1alpha1::{CapacityNeed, Hello};
+
+    fn read(frame: Vec<u8>) -> Incoming {
+        Incoming::read(frame.into()).unwrap()
+    }
+
+    #[test]
+    fn a_roll_up_is_left_as_it_was_sent() {
+        let roll_up = ClusterCapacityNeeds {
+            cluster_id: "a".to_owned(),
+            needs: vec![CapacityNeed::default(); 100],
+            ..ClusterCapacityNeeds::default()
+        };
+        let sent: OperatorMessage = Payload::Rollup(roll_up.clone()).into();
+        let bytes = roll_up.encode_to_vec().into();
+        assert_eq!(read(sent.encode_to_vec()), Incoming::RollUp(bytes));
+    }
+
+    #[test]
+    fn everything_else_is_read() {
+        let hello: OperatorMessage = Payload::Hello(Hello::default()).into();
+        assert_eq!(read(hello.encode_to_vec()), Incoming::Said(hello.clone()));
+        assert_eq!(read(Vec::new()), Incoming::Said(OperatorMessage::default()));
+        // Of several payloads the last one counts, whatever the first was.
+        let roll_up: OperatorMessage = Payload::Rollup(ClusterCapacityNeeds::default()).into();
+        let both = [roll_up.encode_to_vec(), hello.encode_to_vec()].concat();
+        assert_eq!(read(both), Incoming::Said(hello));
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_off_is_no_frame() {
+        let cut = vec![ROLL_UP, 5, 0];
+        assert!(Incoming::read(cut.into()).is_err());
+    }
+}
