@@ -1,7 +1,9 @@
-//! `bigfleet bench decide` and `bench core`: what a decision costs on a named workload, alone and in
-//! a whole shard.
+//! `bigfleet bench`: what a decision costs on a named workload, alone and in a whole shard; what a
+//! provider and a shard cost as processes.
 //!
 //! The object is the same whoever reads it; people get a bar while they wait and a table instead.
+
+mod shard;
 
 use crate::{failure::Failure, output::say, provider, table::columns};
 use bigfleet_bench::{CoreReport, DecideReport, Percentiles, Progress, Settings, core, decide};
@@ -26,6 +28,8 @@ enum What {
     Core(WorkloadArgs),
     /// A provider of its own: listing, mutations, memory.
     Provider(provider::BenchArgs),
+    /// A shard of its own: machines bound per second, sessions held, a restart.
+    Shard(shard::Args),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -96,6 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         What::Decide(args) => measure(args, decide, decide_table),
         What::Core(args) => measure(args, core, core_table),
         What::Provider(args) => provider::bench(args),
+        What::Shard(args) => shard::run(args),
     }
 }
 

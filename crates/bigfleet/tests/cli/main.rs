@@ -3,5 +3,6 @@
 mod process;
 
 mod bench;
+mod bench_shard;
 mod decide;
 mod help;

@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model
-//! beside       sim · testkit · bench · fuzz · xtask · oracle · workloads
+//! beside       sim · testkit · bench · shard-bench · fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -76,6 +76,7 @@ pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
+    ("bigfleet", "shard-bench"),
     ("bigfleet", "sim"),
     ("up", "workloads"),
     ("bigfleet", "provider-behaviours"),
@@ -315,6 +316,13 @@ pub(super) const TABLE: &[Row] = &[
         ring: Ring::Beside,
         keeps_out: &[],
         outside: Outside::Without(&[]),
+        bans: &[],
+    },
+    Row {
+        name: "shard-bench",
+        ring: Ring::Beside,
+        keeps_out: &["provider-kit", "provider-fake", "coordinator*", "operator*"],
+        outside: Outside::Without(&["openraft", "kube"]),
         bans: &[],
     },
     Row {

@@ -1,0 +1,180 @@
+//! `bigfleet bench shard`: this very binary as a shard and as its provider, measured from outside.
+
+use super::{Output, bar, columns};
+use crate::{failure::Failure, output::say};
+use bigfleet_shard_bench::{
+    Part, Percentiles, ProcessCost, Settings, ShardReport, Timings, run as measure,
+};
+use clap::{Args as ClapArgs, ValueEnum};
+use std::{io::IsTerminal, path::PathBuf, time::Duration};
+
+/// What was asked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Only this part; may be given again. By default all of them.
+    #[arg(long, value_enum)]
+    part: Vec<PartName>,
+
+    /// Machines of the walk, and of the fleet under the sessions.
+    #[arg(long, default_value_t = 50_000, value_parser = at_least_one)]
+    machines: usize,
+
+    /// Sessions held, each with a connection of its own.
+    #[arg(long, default_value_t = 5_000, value_parser = at_least_one)]
+    sessions: usize,
+
+    /// How long the sessions are watched.
+    #[arg(long, default_value = "60s", value_parser = bigfleet_provider_fake::duration)]
+    watched: Duration,
+
+    /// How often each session rolls up.
+    #[arg(long, default_value = "10s", value_parser = bigfleet_provider_fake::duration)]
+    every: Duration,
+
+    /// Machines a restarted shard remembers.
+    #[arg(long, default_value_t = 500_000, value_parser = at_least_one)]
+    records: usize,
+
+    /// Where data directories are made, to measure that disk.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+
+    /// How the answer is written: by default `table` on a terminal, else `json`.
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it has to be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(why) => Err(format!("{why}")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PartName {
+    /// Idle machines, all of them bound.
+    Walk,
+    /// Sessions held, and cycles under their load.
+    Sessions,
+    /// From the start of the process to ready, with everything remembered.
+    Restart,
+}
+
+impl PartName {
+    fn part(self) -> Part {
+        match self {
+            Self::Walk => Part::Walk,
+            Self::Sessions => Part::Sessions,
+            Self::Restart => Part::Restart,
+        }
+    }
+}
+
+/// Measures, then writes.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let undone = |why: &dyn std::fmt::Display| Failure::Undone(why.to_string());
+    let parts = match args.part.as_slice() {
+        [] => PartName::value_variants(),
+        some => some,
+    };
+    let settings = Settings {
+        program: std::env::current_exe().map_err(|why| undone(&why))?,
+        folder: args.folder.clone().unwrap_or_else(std::env::temp_dir),
+        parts: parts.iter().copied().map(PartName::part).collect(),
+        machines: args.machines,
+        sessions: args.sessions,
+        watched: args.watched,
+        every: args.every,
+        records: args.records,
+    };
+    let bar = bar();
+    let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
+    let measured = runtime.block_on(measure(&settings, &mut |phase, done, of| {
+        bar.set_message(phase);
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    }));
+    bar.finish_and_clear();
+    let report = measured.map_err(|why| undone(&why))?;
+    let usual = match std::io::stdout().is_terminal() {
+        true => Output::Table,
+        false => Output::Json,
+    };
+    say(&match args.output.unwrap_or(usual) {
+        Output::Json => serde_json::to_string(&report).map_err(std::io::Error::from)? + "\n",
+        Output::Table => table(&report),
+    })
+}
+
+fn one(what: &str, value: impl ToString) -> Vec<String> {
+    vec![
+        what.to_owned(),
+        value.to_string(),
+        String::new(),
+        String::new(),
+    ]
+}
+
+fn times(what: &str, of: Percentiles) -> Vec<String> {
+    let ms = |time: f64| format!("{time} ms");
+    vec![what.to_owned(), ms(of.p50), ms(of.p99), ms(of.max)]
+}
+
+fn cost(what: &str, of: ProcessCost) -> Vec<String> {
+    let text = format!(
+        "{} cores, {} MB, at most {} MB",
+        of.cores, of.rss_mb, of.peak_rss_mb
+    );
+    one(what, text)
+}
+
+fn timings(rows: &mut Vec<Vec<String>>, of: Timings) {
+    rows.push(times("decide and apply", of.cycle_ms));
+    rows.push(times("commit to disk", of.commit_ms));
+    rows.push(times("List", of.list_ms));
+}
+
+fn table(report: &ShardReport) -> String {
+    let mut rows = Vec::new();
+    if let Some(walk) = &report.walk {
+        rows.push(one(
+            "WALK",
+            format!("{} machines, {} clusters", walk.machines, walk.clusters),
+        ));
+        rows.push(one(
+            "bindings",
+            format!("{} per second", walk.bindings_per_second),
+        ));
+        rows.push(one("took", format!("{} s", walk.seconds)));
+        rows.push(cost("shard", walk.shard));
+        rows.push(cost("provider", walk.provider));
+        rows.push(cost("operators", walk.operators));
+        timings(&mut rows, walk.timings);
+    }
+    if let Some(sessions) = &report.sessions {
+        let held = format!("{} of {} held", sessions.held, sessions.sessions);
+        rows.push(one("SESSIONS", held));
+        rows.push(one(
+            "roll-ups",
+            format!("{} accepted of {}", sessions.accepted, sessions.rollups),
+        ));
+        rows.push(times("acknowledged", sessions.ack_ms));
+        rows.push(cost("shard", sessions.shard));
+        rows.push(cost("provider", sessions.provider));
+        rows.push(cost("operators", sessions.operators));
+        timings(&mut rows, sessions.timings);
+    }
+    if let Some(restart) = &report.restart {
+        rows.push(one("RESTART", format!("{} records", restart.records)));
+        rows.push(one("ready", format!("{} s", restart.ready_seconds)));
+        rows.push(one("listening", format!("{} s", restart.listening_seconds)));
+        rows.push(one("first List", format!("{} ms", restart.list_ms)));
+        rows.push(cost("shard", restart.shard));
+    }
+    columns(
+        &[&format!("{} CORES", report.cores), "P50", "P99", "WORST"],
+        rows,
+    )
+}

@@ -1,0 +1,198 @@
+//! A restart: how long until a shard that remembers a whole fleet is ready again.
+//!
+//! ```text
+//! provider: all machines bound ─▶ data directory: a record of each ─▶ bigfleet shard ─▶ /readyz
+//!                                                                     └──── measured ────┘
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bigfleet_model::{Assignment, ClusterId, MachineId, Terms};
+use bigfleet_net::{Dial, MAX_MESSAGE_BYTES};
+use bigfleet_shard_core::{Kept, Record};
+use bigfleet_wire::Rollup;
+use bigfleet_wire::v1alpha1 as wire;
+use tokio::task::JoinSet;
+use tonic::transport::Channel;
+use wire::capacity_provider_client::CapacityProviderClient;
+
+use crate::demand::{cluster, whole_fleet, whole_machines};
+use crate::process::{Meter, Process, memory_mb};
+use crate::report::{RestartReport, Undone};
+use crate::samples::rounded;
+use crate::scene::{Folder, SHARD};
+use crate::{Progress, Settings};
+
+/// Machines of one cluster.
+const PER_CLUSTER: usize = 1_000;
+/// Machines asked for per page.
+const PAGE: i32 = 5_000;
+/// Calls at once.
+const CALLS: usize = 128;
+
+type Client = CapacityProviderClient<Channel>;
+
+/// Whose a machine is: its cluster, and the Need of it.
+type Commitment = (ClusterId, Arc<Assignment>);
+
+pub(crate) async fn run(
+    settings: &Settings,
+    progress: Progress<'_>,
+) -> Result<RestartReport, Undone> {
+    let machines = settings.records;
+    let folder = Folder::new(settings, "restart")?;
+    let provider = folder.provider(&settings.program, machines).await?;
+    let client = client(&provider)?;
+    let ids = list(&client, |_| true).await?;
+    let commitments = commitments(machines)?;
+    let each = || ids.iter().zip(&commitments);
+    bind(&client, each(), |so_far| {
+        progress("binding", so_far, machines);
+    })
+    .await?;
+    loop {
+        let is_bound = |machine: &wire::Machine| machine.state() == wire::MachineState::Configured;
+        let bound = list(&client, is_bound).await?.len();
+        progress("settling", bound, machines);
+        if bound == machines {
+            break;
+        }
+    }
+    progress("remembering", 0, machines);
+    let records = each().map(|(id, commitment)| remembered(id, commitment));
+    let records: Vec<Record> = records.collect::<Result<_, _>>()?;
+    write(&folder.data(), &records)?;
+    drop((records, commitments, ids));
+
+    progress("restarting", 0, 1);
+    let mut shard = folder.shard(&settings.program, &provider).await?;
+    let meter = Meter::start(shard.pid());
+    let ready = shard.ready().await?;
+    let cost = meter.read();
+    Ok(RestartReport {
+        machines,
+        records: machines,
+        known: shard.metric("bigfleet_shard_inventory_machines")? as usize,
+        ready_seconds: rounded(ready.as_secs_f64()),
+        listening_seconds: rounded(shard.up_after.as_secs_f64()),
+        list_ms: shard.timings().list_ms.max,
+        shard: cost,
+        provider_rss_mb: memory_mb(provider.pid(), "VmRSS:"),
+    })
+}
+
+fn client(provider: &Process) -> Result<Client, Undone> {
+    let channel = Dial::provider(None).channel(&provider.addr.to_string());
+    let channel = channel.map_err(|why| Undone::Wrong(why.to_string()))?;
+    Ok(Client::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES))
+}
+
+fn refused(status: tonic::Status) -> Undone {
+    Undone::Wrong(format!("the provider refused: {status}"))
+}
+
+/// The ids of those machines, page by page.
+async fn list(client: &Client, of: impl Fn(&wire::Machine) -> bool) -> Result<Vec<String>, Undone> {
+    let mut client = client.clone();
+    let mut filter = wire::ListFilter {
+        page_size: PAGE,
+        ..wire::ListFilter::default()
+    };
+    let mut ids = Vec::new();
+    loop {
+        let page = client.list(filter.clone()).await.map_err(refused)?;
+        let page = page.into_inner();
+        let machines = page.machines.into_iter().filter(&of);
+        ids.extend(machines.map(|machine| machine.id));
+        if page.next_page_token.is_empty() {
+            ids.sort_unstable();
+            return Ok(ids);
+        }
+        filter.page_token = page.next_page_token;
+    }
+}
+
+/// What so many machines are committed to, in the order of the demand of a walk.
+fn commitments(machines: usize) -> Result<Vec<Commitment>, Undone> {
+    let clusters = machines.div_ceil(PER_CLUSTER);
+    let mut commitments = Vec::with_capacity(machines);
+    for number in 0..clusters {
+        let wrong = |why: &dyn std::fmt::Display| Undone::Wrong(why.to_string());
+        let name = ClusterId::new(&cluster(number)).map_err(|why| wrong(&why))?;
+        let demand = whole_fleet(number, clusters, machines);
+        let wanted: Vec<usize> = demand.needs.iter().map(whole_machines).collect();
+        let demand = Rollup::read(demand, &name).map_err(|why| wrong(&why))?;
+        for (row, machines) in demand.rows.iter().zip(wanted) {
+            let assignment = Arc::new(Assignment {
+                terms: Terms::of(&row.profile),
+                fingerprint: row.profile.fingerprint().clone(),
+                ..Assignment::default()
+            });
+            let one = (name.clone(), assignment);
+            commitments.extend(std::iter::repeat_n(one, machines));
+        }
+    }
+    Ok(commitments)
+}
+
+async fn bind(
+    client: &Client,
+    each: impl Iterator<Item = (&String, &Commitment)>,
+    mut progress: impl FnMut(usize),
+) -> Result<(), Undone> {
+    let mut calls = JoinSet::new();
+    for (sequence, (id, (cluster, assignment))) in (1..).zip(each) {
+        if CALLS <= calls.len() {
+            ended(calls.join_next().await)?;
+        }
+        if sequence % 10_000 == 0 {
+            progress(sequence as usize);
+        }
+        let request = wire::ConfigureRequest {
+            machine_id: id.clone(),
+            cluster_id: cluster.to_string(),
+            bootstrap_blob: b"join".to_vec(),
+            shard_id: SHARD.to_owned(),
+            shard_epoch: 1,
+            sequence_number: sequence,
+            shard_metadata: assignment.to_metadata(),
+        };
+        let mut client = client.clone();
+        calls.spawn(async move { client.configure(request).await.map(drop) });
+    }
+    while let Some(done) = calls.join_next().await {
+        ended(Some(done))?;
+    }
+    Ok(())
+}
+
+fn ended(
+    call: Option<Result<Result<(), tonic::Status>, tokio::task::JoinError>>,
+) -> Result<(), Undone> {
+    match call {
+        None | Some(Ok(Ok(()))) => Ok(()),
+        Some(Ok(Err(status))) => Err(refused(status)),
+        Some(Err(why)) => Err(Undone::Wrong(why.to_string())),
+    }
+}
+
+fn remembered(id: &str, (cluster, assignment): &Commitment) -> Result<Record, Undone> {
+    let machine = MachineId::new(id).map_err(|why| Undone::Wrong(why.to_string()))?;
+    let kept = Kept {
+        cluster: Some(cluster.clone()),
+        assignment: (**assignment).clone(),
+        intent: None,
+        not_ready: false,
+        undeletable: false,
+        given_up: None,
+        operation: None,
+    };
+    let kept = Some(Box::new(kept));
+    Ok(Record::Machine { machine, kept })
+}
+
+fn write(data: &Path, records: &[Record]) -> Result<(), Undone> {
+    let written = bigfleet_shard::remember(data, records);
+    written.map_err(|why| Undone::Wrong(why.to_string()))
+}
