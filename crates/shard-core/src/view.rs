@@ -8,7 +8,7 @@ use crate::{
     shortfall::{ReportedShortfall, Shortfall, Withheld},
 };
 use bigfleet_model::{Bucket, ClusterId, Machine, MachineId, Time};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Gauges of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,11 @@ impl ShardCore {
     /// When the last cycle ran; `None` before the first.
     pub fn last_cycle(&self) -> Option<Time> {
         self.last_cycle
+    }
+
+    /// How long the last cycle took, as far as whoever drives the core says so.
+    pub fn last_cycle_took(&self) -> Duration {
+        Duration::try_from_secs_f64(self.cycle_seconds).unwrap_or_default()
     }
 
     /// Whether this process has accepted a roll-up from a cluster.

@@ -122,6 +122,9 @@ fn title(screen: &Screen) -> Line<'_> {
     if let Some(every) = place.cycle_every {
         spans.push(Span::raw(format!(", every {}", span(every))));
     }
+    if let Some(took) = place.cycle_took {
+        spans.push(Span::raw(format!(", {:.1} ms", took.as_secs_f64() * 1e3)));
+    }
     Line::from(spans)
 }
 

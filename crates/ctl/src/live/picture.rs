@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bigfleet_model::quantity::parse_demand;
+use bigfleet_model::quantity::{format_short, parse_demand};
+use bigfleet_wire::v1alpha1::InspectHeader;
 
 use crate::record::{
     ActionRecord, BreakerRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, RailRecord,
 };
-use crate::text::short;
 
 /// Rows of demand that are kept to be shown; all of them are counted.
 const MOST_ROWS: usize = 2000;
@@ -48,19 +48,25 @@ pub(crate) struct Place {
     pub(crate) at: i64,
     /// How far apart cycles are, as far as two answers tell.
     pub(crate) cycle_every: Option<Duration>,
+    /// How long that cycle took; `None` if the shard does not say.
+    pub(crate) cycle_took: Option<Duration>,
 }
 
 impl Place {
     /// Goes on to a later answer.
-    pub(super) fn advance(&mut self, shard: String, cycle: i64, at: i64) {
-        if self.cycle < cycle && self.at < at && 0 < self.at && self.shard == shard {
+    pub(super) fn advance(&mut self, header: InspectHeader) {
+        let (cycle, at) = (header.cycle, header.computed_at_unix_nanos);
+        let same = self.shard == header.shard_id;
+        if self.cycle < cycle && self.at < at && 0 < self.at && same {
             let nanos = (at - self.at) / (cycle - self.cycle);
             self.cycle_every = Some(Duration::from_nanos(nanos.unsigned_abs()));
         }
-        if self.shard != shard || cycle < self.cycle {
+        if !same || cycle < self.cycle {
             self.cycle_every = None; // another process answers
         }
-        self.shard = shard;
+        let took = u64::try_from(header.cycle_took_nanos).ok();
+        self.cycle_took = took.filter(|nanos| 0 < *nanos).map(Duration::from_nanos);
+        self.shard = header.shard_id;
         (self.cycle, self.at) = (cycle, at);
     }
 }
@@ -146,7 +152,7 @@ impl Sum {
 fn words(sum: &BTreeMap<String, i128>) -> String {
     let there = sum.iter().filter(|(_, milli)| **milli != 0);
     let words: Vec<String> = there
-        .map(|(name, milli)| format!("{name}={}", short(*milli)))
+        .map(|(name, milli)| format!("{name}={}", format_short(*milli)))
         .collect();
     words.join(" ")
 }
@@ -251,16 +257,25 @@ mod tests {
         assert_eq!(tally.total().states["Idle"], 1);
     }
 
+    fn header(cycle: i64, computed_at_unix_nanos: i64) -> InspectHeader {
+        InspectHeader {
+            cycle,
+            computed_at_unix_nanos,
+            shard_id: "s".to_owned(),
+            ..InspectHeader::default()
+        }
+    }
+
     #[test]
     fn the_time_between_cycles_is_what_two_answers_tell() {
         let mut place = Place::default();
-        place.advance("s".to_owned(), 10, 1_000_000_000);
+        place.advance(header(10, 1_000_000_000));
         assert_eq!(place.cycle_every, None);
-        place.advance("s".to_owned(), 12, 5_000_000_000);
+        place.advance(header(12, 5_000_000_000));
         assert_eq!(place.cycle_every, Some(Duration::from_secs(2)));
-        place.advance("s".to_owned(), 12, 5_000_000_000);
+        place.advance(header(12, 5_000_000_000));
         assert_eq!(place.cycle_every, Some(Duration::from_secs(2)));
-        place.advance("s".to_owned(), 1, 9_000_000_000);
+        place.advance(header(1, 9_000_000_000));
         assert_eq!(place.cycle_every, None, "a restarted shard counts anew");
     }
 }

@@ -34,7 +34,7 @@ const REASON: &str = "from the live view";
 #[derive(Clone, Debug)]
 pub(crate) enum News {
     /// Which shard, in which cycle, and when that was.
-    Place(String, i64, i64),
+    Place(wire::InspectHeader),
     /// The clusters.
     Clusters(Vec<ClusterRecord>),
     /// Demand.
@@ -113,8 +113,7 @@ impl Part {
 async fn overview(client: &Client, tell: &mpsc::Sender<News>) -> Result<(), Trouble> {
     let (header, clusters) = client.clusters("").await?;
     let rails = client.rails().await?;
-    let (cycle, at) = (header.cycle, header.computed_at_unix_nanos);
-    drop(tell.send(News::Place(header.shard_id, cycle, at)).await);
+    drop(tell.send(News::Place(header)).await);
     let clusters = clusters.iter().map(ClusterRecord::from).collect();
     drop(tell.send(News::Clusters(clusters)).await);
     let limits = Limits {

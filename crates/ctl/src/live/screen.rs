@@ -120,7 +120,7 @@ impl Screen {
         self.link = Link::Live;
         match news {
             News::Lost(_) => {}
-            News::Place(shard, cycle, at) => self.picture.place.advance(shard, cycle, at),
+            News::Place(header) => self.picture.place.advance(header),
             News::Clusters(clusters) => self.picture.clusters = clusters,
             News::Demand(demand) => self.picture.demand = demand,
             News::Machines(tally) => self.picture.machines = tally,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bigfleet_wire::v1alpha1::InspectHeader;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::backend::TestBackend;
 
@@ -115,6 +116,16 @@ fn guard() -> RailRecord {
 }
 
 /// A shard in the middle of its work.
+fn header(cycle: i64, computed_at_unix_nanos: i64) -> InspectHeader {
+    InspectHeader {
+        cycle,
+        computed_at_unix_nanos,
+        shard_id: "shard-0".to_owned(),
+        cycle_took_nanos: 3_210_000,
+        ..InspectHeader::default()
+    }
+}
+
 fn busy() -> Screen {
     let mut screen = Screen::new("127.0.0.1:7780", false, Duration::from_secs(1800));
     screen.clock = NOW;
@@ -124,8 +135,8 @@ fn busy() -> Screen {
     demand.add(need("batch\u{1b}[2J", 10, "cpu=8", ""));
     demand.trim();
     for news in [
-        News::Place("shard-0".to_owned(), 41, NOW - 10 * SECOND),
-        News::Place("shard-0".to_owned(), 42, NOW),
+        News::Place(header(41, NOW - 10 * SECOND)),
+        News::Place(header(42, NOW)),
         News::Clusters(vec![
             cluster("batch\u{1b}[2J", 2, 0),
             cluster("prod-eu", 12, 1),

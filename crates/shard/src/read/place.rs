@@ -53,6 +53,7 @@ impl Place {
             computed_at_unix_nanos: core.last_cycle().map_or(0, unix_nanos),
             total: count(total),
             shard_id: self.shard.clone(),
+            cycle_took_nanos: i64::try_from(core.last_cycle_took().as_nanos()).unwrap_or(i64::MAX),
         }
     }
 }
