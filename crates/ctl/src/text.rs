@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_model::quantity::{format_milli, parse_demand};
+use bigfleet_model::quantity::{format_short, parse_demand};
 use bigfleet_model::{Amounts, shown};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets::NOTHING};
 
@@ -126,7 +126,7 @@ pub fn printable_lines(text: &str) -> String {
 /// `cpu=4 memory=16Gi`.
 pub fn amounts(amounts: &Amounts) -> String {
     let word = |(name, milli): (&bigfleet_model::Dimension, i128)| {
-        format!("{}={}", shown(name.as_str()), short(milli))
+        format!("{}={}", shown(name.as_str()), format_short(milli))
     };
     let words: Vec<String> = amounts.iter().map(word).collect();
     words.join(" ")
@@ -135,22 +135,11 @@ pub fn amounts(amounts: &Amounts) -> String {
 /// The same of what the wire says. A quantity that is none stands as it came.
 pub fn quantities(quantities: &BTreeMap<String, String>) -> String {
     let word = |(name, text): (&String, &String)| match parse_demand(text) {
-        Ok(milli) => format!("{name}={}", short(milli)),
+        Ok(milli) => format!("{name}={}", format_short(milli)),
         Err(_) => format!("{name}={text}"),
     };
     let words: Vec<String> = quantities.iter().map(word).collect();
     words.join(" ")
-}
-
-/// The amount as people write it: `16Gi`, not 17179869184.
-pub fn short(milli: i128) -> String {
-    for (suffix, unit) in [("Gi", 1_i128 << 30), ("Mi", 1 << 20)] {
-        let unit = unit * 1000;
-        if unit <= milli && milli % unit == 0 {
-            return format!("{}{suffix}", milli / unit);
-        }
-    }
-    format_milli(milli)
 }
 
 #[cfg(test)]
@@ -159,11 +148,6 @@ mod tests {
 
     #[test]
     fn amounts_are_as_short_as_people_write_them() {
-        assert_eq!(short(17_179_869_184_000), "16Gi");
-        assert_eq!(short(12_582_912_000), "12Mi");
-        assert_eq!(short(4_000), "4");
-        assert_eq!(short(1_500), "1500m");
-        assert_eq!(short(0), "0");
         let wire = [("cpu", "1.5"), ("memory", "1073741824"), ("x", "many")];
         let wire = wire.map(|(name, text)| (name.to_owned(), text.to_owned()));
         assert_eq!(quantities(&wire.into()), "cpu=1500m memory=1Gi x=many");

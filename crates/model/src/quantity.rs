@@ -82,6 +82,16 @@ pub fn format_milli(milli: i128) -> String {
     }
 }
 
+/// The same as people write it: `16Gi`, not 17179869184.
+pub fn format_short(milli: i128) -> String {
+    let units = [("Gi", 1_i128 << 30), ("Mi", 1 << 20)];
+    let fits = |(_, unit): &(&str, i128)| unit * 1000 <= milli && milli % (unit * 1000) == 0;
+    match units.into_iter().find(fits) {
+        Some((suffix, unit)) => format!("{}{suffix}", milli / (unit * 1000)),
+        None => format_milli(milli),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rounding {
     Up,
@@ -256,6 +266,15 @@ mod tests {
     use super::*;
     use num_bigint::BigInt;
     use proptest::prelude::*;
+
+    #[test]
+    fn amounts_are_as_short_as_people_write_them() {
+        assert_eq!(format_short(17_179_869_184_000), "16Gi");
+        assert_eq!(format_short(12_582_912_000), "12Mi");
+        assert_eq!(format_short(4_000), "4");
+        assert_eq!(format_short(1_500), "1500m");
+        assert_eq!(format_short(0), "0");
+    }
 
     /// EX-Q: the parsing half.
     #[test]

@@ -1,6 +1,6 @@
 //! Words: what is behind a verdict, in a sentence with its numbers.
 
-use bigfleet_model::{Amounts, Time, quantity::format_milli, shown};
+use bigfleet_model::{Amounts, Time, quantity::format_short, shown};
 use bigfleet_shard_core::{NeedView, Withheld};
 use bigfleet_wire::v1alpha1::UnmetReason;
 
@@ -121,7 +121,7 @@ pub(super) fn remedies(reason: UnmetReason) -> &'static [&'static str] {
 /// `cpu=4 memory=16`.
 pub(super) fn amounts(amounts: &Amounts) -> String {
     let word = |(name, milli): (&bigfleet_model::Dimension, i128)| {
-        format!("{}={}", shown(name.as_str()), format_milli(milli))
+        format!("{}={}", shown(name.as_str()), format_short(milli))
     };
     let words: Vec<String> = amounts.iter().map(word).collect();
     match words.is_empty() {
