@@ -34,6 +34,9 @@ pub(crate) struct Seen {
     pub(crate) answer: Result<String, tonic::Code>,
 }
 
+/// What the provider says to a mutation.
+type Answer = Result<Response<wire::TransitionAck>, Status>;
+
 /// What is answered to a List instead of the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
@@ -156,49 +159,49 @@ impl Ledger {
         }
     }
 
-    fn note(
+    /// Hands a mutation on and writes its answer down, also if whoever asked is killed meanwhile: what
+    /// reached the provider is on the ledger.
+    async fn hand_on(
         &self,
+        call: impl Future<Output = Answer> + Send + 'static,
         kind: Kind,
         machine: String,
         token: (i64, i64),
-        answer: &Result<Response<wire::TransitionAck>, Status>,
-        with: (String, String),
-    ) {
-        let answer = match answer {
-            Ok(ack) => Ok(ack.get_ref().operation_id.clone()),
-            Err(status) => Err(status.code()),
-        };
-        let (cluster, intent) = with;
-        self.seen.lock().unwrap().push(Seen {
-            kind,
-            machine,
-            token,
-            intent,
-            cluster,
-            answer,
+        (cluster, intent): (String, String),
+    ) -> Answer {
+        let seen = Arc::clone(&self.seen);
+        let handed_on = tokio::spawn(async move {
+            let answer = call.await;
+            seen.lock().unwrap().push(Seen {
+                kind,
+                machine,
+                token,
+                intent,
+                cluster,
+                answer: match &answer {
+                    Ok(ack) => Ok(ack.get_ref().operation_id.clone()),
+                    Err(status) => Err(status.code()),
+                },
+            });
+            answer
         });
+        handed_on.await.unwrap()
     }
 }
 
 #[tonic::async_trait]
 impl CapacityProvider for Ledger {
-    async fn create(
-        &self,
-        request: Request<wire::CreateRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
-        let asked = request.into_inner();
+    async fn create(&self, request: Request<wire::CreateRequest>) -> Answer {
+        let (mut client, asked) = (self.client.clone(), request.into_inner());
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
-        let answer = self.client.clone().create(asked).await;
-        self.note(Kind::Create, machine, token, &answer, Default::default());
-        answer
+        let call = async move { client.create(asked).await };
+        self.hand_on(call, Kind::Create, machine, token, Default::default())
+            .await
     }
 
-    async fn configure(
-        &self,
-        request: Request<wire::ConfigureRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
-        let asked = request.into_inner();
+    async fn configure(&self, request: Request<wire::ConfigureRequest>) -> Answer {
+        let (mut client, asked) = (self.client.clone(), request.into_inner());
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
         let intent = asked.shard_metadata.get("bigfleet.lucy.sh/assigned-intent");
@@ -206,33 +209,27 @@ impl CapacityProvider for Ledger {
             asked.cluster_id.clone(),
             intent.cloned().unwrap_or_default(),
         );
-        let answer = self.client.clone().configure(asked).await;
-        self.note(Kind::Configure, machine, token, &answer, with);
-        answer
+        let call = async move { client.configure(asked).await };
+        self.hand_on(call, Kind::Configure, machine, token, with)
+            .await
     }
 
-    async fn drain(
-        &self,
-        request: Request<wire::DrainRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
-        let asked = request.into_inner();
+    async fn drain(&self, request: Request<wire::DrainRequest>) -> Answer {
+        let (mut client, asked) = (self.client.clone(), request.into_inner());
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
-        let answer = self.client.clone().drain(asked).await;
-        self.note(Kind::Drain, machine, token, &answer, Default::default());
-        answer
+        let call = async move { client.drain(asked).await };
+        self.hand_on(call, Kind::Drain, machine, token, Default::default())
+            .await
     }
 
-    async fn delete(
-        &self,
-        request: Request<wire::DeleteRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
-        let asked = request.into_inner();
+    async fn delete(&self, request: Request<wire::DeleteRequest>) -> Answer {
+        let (mut client, asked) = (self.client.clone(), request.into_inner());
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
-        let answer = self.client.clone().delete(asked).await;
-        self.note(Kind::Delete, machine, token, &answer, Default::default());
-        answer
+        let call = async move { client.delete(asked).await };
+        self.hand_on(call, Kind::Delete, machine, token, Default::default())
+            .await
     }
 
     async fn get(

@@ -86,6 +86,7 @@ fn host(word: &str) -> String {
 /// `0s`, `13m26s`, `2h5m`; with a sign or a t in front for moments of a story.
 fn is_age(word: &str) -> bool {
     let word = word.strip_prefix("t+").unwrap_or(word);
+    let word = word.replace("ms", "s"); // fresher than a second
     let mut digits = false;
     let parts = word.chars().all(|letter| match letter {
         '0'..='9' | '.' => {
