@@ -56,6 +56,9 @@ fn normal(text: &str) -> Vec<String> {
 
 /// The name of what varies, or the word itself.
 fn name(word: &str) -> String {
+    if let Some(inside) = word.strip_prefix('(') {
+        return format!("({}", name(inside));
+    }
     let bare = word.trim_end_matches([',', ';']);
     let rest = &word[bare.len()..];
     let digest = bare.len() == 32 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
