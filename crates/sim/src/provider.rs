@@ -204,7 +204,13 @@ impl World {
         let answer = self.cloud.list(self.now, asked, &mut self.dice);
         match (answer.lied, answer.full) {
             (true, _) => self.watch.lied_at = self.now,
-            (false, true) => self.watch.truthful_at = self.now,
+            (false, true) => {
+                // What the lies hid is only now on its way to the shard.
+                if self.watch.truthful_at < self.watch.lied_at {
+                    self.watch.disturbed(self.now);
+                }
+                self.watch.truthful_at = self.now;
+            }
             (false, false) => {}
         }
         let page = Event::ListPage {
