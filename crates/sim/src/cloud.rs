@@ -43,7 +43,7 @@ pub(crate) struct Cloud {
 }
 
 /// How far a List may lag behind: a cycle, and what it takes itself.
-const LAG: u64 = 15_000;
+pub(crate) const LAG: u64 = 15_000;
 
 /// What a List asks for, and how it will be answered.
 pub(crate) struct ListAsked {

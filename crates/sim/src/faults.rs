@@ -208,6 +208,11 @@ impl World {
             self.queue.at(self.now, Happening::Connect { cluster });
         }
         self.trace.line(self.now, || "calm".to_owned());
+        self.resume();
+    }
+
+    /// Somebody lifts the pause, which outlives the process that was paused.
+    pub(crate) fn resume(&mut self) {
         let resume = Event::Resume {
             by: PausedBy::Admin,
             scope: Scope::All,

@@ -19,7 +19,7 @@ mod rest;
 pub(crate) use commits::Commits;
 pub(crate) use demand::Demand;
 
-use crate::{clock::Moment, log::Committed, world::World};
+use crate::{clock::Moment, cloud, log::Committed, world::World};
 use bigfleet_model::{ActionKind, Machine, MachineId, State};
 use bigfleet_provider_kit::Offer;
 use bigfleet_shard_core::{Alert, Echo, Effect, Frame};
@@ -124,6 +124,8 @@ pub(crate) struct Watch {
     /// When a full List last told the truth, and when one last did not.
     pub(crate) truthful_at: Moment,
     pub(crate) lied_at: Moment,
+    /// When a machine that had vanished was there again.
+    pub(crate) back_at: BTreeMap<MachineId, Moment>,
     short: BTreeMap<bigfleet_model::NeedKey, Moment>,
     /// When a Create of a pool, by type and zone, last failed.
     failed_pools: BTreeMap<(String, String), Moment>,
@@ -149,6 +151,7 @@ impl Watch {
             repairs: 0,
             truthful_at: Moment::START,
             lied_at: Moment::START,
+            back_at: BTreeMap::new(),
             short: BTreeMap::new(),
             failed_pools: BTreeMap::new(),
         }
@@ -325,13 +328,23 @@ impl World {
         self.watch.broke(Rule::Contract, self.now, text);
     }
 
-    /// Machines the provider has and a process does not know.
+    /// Machines the provider has and a process does not know, but should.
     pub(crate) fn unknown_to(&self, epoch: u64) -> usize {
         let Some(core) = self.processes.get(&epoch).map(|process| &process.core) else {
             return 0;
         };
         let there = self.cloud.machines();
-        there.filter(|one| core.machine(&one.id).is_none()).count()
+        let unknown = there.filter(|one| core.machine(&one.id).is_none());
+        unknown.filter(|one| !self.is_just_back(&one.id)).count()
+    }
+
+    /// Whether a machine that had vanished is back since the List now heard was made, which so
+    /// tells the truth in not having it.
+    fn is_just_back(&self, machine: &MachineId) -> bool {
+        let stages = &self.plan.stages;
+        let oldest = cloud::LAG + stages.list.most() + stages.cycle.most();
+        let back_at = self.watch.back_at.get(machine);
+        back_at.is_some_and(|at| self.now.since(*at) <= oldest)
     }
 
     /// SH-10: one List may take max(1, 1 %) of the inventory, and no more.

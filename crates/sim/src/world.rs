@@ -297,6 +297,9 @@ impl World {
             }
             Happening::Repair(machine) => {
                 self.watch.repairs -= 1;
+                if self.cloud.machine(&machine).is_none() {
+                    self.watch.back_at.insert(machine.clone(), self.now);
+                }
                 let changed = self.cloud.repair(&machine);
                 self.cloud_changed(changed);
             }
@@ -324,6 +327,9 @@ impl World {
         self.processes.insert(epoch, Process::new(core, records));
         self.current = epoch;
         self.tell(epoch, Event::Woken);
+        if self.is_calm {
+            self.resume(); // whoever wanted to earlier found nobody to tell
+        }
     }
 
     fn config(&self) -> ShardConfig {
