@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
         let tls = settings.tls.clone();
-        let running = start(settings).await.map_err(|why| undone(&why))?;
+        let mut running = start(settings).await.map_err(|why| undone(&why))?;
         let _link = link(args, &running, tls).map_err(|why| undone(&why))?;
         tokio::select! {
             () = asked => {

@@ -5,8 +5,11 @@
 //!                                                                        └─ not ─────▶ cut off
 //! ```
 
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -75,6 +78,8 @@ pub struct Serving {
     addr: SocketAddr,
     stop: watch::Sender<bool>,
     server: JoinHandle<Result<(), tonic::transport::Error>>,
+    /// Watched beside the server: one that gets no new callers waits for those it has, maybe for ever.
+    accepting: JoinHandle<()>,
 }
 
 /// Answers on this listener, each request carrying its [`crate::Caller`]. With `tls`, callers must
@@ -86,7 +91,7 @@ pub fn serve(
 ) -> std::io::Result<Serving> {
     let addr = listener.local_addr()?;
     let (ready, connections) = mpsc::channel(WAITING);
-    tokio::spawn(listen::accept(listener, tls, ready));
+    let accepting = tokio::spawn(listen::accept(listener, tls, ready));
     let (stop, mut stopped) = watch::channel(false);
     let connections = ReceiverStream::new(connections);
     let server = router.serve_with_incoming_shutdown(connections, async move {
@@ -94,13 +99,38 @@ pub fn serve(
         drop(stopped.wait_for(|stopped| *stopped).await);
     });
     let server = tokio::spawn(server);
-    Ok(Serving { addr, stop, server })
+    Ok(Serving {
+        addr,
+        stop,
+        server,
+        accepting,
+    })
 }
 
 impl Serving {
     /// Where it answers.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Ends if the server ends without having been stopped, with the reason. To be heard once.
+    pub async fn ended(&mut self) -> String {
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(ended) = Pin::new(&mut self.server).poll(context) {
+                let problem = ended.map(|served| served.err().map(|why| crate::chain(&why)));
+                return Poll::Ready(match problem {
+                    Ok(None) => "it answers no more".to_owned(),
+                    Ok(Some(problem)) => problem,
+                    Err(gone) => gone.to_string(),
+                });
+            }
+            let accepting = Pin::new(&mut self.accepting).poll(context);
+            accepting.map(|ended| match ended {
+                Ok(()) => "it takes no more callers".to_owned(),
+                Err(gone) => format!("it takes no more callers: {gone}"),
+            })
+        })
+        .await
     }
 
     /// Takes no more calls, and waits this long for those under way. True if all of them finished.
@@ -113,5 +143,36 @@ impl Serving {
             tracing::warn!(?patience, "some callers did not hang up in time");
         }
         finished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic_health::pb::health_client::HealthClient;
+
+    /// A caller holds on to the server, which therefore would never say by itself that it is deaf.
+    #[tokio::test]
+    async fn a_server_that_takes_no_more_callers_says_so() {
+        let (_reporter, health) = tonic_health::server::health_reporter();
+        let listener = listen::listen("127.0.0.1:0").await.unwrap();
+        let router = Limits::SESSIONS.server().add_service(health);
+        let mut serving = serve(listener, None, router).unwrap();
+        let address = serving.addr().to_string();
+        let channel = crate::Dial::unknown(None).channel(&address).unwrap();
+        let mut client = HealthClient::new(channel);
+        let asked = tonic_health::pb::HealthCheckRequest::default();
+        client.check(asked.clone()).await.unwrap();
+        let watching = client.watch(asked).await.unwrap();
+        {
+            let mut ended = std::pin::pin!(serving.ended());
+            let early = tokio::time::timeout(Duration::from_millis(20), &mut ended).await;
+            assert!(early.is_err(), "nothing has ended: {early:?}");
+        }
+        serving.accepting.abort();
+        let within = Duration::from_secs(10);
+        let said = tokio::time::timeout(within, serving.ended()).await.unwrap();
+        assert!(said.starts_with("it takes no more callers"), "{said}");
+        drop(watching);
     }
 }

@@ -5,10 +5,13 @@
 //! stop ─▶ nothing more leaves ─▶ calls under way end ─▶ store closed ─▶ servers closed
 //! ```
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::task::Poll;
 
 use axum::routing::get;
 use bigfleet_net::{
@@ -79,7 +82,7 @@ pub struct Shard {
     metrics_addr: Option<SocketAddr>,
     failed: watch::Receiver<Option<Failed>>,
     driver: std::thread::JoinHandle<()>,
-    beside: Vec<JoinHandle<()>>,
+    beside: Vec<(&'static str, JoinHandle<()>)>,
 }
 
 impl Shard {
@@ -98,15 +101,15 @@ impl Shard {
         &self.hub
     }
 
-    /// Ends when a part is lost without which the shard cannot go on.
-    pub async fn failed(&self) -> Failed {
-        let mut failed = self.failed.clone();
-        let lost = failed.wait_for(Option::is_some).await;
-        let failed = lost.ok().and_then(|failed| failed.clone());
-        failed.unwrap_or_else(|| Failed {
-            component: "driver",
-            problem: "it ended by itself".to_owned(),
-        })
+    /// Ends when a part is lost without which the shard cannot go on: any of them. To be heard once.
+    pub async fn failed(&mut self) -> Failed {
+        tokio::select! {
+            // Whoever is lost because the driver is gone is not the cause.
+            biased;
+            failed = of_driver(&mut self.failed) => failed,
+            problem = self.server.ended() => lost("server", problem),
+            failed = of_tasks(&mut self.beside) => failed,
+        }
     }
 
     /// Stops in order: nothing more leaves, calls under way end, the store closes, callers hang up.
@@ -121,11 +124,39 @@ impl Shard {
         }
         drop(self.hub);
         self.server.stop(Settings::STOP_WITHIN).await;
-        self.beside.iter().for_each(JoinHandle::abort);
+        self.beside.iter().for_each(|(_, task)| task.abort());
         if self.driver.is_finished() {
             drop(self.driver.join());
         }
     }
+}
+
+async fn of_driver(failed: &mut watch::Receiver<Option<Failed>>) -> Failed {
+    let heard = failed.wait_for(Option::is_some).await;
+    let heard = heard.ok().and_then(|failed| failed.clone());
+    heard.unwrap_or_else(|| lost("driver", "it ended by itself".to_owned()))
+}
+
+/// None of them ends while the shard runs.
+async fn of_tasks(tasks: &mut [(&'static str, JoinHandle<()>)]) -> Failed {
+    std::future::poll_fn(|context| {
+        for (component, task) in tasks.iter_mut() {
+            if let Poll::Ready(ended) = Pin::new(task).poll(context) {
+                let problem = match ended {
+                    Ok(()) => "it ended by itself".to_owned(),
+                    Err(gone) => gone.to_string(),
+                };
+                return Poll::Ready(lost(component, problem));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+fn lost(component: &'static str, problem: String) -> Failed {
+    tracing::error!(component, err = problem, "component exited");
+    Failed { component, problem }
 }
 
 /// Starts a shard, and answers once it accepts sessions.
@@ -196,12 +227,17 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
 
     let router = router(&settings, clock, &hub, &metrics.sessions, history, lines)?;
     let server = serve(grpc, tls.clone(), router)?;
-    let mut beside = vec![tokio::spawn(pause.watch(hub.clone()))];
+    let (trouble, watching) = (settings.trouble.clone(), pause.watch(hub.clone()));
+    let watching = tokio::spawn(async move {
+        trouble.works("pause file");
+        watching.await;
+    });
+    let mut beside = vec![("pause file", watching)];
     let metrics_addr = match http {
         None => None,
         Some(listener) => {
             let (addr, task) = probes(listener, metrics, &settings.shown(epoch))?;
-            beside.push(task);
+            beside.push(("probes", task));
             Some(addr)
         }
     };

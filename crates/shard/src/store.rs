@@ -315,7 +315,15 @@ impl Store {
         let problem = path.clone();
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || write_all(&database, &path, &waiting, &hub, &times, &trouble));
+            .spawn(move || {
+                let writes = || write_all(&database, &path, &waiting, &hub, &times, &trouble);
+                let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(writes));
+                // The next write would find it gone; until there is one, nobody would know.
+                if ended.is_err() {
+                    let problem = format!("{}: the thread that writes panicked", path.display());
+                    drop(hub.events.blocking_send(Told::Lost("store", problem)));
+                }
+            });
         let thread = thread.map_err(|why| StoreRefused::Io {
             path: problem,
             problem: why.to_string(),
@@ -353,6 +361,7 @@ fn write_all(
         }
         let began = Instant::now();
         let count = records.len() as u64;
+        trouble.works("store");
         trouble.writes("commit", &records);
         let written = match trouble.store_forgets() {
             true => Ok(()),

@@ -1,4 +1,5 @@
-//! Trouble on purpose: moments at which the process ends without a word, and a store that forgets.
+//! Trouble on purpose: moments at which the process ends without a word, parts that do, and a store that
+//! forgets.
 //!
 //! ```text
 //! decided ─▶ commit ─▶ disk ─▶ committed ─▶ gate ─▶ create-leaves ─▶ provider ─▶ create-answered ─▶ core
@@ -24,15 +25,19 @@ const MOMENTS: [&str; 10] = [
     "delete-answered",
 ];
 
+/// Every part that can be lost.
+const PARTS: [&str; 2] = ["store", "pause file"];
+
 /// What goes wrong on purpose; nothing, by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
     abort_at: Option<&'static str>,
     store_forgets: bool,
+    panic_in: Option<&'static str>,
 }
 
 impl Trouble {
-    /// Adds `abort-at=MOMENT` or `store-forgets`.
+    /// Adds `abort-at=MOMENT`, `panic-in=PART` or `store-forgets`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         match text.split_once('=') {
             None if text == "store-forgets" => {
@@ -45,6 +50,12 @@ impl Trouble {
                 self.abort_at = Some(known.ok_or_else(unknown)?);
                 Ok(())
             }
+            Some(("panic-in", name)) => {
+                let known = PARTS.into_iter().find(|part| *part == name);
+                let unknown = || format!("{name} is none of {}", PARTS.join(", "));
+                self.panic_in = Some(known.ok_or_else(unknown)?);
+                Ok(())
+            }
             None | Some(_) => Err(format!("{text} is no trouble known here")),
         }
     }
@@ -52,6 +63,11 @@ impl Trouble {
     /// The store says that it has written, and has not.
     pub(crate) fn store_forgets(&self) -> bool {
         self.store_forgets
+    }
+
+    /// A part begins its work, and may not survive that.
+    pub(crate) fn works(&self, part: &'static str) {
+        assert!(self.panic_in != Some(part), "asked to, by --trouble");
     }
 
     /// A write begins, or is on disk. Only one that holds a decision is a moment.
@@ -113,6 +129,13 @@ mod tests {
                 .add("abort-at=never")
                 .unwrap_err()
                 .contains("committed")
+        );
+        assert_eq!(trouble.add("panic-in=pause file"), Ok(()));
+        assert!(
+            trouble
+                .add("panic-in=x")
+                .unwrap_err()
+                .contains("pause file")
         );
         assert!(trouble.add("flood").is_err());
         assert!(trouble.store_forgets());
