@@ -38,6 +38,20 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// How an operation can end: the closed set of `action_execute_outcomes_total`.
+    pub const ENDS: [Self; 10] = [
+        Self::Success,
+        Self::Timeout,
+        Self::Fenced,
+        Self::NoSession,
+        Self::BlobError,
+        Self::ProviderError,
+        Self::NeverSent,
+        Self::InventoryMiss,
+        Self::Conflict,
+        Self::DrainBlocked,
+    ];
+
     /// The label in metrics and in the audit log.
     pub fn label(self) -> &'static str {
         match self {

@@ -79,6 +79,7 @@ impl Counters {
     }
 
     pub(crate) fn ended(&mut self, kind: ActionKind, outcome: Outcome) {
+        debug_assert!(Outcome::ENDS.contains(&outcome), "{outcome:?} is no end");
         *self.outcomes.entry((kind, outcome)).or_default() += 1;
     }
 }

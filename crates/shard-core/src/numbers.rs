@@ -1,11 +1,12 @@
 //! Numbers: everything a shard publishes, by the name it is published under (`docs/spec/shard.md` §8).
 //!
 //! Kept as plain counts while things happen and read out whole, once per cycle, by whoever publishes
-//! them. Series are bounded by their labels: kinds, outcomes, states, buckets; only two grow, with
+//! them. Series are bounded by their labels: kinds, outcomes, states, buckets; a few grow, with
 //! the number of clusters.
 
 use crate::{
     ShardCore,
+    audit::Outcome,
     histogram::{Histogram, Phase},
 };
 use bigfleet_model::ActionKind;
@@ -157,12 +158,17 @@ impl ShardCore {
     fn put_actions(&self, sheet: &mut Sheet) {
         let counters = &self.counters;
         sheet.by_kind("bigfleet_shard_actions_total", &counters.actions);
-        for ((kind, outcome), count) in &counters.outcomes {
-            sheet.put(
-                "bigfleet_shard_action_execute_outcomes_total",
-                &[("kind", kind.word()), ("outcome", outcome.label())],
-                Value::Counter(*count),
-            );
+        // All of them from the start: the first of a series that was not there is no increase, and
+        // the first action that is fenced is what somebody must be woken for.
+        for kind in KINDS {
+            for outcome in Outcome::ENDS {
+                let count = counters.outcomes.get(&(kind, outcome)).copied();
+                sheet.put(
+                    "bigfleet_shard_action_execute_outcomes_total",
+                    &[("kind", kind.word()), ("outcome", outcome.label())],
+                    Value::Counter(count.unwrap_or(0)),
+                );
+            }
         }
         sheet.counter("bigfleet_shard_actions_deferred_total", counters.deferred);
         // What is committed is neither dropped nor found twice (§20 G1): these stay at zero.
@@ -180,11 +186,13 @@ impl ShardCore {
             "bigfleet_shard_reclaims_capped_total",
             counters.reclaims_capped,
         );
-        for (cluster, held) in &counters.rollups_held {
+        let clusters = self.clusters();
+        for cluster in &clusters {
+            let held = counters.rollups_held.get(cluster).copied();
             sheet.put(
                 "bigfleet_shard_rollup_quarantined",
                 &[("cluster", cluster.as_str())],
-                Value::Gauge(f64::from(*held)),
+                Value::Gauge(f64::from(held.unwrap_or(0))),
             );
         }
         sheet.by_kind(
@@ -202,11 +210,12 @@ impl ShardCore {
                 Value::Counter(count.unwrap_or(0)),
             );
         }
-        for (cluster, count) in &counters.rollups_rejected {
+        for cluster in &clusters {
+            let count = counters.rollups_rejected.get(cluster).copied();
             sheet.put(
                 "bigfleet_shard_rollups_rejected_total",
                 &[("cluster", cluster.as_str())],
-                Value::Counter(*count),
+                Value::Counter(count.unwrap_or(0)),
             );
         }
     }

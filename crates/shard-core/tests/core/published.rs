@@ -91,6 +91,36 @@ fn numbers_move_with_what_happens() {
     assert_eq!(value("bigfleet_shard_utilisation_ratio", "cpu"), 0.0);
 }
 
+/// An alert on an increase does not see the first of a series that was not there before it.
+#[test]
+fn what_an_alert_waits_for_is_there_at_zero_before_it_happens() {
+    let mut world = World::new(ShardConfig::production("s", "p"), "m1 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    let numbers = world.core.numbers();
+    let zero = |name: &str, labels: &[(&'static str, &str)]| {
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|(key, of)| (*key, (*of).to_owned()))
+            .collect();
+        let found = numbers
+            .iter()
+            .find(|number| number.name == name && number.labels == labels);
+        let found = found.unwrap_or_else(|| panic!("{name} {labels:?} is not there"));
+        assert!(
+            [Value::Counter(0), Value::Gauge(0.0)].contains(&found.value),
+            "{found:?}"
+        );
+    };
+    for kind in ["Bootstrap", "Provision", "Preempt", "Reclaim", "Delete"] {
+        let outcome = [("kind", kind), ("outcome", "fenced")];
+        zero("bigfleet_shard_action_execute_outcomes_total", &outcome);
+    }
+    let cluster = [("cluster", "a")];
+    zero("bigfleet_shard_rollups_rejected_total", &cluster);
+    zero("bigfleet_shard_rollup_quarantined", &cluster);
+}
+
 /// CY-3: the first cycles are not measured.
 #[test]
 fn warm_up_cycles_are_not_measured() {
