@@ -4,8 +4,9 @@
 
 mod shard_scene;
 
+use shard_scene::ledger::{Ledgered, Lie};
 use shard_scene::operator::{Manner, Operator, row};
-use shard_scene::{Folder, Process, provider, shard};
+use shard_scene::{Folder, Process, provider, shard, until};
 
 async fn names(shard: Process, part: &str) {
     let (code, text) = shard.ended().await;
@@ -31,4 +32,62 @@ async fn a_shard_that_loses_any_part_ends_and_names_it() {
     let a = Operator::connect(storing.addr, "a", Manner::Plain).await;
     a.needs(vec![row(1, 100, "")]).await;
     names(storing, "store").await;
+}
+
+/// what reads as nothing is not passed over in silence, nor said again with every List.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quantity_that_cannot_be_read_is_said_once_and_counted_each_time() {
+    let folder = Folder::new("garbled");
+    let cloud = provider(&["--seed-count=3"]);
+    let ledger = Ledgered::start(cloud.addr).await;
+    ledger.ledger.lie(Lie::Garbled, 4);
+    let mut shard = shard(&folder.file("data"), ledger.addr, &[]);
+    let said = shard.logged("provider record read as less than it says");
+    let fields = &said["fields"];
+    assert!(fields["machine"].is_string(), "{said}");
+    let text = fields["err"].as_str().unwrap();
+    assert!(text.contains("\"lots\" is malformed and reads 0"), "{text}");
+    let counted = until("a List that is true again", async || {
+        let lists = shard.metric("bigfleet_shard_lists_total");
+        let counted = shard.metric("bigfleet_shard_record_warnings_total");
+        (5.0 <= lists, counted)
+    })
+    .await;
+    assert!(
+        4.0 * 3.0 <= counted,
+        "three machines, four Lists: {counted}"
+    );
+    let times = shard.text().matches("read as less than it says").count();
+    assert!(times <= 2, "resources and allocatable: {}", shard.text());
+}
+
+/// Readiness stays; these are what shows that the provider has gone.
+#[tokio::test]
+async fn a_provider_that_goes_away_is_seen_in_the_numbers() {
+    let folder = Folder::new("away");
+    let cloud = provider(&["--seed-count=3"]);
+    let shard = shard(&folder.file("data"), cloud.addr, &[]);
+    let number = |name: &str| shard.metric(&format!("bigfleet_shard_{name}"));
+    until("a List", async || {
+        let lists = number("lists_total");
+        (0.0 < lists, lists)
+    })
+    .await;
+    assert_eq!(number("provider_reachable"), 1.0);
+    assert_eq!(number("consecutive_reconcile_failures"), 0.0);
+    let listed = "provider_rpc_duration_seconds_count{method=\"List\",code=\"OK\"}";
+    assert!(0.0 < number(listed), "{}", shard.http("/metrics"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let ago = now.unwrap().as_secs_f64() - number("last_reconcile_success_timestamp_seconds");
+    assert!((0.0..30.0).contains(&ago), "{ago}");
+    cloud.kill();
+    until("two Lists in a row that fail", async || {
+        let failed = number("consecutive_reconcile_failures");
+        (2.0 <= failed, failed)
+    })
+    .await;
+    assert_eq!(number("provider_reachable"), 0.0);
+    let unavailable = "provider_rpc_duration_seconds_count{method=\"List\",code=\"Unavailable\"}";
+    assert!(0.0 < number(unavailable), "{}", shard.http("/metrics"));
+    assert!(shard.http("/readyz").contains("200 OK"), "the latch holds");
 }

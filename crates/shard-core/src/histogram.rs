@@ -13,7 +13,8 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    pub(crate) fn new(first: f64, buckets: usize) -> Self {
+    /// None observed; so many buckets, the first up to this many seconds.
+    pub fn new(first: f64, buckets: usize) -> Self {
         Self {
             first,
             counts: vec![0; buckets + 1],
@@ -21,7 +22,8 @@ impl Histogram {
         }
     }
 
-    pub(crate) fn observe(&mut self, seconds: f64) {
+    /// Something took this long.
+    pub fn observe(&mut self, seconds: f64) {
         let bounds = self.bounds();
         let at = bounds.iter().position(|bound| seconds <= *bound);
         let beyond = self.counts.len() - 1;

@@ -41,6 +41,7 @@ mod digest;
 mod incoming;
 mod outbox;
 mod provider;
+mod rpcs;
 mod session;
 mod wording;
 

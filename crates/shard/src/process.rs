@@ -178,6 +178,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         publisher: Publisher::default(),
         commits: Arc::default(),
         lists: Arc::default(),
+        rpcs: Arc::default(),
         sessions: Arc::default(),
         audit_lost: Arc::new(AtomicU64::new(0)),
         tls: tls.clone(),
@@ -192,6 +193,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         hub.clone(),
         tokio::runtime::Handle::current(),
         Arc::clone(&metrics.lists),
+        Arc::clone(&metrics.rpcs),
         settings.trouble.clone(),
     );
     let store = Store::start(

@@ -32,6 +32,7 @@ use tonic::transport::Channel;
 use tonic::{Response, Status};
 
 use crate::hub::{Hub, Stopping};
+use crate::rpcs::Rpcs;
 use crate::settings::Settings;
 use crate::timing::{TIMING, milliseconds};
 use crate::trouble::{self, Trouble};
@@ -51,6 +52,7 @@ pub(crate) struct Provider {
     hub: Hub,
     runtime: Handle,
     times: Arc<ListTimes>,
+    rpcs: Arc<Rpcs>,
     trouble: Trouble,
     listing: Arc<Mutex<Option<AbortHandle>>>,
 }
@@ -83,6 +85,7 @@ impl Provider {
         hub: Hub,
         runtime: Handle,
         times: Arc<ListTimes>,
+        rpcs: Arc<Rpcs>,
         trouble: Trouble,
     ) -> Self {
         let client = CapacityProviderClient::new(channel)
@@ -94,6 +97,7 @@ impl Provider {
             hub,
             runtime,
             times,
+            rpcs,
             trouble,
             listing: Arc::default(),
         }
@@ -142,7 +146,7 @@ impl Provider {
                     sequence_number,
                     shard_metadata: Default::default(),
                 };
-                in_time(within, client.create(request)).await
+                self.timed("Create", within, client.create(request)).await
             }
             ProviderCall::Configure {
                 cluster,
@@ -165,7 +169,8 @@ impl Provider {
                     sequence_number,
                     shard_metadata: metadata,
                 };
-                in_time(within, client.configure(request)).await
+                self.timed("Configure", within, client.configure(request))
+                    .await
             }
             ProviderCall::Drain { grace_seconds } => {
                 let request = DrainRequest {
@@ -175,7 +180,7 @@ impl Provider {
                     shard_epoch,
                     sequence_number,
                 };
-                in_time(within, client.drain(request)).await
+                self.timed("Drain", within, client.drain(request)).await
             }
             ProviderCall::Delete => {
                 let request = DeleteRequest {
@@ -184,10 +189,53 @@ impl Provider {
                     shard_epoch,
                     sequence_number,
                 };
-                in_time(within, client.delete(request)).await
+                self.timed("Delete", within, client.delete(request)).await
             }
         };
-        outcome(machine, answer)
+        self.outcome(machine, answer)
+    }
+
+    /// One attempt within its time, and how it went.
+    async fn timed<T>(
+        &self,
+        method: &'static str,
+        within: Duration,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, Status> {
+        let began = Instant::now();
+        let answer = in_time(within, call).await;
+        let code = answer.as_ref().err().map_or(tonic::Code::Ok, Status::code);
+        self.rpcs.ended(method, code, began.elapsed());
+        answer
+    }
+
+    fn outcome(&self, machine: &MachineId, answer: Result<TransitionAck, Status>) -> CallOutcome {
+        match answer {
+            Ok(ack) => match Ack::read(ack) {
+                Ok(ack) => {
+                    self.rpcs.heed([&ack.record]);
+                    CallOutcome::Acked {
+                        seen: Box::new(sighting(ack.record)),
+                        operation: shown(&ack.operation),
+                    }
+                }
+                Err(refused) => {
+                    tracing::warn!(%machine, err = %refused, "an acknowledgement that cannot be used");
+                    // Something was done; a Get will show what (SH-12).
+                    CallOutcome::Refused {
+                        code: Code::Internal,
+                        text: refused.to_string(),
+                    }
+                }
+            },
+            Err(status) => {
+                tracing::debug!(%machine, %status, "call refused");
+                CallOutcome::Refused {
+                    code: code(status.code()),
+                    text: shown(status.message()),
+                }
+            }
+        }
     }
 
     /// Reads one machine.
@@ -196,10 +244,14 @@ impl Provider {
         self.runtime.spawn(async move {
             let mut client = provider.client.clone();
             let id = machine.to_string();
-            let answer = in_time(Settings::CALL_WITHIN, client.get(MachineRef { id })).await;
+            let call = client.get(MachineRef { id });
+            let answer = provider.timed("Get", Settings::CALL_WITHIN, call).await;
             let answer = match answer {
                 Ok(found) => match Record::read(found) {
-                    Ok(record) => Got::Found(Box::new(sighting(record))),
+                    Ok(record) => {
+                        provider.rpcs.heed([&record]);
+                        Got::Found(Box::new(sighting(record)))
+                    }
                     Err(refused) => {
                         tracing::warn!(%machine, err = %refused, "provider record rejected");
                         Got::Failed
@@ -225,12 +277,14 @@ impl Provider {
                 Ok(complete) => {
                     let took = began.elapsed();
                     provider.times.add(took);
+                    provider.rpcs.listed(true);
                     tracing::debug!(target: TIMING, ms = milliseconds(took), "list took");
                     complete
                 }
                 Err(Broken::Stopping) => return,
                 Err(Broken::Provider(err)) => {
                     provider.times.failed.fetch_add(1, Ordering::Relaxed);
+                    provider.rpcs.listed(false);
                     tracing::warn!(err, "reconcile failed");
                     Listed::Failed
                 }
@@ -244,6 +298,8 @@ impl Provider {
             .replace(task.abort_handle());
         if let Some(before) = before.filter(|before| !before.is_finished()) {
             tracing::warn!("reconcile failed: the List before is still under way and is given up");
+            self.times.failed.fetch_add(1, Ordering::Relaxed);
+            self.rpcs.listed(false);
             before.abort();
         }
     }
@@ -320,6 +376,7 @@ impl Provider {
             let refused = std::mem::take(&mut listing.refused);
             seen += records.len() + refused.len();
             self.screened(&refused, &mut named);
+            self.rpcs.heed(&records);
             removed.extend(std::mem::take(&mut listing.removed));
             let sent = read.send((records, refused)).await;
             sent.map_err(|_| Broken::Stopping)?;
@@ -338,7 +395,8 @@ impl Provider {
 
     async fn page(&self, filter: ListFilter) -> Result<MachineList, Status> {
         let mut client = self.client.clone();
-        in_time(Settings::LIST_WITHIN, client.list(filter)).await
+        let call = client.list(filter);
+        self.timed("List", Settings::LIST_WITHIN, call).await
     }
 
     async fn pieces(
@@ -453,32 +511,6 @@ fn breach(refused: RefusedRecord) -> (String, MachineRefused) {
         },
     };
     (id, problem)
-}
-
-fn outcome(machine: &MachineId, answer: Result<TransitionAck, Status>) -> CallOutcome {
-    match answer {
-        Ok(ack) => match Ack::read(ack) {
-            Ok(ack) => CallOutcome::Acked {
-                seen: Box::new(sighting(ack.record)),
-                operation: shown(&ack.operation),
-            },
-            Err(refused) => {
-                tracing::warn!(%machine, err = %refused, "an acknowledgement that cannot be used");
-                // Something was done; a Get will show what (SH-12).
-                CallOutcome::Refused {
-                    code: Code::Internal,
-                    text: refused.to_string(),
-                }
-            }
-        },
-        Err(status) => {
-            tracing::debug!(%machine, %status, "call refused");
-            CallOutcome::Refused {
-                code: code(status.code()),
-                text: shown(status.message()),
-            }
-        }
-    }
 }
 
 /// SH-11. A code that says nothing about what was done is like a connection that broke.

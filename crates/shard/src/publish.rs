@@ -19,6 +19,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::provider::ListTimes;
+use crate::rpcs::Rpcs;
 use crate::session::SessionCounts;
 use crate::store::CommitTimes;
 
@@ -117,6 +118,7 @@ pub(crate) struct Metrics {
     pub(crate) publisher: Publisher,
     pub(crate) commits: Arc<CommitTimes>,
     pub(crate) lists: Arc<ListTimes>,
+    pub(crate) rpcs: Arc<Rpcs>,
     pub(crate) sessions: Arc<SessionCounts>,
     pub(crate) audit_lost: Arc<AtomicU64>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
@@ -208,7 +210,6 @@ impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
         let mut page = Page(&mut encoder);
         if let Some(published) = self.publisher.0.load().as_ref() {
-            let same_name = |one: &Number, other: &Number| one.name == other.name;
             for of_name in published.numbers.chunk_by(same_name) {
                 match of_name {
                     [one] if one.name == IDENTITY_REJECTED => {
@@ -219,8 +220,15 @@ impl Collector for Metrics {
             }
             of_core(&mut page, published)?;
         }
+        for of_name in self.rpcs.numbers().chunk_by(same_name) {
+            page.series(of_name)?;
+        }
         self.of_runtime(&mut page)
     }
+}
+
+fn same_name(one: &Number, other: &Number) -> bool {
+    one.name == other.name
 }
 
 fn of_core(page: &mut Page<'_, '_>, published: &Published) -> Encoded {
