@@ -61,6 +61,10 @@ enum Verb {
     Pause(verbs::PauseArgs),
     /// Lifts a pause.
     Resume(verbs::ResumeArgs),
+    /// Forgets a Failed machine that its provider keeps showing.
+    Retire(verbs::RetireArgs),
+    /// Gives back the machines of a cluster whose operator is gone for good.
+    Release(verbs::ReleaseArgs),
     /// Lives through years of a fleet under a seeded clock.
     Sim(sim::Args),
     /// Prints the script with which a shell completes this command line.
@@ -82,6 +86,8 @@ fn main() -> ExitCode {
         Verb::Top(args) => verbs::top(&args),
         Verb::Pause(args) => verbs::pause(&args),
         Verb::Resume(args) => verbs::resume(&args),
+        Verb::Retire(args) => verbs::retire(&args),
+        Verb::Release(args) => verbs::release(&args),
         Verb::Sim(args) => sim::run(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),

@@ -272,6 +272,56 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     print(args.steer.reach.ask(resumed)?)
 }
 
+/// Why something is let go, and whether it really is.
+#[derive(Debug, ClapArgs)]
+struct WhyArgs {
+    /// Why; whoever looks later will read it.
+    #[arg(long)]
+    reason: String,
+    /// Say what would happen, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    reach: ReachArgs,
+}
+
+/// `bigfleet retire`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RetireArgs {
+    /// The machine; it has to be Failed.
+    machine: String,
+    #[command(flatten)]
+    why: WhyArgs,
+}
+
+/// Retires.
+pub(crate) fn retire(args: &RetireArgs) -> Result<(), Failure> {
+    let (machine, reason, dry_run) = (&args.machine, &args.why.reason, args.why.dry_run);
+    let retired = async |client| bigfleet_ctl::retire(&client, machine, reason, dry_run).await;
+    print(args.why.reach.ask(retired)?)
+}
+
+/// `bigfleet release`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReleaseArgs {
+    /// The cluster; its operator has to be gone.
+    cluster: String,
+    /// How many machines it has, so that a mistaken name releases nothing; --dry-run says it.
+    #[arg(long, required_unless_present = "dry_run", default_value = None)]
+    machines: Option<usize>,
+    #[command(flatten)]
+    why: WhyArgs,
+}
+
+/// Releases.
+pub(crate) fn release(args: &ReleaseArgs) -> Result<(), Failure> {
+    let (cluster, machines) = (&args.cluster, args.machines.unwrap_or_default());
+    let (reason, dry_run) = (&args.why.reason, args.why.dry_run);
+    let released =
+        async |client| bigfleet_ctl::release(&client, cluster, machines, reason, dry_run).await;
+    print(args.why.reach.ask(released)?)
+}
+
 fn print(answer: Answer) -> Result<(), Failure> {
     for note in &answer.notes {
         eprintln!("{note}");

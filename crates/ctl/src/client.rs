@@ -191,6 +191,24 @@ impl Client {
         self.one("Resume", self.admin().resume(request)).await
     }
 
+    /// Forgets a Failed machine.
+    pub async fn retire_machine(
+        &self,
+        request: wire::RetireMachineRequest,
+    ) -> Result<wire::RetireMachineResponse, Trouble> {
+        self.one("RetireMachine", self.admin().retire_machine(request))
+            .await
+    }
+
+    /// Drops the demand of a cluster whose operator is gone.
+    pub async fn release_cluster(
+        &self,
+        request: wire::ReleaseClusterRequest,
+    ) -> Result<wire::ReleaseClusterResponse, Trouble> {
+        self.one("ReleaseCluster", self.admin().release_cluster(request))
+            .await
+    }
+
     fn read(&self) -> ShardReadClient<Channel> {
         ShardReadClient::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }

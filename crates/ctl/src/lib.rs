@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              ┌─▶ get · describe · explain ──▶ table, wide, json, yaml
-//! Client ──────┼─▶ pause · resume · export
+//! Client ──────┼─▶ pause · resume · retire · release · export
 //!  (ShardRead, └─▶ live view: poll ──▶ Screen ──▶ picture        keys ──▶ Screen ──▶ asks
 //!   ShardAdmin)
 //! ```
@@ -30,6 +30,7 @@ mod describe;
 mod explain;
 mod export;
 mod get;
+mod letting_go;
 mod steer;
 
 pub use client::{Client, USUAL_TIMEOUT};
@@ -37,6 +38,7 @@ pub use describe::{Described, describe};
 pub use explain::explain;
 pub use export::export;
 pub use get::{Kind, Wanted, get};
+pub use letting_go::{release, retire};
 pub use output::{Answer, Form, Style};
 pub use select::{Selector, SelectorRefused};
 pub use steer::{Steered, pause, resume};

@@ -7,7 +7,7 @@ fn every_shell_can_complete_every_verb() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = stdout(&run(&["completions", shell], ""));
         let words = "decide bench explain churning-clusters get describe top pause resume \
-                     no-headers from-shard";
+                     retire release no-headers from-shard";
         for word in words.split_whitespace() {
             assert!(script.contains(word), "{shell} does not know {word}");
         }

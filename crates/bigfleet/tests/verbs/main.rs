@@ -3,7 +3,7 @@
 //! ```text
 //! Operator ══▶ bigfleet shard ──▶ bigfleet provider fake
 //!                   ▲
-//!                   └── bigfleet get · describe · explain · pause · resume · top · decide --from-shard
+//!                   └── bigfleet get · describe · explain · pause · resume · retire · release · top · decide --from-shard
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
@@ -15,6 +15,7 @@ mod called;
 mod scene;
 mod terminal;
 
+mod letting_go;
 mod lists;
 mod others;
 mod pages;
