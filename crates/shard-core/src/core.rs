@@ -21,7 +21,7 @@ use crate::{
     report::Upward,
     session::Sessions,
     settings::{CANCEL_BACKOFF, CYCLE_SPACING, FLUSH_WITHIN, ShardConfig},
-    shortfall::Shortfalls,
+    shortfall::{ShortCounts, Shortfalls},
     timers::{Timer, Timers, after},
     truth::Truth,
 };
@@ -47,6 +47,8 @@ pub struct ShardCore {
     pub(crate) shortfalls: Shortfalls,
     /// The Needs the last decision left short.
     pub(crate) short: Vec<bigfleet_model::Verdict>,
+    /// How many those are, by what readers ask for.
+    pub(crate) short_counts: ShortCounts,
     pub(crate) hints: Hints,
     /// When hints were last counted.
     pub(crate) hinted: Option<Time>,
@@ -122,6 +124,7 @@ impl ShardCore {
             parking: Parking::default(),
             shortfalls: Shortfalls::default(),
             short: Vec::new(),
+            short_counts: ShortCounts::default(),
             hints: Hints::default(),
             hinted: None,
             sessions: Sessions::default(),

@@ -1,7 +1,7 @@
 //! Counters: what is published of a shard, as plain numbers kept as things happen.
 //!
-//! Series are bounded by their types: kinds, outcomes, states, buckets. Only the two per-cluster
-//! gauges grow, with the number of clusters. A series that empties stays at zero (G18).
+//! Series are bounded by their types: kinds, outcomes, states, buckets. Only those per
+//! cluster grow, with the number of clusters. A series that empties stays at zero (G18).
 
 use crate::audit::Outcome;
 use bigfleet_model::{ActionKind, ClusterId};
@@ -25,6 +25,10 @@ pub struct Counters {
     pub dry_run: BTreeMap<ActionKind, u64>,
     /// `reclaims_capped_total`.
     pub reclaims_capped: u64,
+    /// The same, by cluster.
+    pub reclaims_capped_of: BTreeMap<ClusterId, u64>,
+    /// Drains that began without an operator to evict.
+    pub drain_fallbacks: u64,
     /// `idle_releases_total`: Speculative reached.
     pub idle_releases: u64,
     /// `machines_rejected_total`, by label.

@@ -16,7 +16,7 @@ use crate::{
     effect::{Effect, OperationId},
     operation::{Operation, walk},
     settings::{CYCLE_SPACING, MOST_IN_FLIGHT},
-    shortfall::Shortfall,
+    shortfall::{ShortCounts, Shortfall},
     timers::after,
 };
 use bigfleet_model::{
@@ -73,6 +73,7 @@ impl ShardCore {
     fn review_short(&mut self) {
         if std::mem::take(&mut self.ledger.touched) {
             self.short = self.ledger.engine.short();
+            self.short_counts = ShortCounts::of(&self.short);
         }
         let gangs = self.short.iter().filter(|verdict| is_gang(verdict));
         let stalled = gangs.map(|verdict| {
@@ -252,6 +253,10 @@ impl ShardCore {
             let allowed = 0 < *left;
             *left = left.saturating_sub(1);
             self.capped += u64::from(!allowed);
+            if !allowed {
+                let of = &mut self.counters.reclaims_capped_of;
+                *of.entry(cluster.clone()).or_default() += 1;
+            }
             self.counters.reclaims_capped += u64::from(!allowed);
             allowed
         });

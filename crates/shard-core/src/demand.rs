@@ -49,6 +49,8 @@ pub(crate) struct ClusterDemand {
     /// Why nothing is acquired for it, as the engine was last told.
     pub(crate) withheld: Option<Withheld>,
     pub(crate) guard: Guard,
+    /// Since when roll-ups are held.
+    pub(crate) held_since: Option<Time>,
     pub(crate) accepted: Option<Accepted>,
     /// When a roll-up was last refused, and why.
     pub(crate) refused: Option<(Time, String)>,

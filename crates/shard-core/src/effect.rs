@@ -246,6 +246,15 @@ pub enum Alert {
         /// Which cluster.
         cluster: ClusterId,
     },
+    /// A machine is drained by its provider alone: its operator is not there to evict what runs on it.
+    DrainFallback {
+        /// Which machine.
+        machine: MachineId,
+        /// Of which cluster.
+        cluster: ClusterId,
+        /// What is left of its grace.
+        grace_seconds: u32,
+    },
     /// So many machines are missing from a List that it is not believed yet.
     RemovalHeld {
         /// How many.

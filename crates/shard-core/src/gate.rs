@@ -11,7 +11,7 @@
 use crate::{
     ShardCore,
     audit::Outcome,
-    effect::{Barrier, Effect, Frame, OperationId, ProviderCall, RequestId, Token},
+    effect::{Alert, Barrier, Effect, Frame, OperationId, ProviderCall, RequestId, Token},
     event::PausedBy,
     operation::{Operation, Step},
     pause::Scope,
@@ -228,6 +228,18 @@ impl ShardCore {
         let Some(operation) = self.operations.get_mut(machine) else {
             return;
         };
+        let evicted = operation.drained || operation.attempts != 0;
+        if let (ProviderCall::Drain { grace_seconds }, false, Some(cluster)) =
+            (&call, evicted, &cluster)
+            && self.sessions.of(cluster).is_none()
+        {
+            self.counters.drain_fallbacks += 1;
+            effects.push(Effect::Alert(Alert::DrainFallback {
+                machine: machine.clone(),
+                cluster: cluster.clone(),
+                grace_seconds: *grace_seconds,
+            }));
+        }
         self.sequence += 1;
         self.on_wire.insert(self.sequence, cluster);
         operation.enter(Step::Wire(self.sequence), now);

@@ -1,6 +1,8 @@
 //! Histograms: how long things took, as counts per bucket.
 
-use crate::ShardCore;
+use crate::{ShardCore, audit::Outcome};
+use bigfleet_model::ActionKind;
+use std::collections::BTreeMap;
 
 /// Exponential buckets from a first bound on, each twice the one before, and one beyond.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,11 @@ impl Histogram {
             counts: vec![0; buckets + 1],
             sum: 0.0,
         }
+    }
+
+    /// For whole actions: up to an hour and a half.
+    pub(crate) fn of_actions() -> Self {
+        Self::new(0.01, 20)
     }
 
     /// Something took this long.
@@ -120,6 +127,18 @@ pub struct Latencies {
     pub drain: Histogram,
     /// First seen in a roll-up to the first machine Configured for it.
     pub provisioning: Histogram,
+    /// Committed to its end, however it ended.
+    pub actions: BTreeMap<(ActionKind, Outcome), Histogram>,
+}
+
+impl Latencies {
+    /// An operation has come to its end.
+    pub(crate) fn ended(&mut self, kind: ActionKind, outcome: Outcome, seconds: f64) {
+        let histogram = self.actions.entry((kind, outcome));
+        histogram
+            .or_insert_with(Histogram::of_actions)
+            .observe(seconds);
+    }
 }
 
 impl Default for Latencies {
@@ -131,6 +150,7 @@ impl Default for Latencies {
             bootstrap: Histogram::new(0.01, 16),
             drain: Histogram::new(0.01, 16),
             provisioning: Histogram::new(0.01, 20),
+            actions: BTreeMap::new(),
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::{
     audit::Outcome,
     histogram::{Histogram, Phase},
 };
-use bigfleet_model::ActionKind;
+use bigfleet_model::{ActionKind, ClusterId, Dimension, UnmetReason};
+use std::collections::BTreeMap;
 
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,18 @@ const KINDS: [ActionKind; 5] = [
 const CLASSES: [&str; 4] = ["other", "batch", "service", "critical"];
 const AGES: [&str; 4] = ["1-9", "10-59", "60-299", "300+"];
 
+const REASONS: [UnmetReason; 6] = [
+    UnmetReason::Unspecified,
+    UnmetReason::PriorityStarved,
+    UnmetReason::NoMatchingSupply,
+    UnmetReason::TopologyUnsatisfiable,
+    UnmetReason::PreemptionExhausted,
+    UnmetReason::SpreadUnsatisfiable,
+];
+
+/// Dimensions of demand that are shown.
+const MOST_DIMENSIONS: usize = 32;
+
 #[derive(Default)]
 struct Sheet(Vec<Number>);
 
@@ -72,11 +85,7 @@ impl Sheet {
         self.put(name, &[], Value::Histogram(histogram.clone()));
     }
 
-    fn by_kind(
-        &mut self,
-        name: &'static str,
-        counts: &std::collections::BTreeMap<ActionKind, u64>,
-    ) {
+    fn by_kind(&mut self, name: &'static str, counts: &BTreeMap<ActionKind, u64>) {
         for kind in KINDS {
             let count = counts.get(&kind).copied().unwrap_or(0);
             self.put(name, &[("kind", kind.word())], Value::Counter(count));
@@ -136,17 +145,17 @@ impl ShardCore {
                 Value::Gauge(f64::from(*count)),
             );
         }
-        let classes = self.shortfalls.by_class();
-        let all: u32 = classes.iter().sum();
+        let split = self.shortfalls.split();
+        let all: u32 = split.by_class.iter().sum();
         sheet.gauge("bigfleet_shard_shortfalls", f64::from(all));
-        for (class, count) in CLASSES.iter().zip(classes) {
+        for (class, count) in CLASSES.iter().zip(split.by_class) {
             sheet.put(
                 "bigfleet_shard_shortfalls_by_priority",
                 &[("priority_class", class)],
                 Value::Gauge(f64::from(count)),
             );
         }
-        for (age, count) in AGES.iter().zip(self.shortfalls.by_age()) {
+        for (age, count) in AGES.iter().zip(split.by_age) {
             sheet.put(
                 "bigfleet_shard_shortfalls_aged",
                 &[("bucket", age)],
@@ -170,13 +179,28 @@ impl ShardCore {
                 );
             }
         }
+        for kind in KINDS {
+            for outcome in Outcome::ENDS {
+                let took = self.latencies.actions.get(&(kind, outcome)).cloned();
+                // Success is always shown; whatever else never happened has no duration.
+                let none = (outcome == Outcome::Success).then(Histogram::of_actions);
+                if let Some(took) = took.or(none) {
+                    sheet.put(
+                        "bigfleet_shard_action_duration_seconds",
+                        &[("kind", kind.word()), ("outcome", outcome.label())],
+                        Value::Histogram(took),
+                    );
+                }
+            }
+        }
         sheet.counter("bigfleet_shard_actions_deferred_total", counters.deferred);
         // What is committed is neither dropped nor found twice (§20 G1): these stay at zero.
         sheet.counter("bigfleet_shard_actions_dropped_total", 0);
         sheet.counter("bigfleet_shard_actions_deduped_total", 0);
-        let gauges = self.gauges();
-        sheet.gauge("bigfleet_shard_action_queue_depth", gauges.waiting as f64);
-        sheet.gauge("bigfleet_shard_execute_inflight", gauges.on_wire as f64);
+        let waiting = self.ready.len() + self.queued.len();
+        sheet.gauge("bigfleet_shard_action_queue_depth", waiting as f64);
+        let on_wire = self.on_wire.len() as f64;
+        sheet.gauge("bigfleet_shard_execute_inflight", on_wire);
         sheet.counter("bigfleet_shard_idle_releases_total", counters.idle_releases);
     }
 
@@ -290,12 +314,101 @@ impl ShardCore {
         ] {
             sheet.counter(name, count);
         }
+        sheet.counter(
+            "bigfleet_shard_drain_fallbacks_total",
+            counters.drain_fallbacks,
+        );
+        self.put_needs(sheet);
+        self.put_clusters(sheet);
+        for (tier, state, spent) in self.ledger.stock.spend() {
+            sheet.put(
+                "bigfleet_shard_estimated_spend_dollars_per_hour",
+                &[
+                    ("capacity_type", tier.word()),
+                    ("state", &state.to_string()),
+                ],
+                Value::Gauge(spent),
+            );
+        }
         let summary = self.summary();
         for (dimension, part) in &summary.utilisation {
             sheet.put(
                 "bigfleet_shard_utilisation_ratio",
                 &[("dimension", dimension.as_str())],
                 Value::Gauge(*part),
+            );
+        }
+    }
+
+    /// Rows of demand: how many are served, why the others are not, and what all of them add up to.
+    fn put_needs(&self, sheet: &mut Sheet) {
+        let ready = || self.demand.clusters.values().filter(|known| known.ready);
+        let rows: usize = ready().map(|known| known.len()).sum();
+        let short = self.short.len();
+        for (satisfied, count) in [("true", rows.saturating_sub(short)), ("false", short)] {
+            sheet.put(
+                "bigfleet_shard_needs",
+                &[("satisfied", satisfied)],
+                Value::Gauge(count as f64),
+            );
+        }
+        for reason in REASONS {
+            let count = self.short_counts.of_reason.get(&reason).copied();
+            sheet.put(
+                "bigfleet_shard_need_unmet",
+                &[("reason", reason.text())],
+                Value::Gauge(f64::from(count.unwrap_or(0))),
+            );
+        }
+        // What somebody offers is shown at zero when nobody wants it.
+        let offered = self.ledger.stock.iter();
+        let offered = offered.flat_map(|(_, shape, _)| shape.effective().iter());
+        let mut demanded: BTreeMap<&Dimension, f64> =
+            offered.map(|(name, _)| (name, 0.0)).collect();
+        for known in ready() {
+            let baseline = known.guard.baseline.iter();
+            for (dimension, total) in baseline.flat_map(|one| one.totals.iter()) {
+                *demanded.entry(dimension).or_default() += total as f64 / 1000.0;
+            }
+        }
+        // Clusters may ask for anything by any name; series are bounded all the same.
+        for (dimension, total) in demanded.into_iter().take(MOST_DIMENSIONS) {
+            sheet.put(
+                "bigfleet_shard_demand_resources",
+                &[("dimension", dimension.as_str())],
+                Value::Gauge(total),
+            );
+        }
+        let parked = self.parking.waiting() as f64;
+        sheet.gauge("bigfleet_shard_gangs_parked", parked);
+    }
+
+    /// One series per cluster the shard knows.
+    fn put_clusters(&self, sheet: &mut Sheet) {
+        let clusters = self.clusters();
+        let serves = |cluster: &&ClusterId| {
+            let known = self.demand.clusters.get(*cluster);
+            let wants = known.is_some_and(|known| 0 < known.len());
+            let holds = self.ledger.bound_to(cluster).next().is_some();
+            wants || holds || self.sessions.of(cluster).is_some()
+        };
+        let bound = clusters.iter().filter(serves).count() as f64;
+        sheet.gauge("bigfleet_shard_bound_clusters", bound);
+        for cluster in &clusters {
+            let count = self.counters.reclaims_capped_of.get(cluster).copied();
+            sheet.put(
+                "bigfleet_shard_reclaims_capped_by_cluster_total",
+                &[("cluster", cluster.as_str())],
+                Value::Counter(count.unwrap_or(0)),
+            );
+        }
+        for cluster in &clusters {
+            let known = self.demand.clusters.get(cluster);
+            let since = known.and_then(|known| known.held_since);
+            sheet.put(
+                "bigfleet_shard_rollup_quarantine_seconds",
+                &[("cluster", cluster.as_str())],
+                Value::Gauge(since.map_or(0.0, |since| self.now.since(since))),
             );
         }
     }

@@ -18,6 +18,11 @@ impl Parking {
         PARKED_FROM <= age && !age.is_multiple_of(TRIES_EVERY)
     }
 
+    /// How many gangs wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.values().filter(|age| Self::waits(**age)).count()
+    }
+
     /// For how many cycles a gang has made no progress.
     pub(crate) fn age(&self, key: &NeedKey) -> u32 {
         self.0.get(key).copied().unwrap_or(0)

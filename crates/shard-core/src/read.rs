@@ -331,8 +331,6 @@ impl ShardCore {
         if !is_known && machines.is_empty() {
             return None;
         }
-        let short = self.short.iter();
-        let short = short.filter(|verdict| verdict.need.cluster == *cluster);
         let accepted = known.and_then(|known| known.accepted.as_ref());
         Some(ClusterView {
             cluster: cluster.clone(),
@@ -344,7 +342,12 @@ impl ShardCore {
             refused: known.and_then(|known| known.refused.clone()),
             withheld: known.and_then(|known| known.withheld),
             rows: known.map_or(0, |known| known.len()),
-            short: short.count(),
+            short: self
+                .short_counts
+                .of_cluster
+                .get(cluster)
+                .copied()
+                .unwrap_or(0) as usize,
             machines,
             not_ready,
         })

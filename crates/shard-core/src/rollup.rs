@@ -68,6 +68,10 @@ impl ShardCore {
             false => true,
         };
         let held = known.guard.held;
+        known.held_since = match held {
+            0 => None,
+            _ => known.held_since.or(Some(now)),
+        };
         if guarded || 0 < held {
             self.counters.rollups_held.insert(cluster.clone(), held);
         }
@@ -111,6 +115,7 @@ impl ShardCore {
             && self.config.rails.roll_up_guard
         {
             known.guard.believe_again();
+            known.held_since = None;
             self.counters.rollups_held.insert(cluster.clone(), 0);
         }
         let replaced = self.demand.accept_again(&cluster, now, &mut self.ledger);

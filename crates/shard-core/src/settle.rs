@@ -288,6 +288,8 @@ impl ShardCore {
             self.sessions.asked.remove(&request);
         }
         self.counters.ended(operation.action, outcome);
+        let took = now.since(operation.committed);
+        self.latencies.ended(operation.action, outcome, took);
         effects.push(Effect::Audit(self.audited(now, &operation, outcome)));
         if outcome == Outcome::Success {
             self.succeeded(now, &operation);

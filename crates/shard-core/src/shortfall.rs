@@ -3,8 +3,8 @@
 //! Kept per Need, so that ages of unrelated Needs do not mix; merged by fingerprint only where they
 //! are reported upward.
 
-use bigfleet_model::{Amounts, Fingerprint, Need, NeedKey, UnmetReason};
-use std::{cmp::Reverse, collections::BTreeMap};
+use bigfleet_model::{Amounts, ClusterId, Fingerprint, Need, NeedKey, UnmetReason, Verdict};
+use std::{cmp::Reverse, collections::BTreeMap, sync::OnceLock};
 
 /// How many entries are reported upward.
 const REPORTED: usize = 100;
@@ -46,34 +46,70 @@ pub struct ReportedShortfall {
     pub age: u32,
 }
 
+/// Needs a decision left short, counted once for all who ask.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ShortCounts {
+    pub(crate) of_cluster: BTreeMap<ClusterId, u32>,
+    pub(crate) of_reason: BTreeMap<UnmetReason, u32>,
+}
+
+impl ShortCounts {
+    pub(crate) fn of(short: &[Verdict]) -> Self {
+        let mut counts = Self::default();
+        for verdict in short {
+            *counts.of_reason.entry(verdict.unmet_reason).or_default() += 1;
+            let cluster = &verdict.need.cluster;
+            match counts.of_cluster.get_mut(cluster) {
+                Some(count) => *count += 1,
+                None => drop(counts.of_cluster.insert(cluster.clone(), 1)),
+            }
+        }
+        counts
+    }
+}
+
+/// Distinct fingerprints that are short, as the gauges split them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// By priority class: other, batch, service, critical (SF-5).
+    pub(crate) by_class: [u32; 4],
+    /// By age: 1–9, 10–59, 60–299, 300+ (SF-4).
+    pub(crate) by_age: [u32; 4],
+}
+
 /// Everything that is short now.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shortfalls(BTreeMap<NeedKey, Shortfall>);
+pub(crate) struct Shortfalls {
+    entries: BTreeMap<NeedKey, Shortfall>,
+    /// Made by the first who asks after a cycle: there may be tens of thousands.
+    split: OnceLock<Split>,
+}
 
 impl Shortfalls {
     /// Takes in what a cycle left short.
     pub(crate) fn review(&mut self, short: impl IntoIterator<Item = Shortfall>) {
-        let before = std::mem::take(&mut self.0);
+        let before = std::mem::take(&mut self.entries);
+        self.split.take();
         for mut entry in short {
             let key = entry.need.key();
             entry.age = before.get(&key).map_or(1, |known| known.age + 1);
-            self.0.insert(key, entry);
+            self.entries.insert(key, entry);
         }
     }
 
     /// For how many cycles a Need has been short; zero if it is not.
     pub(crate) fn age(&self, key: &NeedKey) -> u32 {
-        self.0.get(key).map_or(0, |entry| entry.age)
+        self.entries.get(key).map_or(0, |entry| entry.age)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Shortfall> {
-        self.0.values()
+        self.entries.values()
     }
 
     /// Merged by fingerprint (SF-1), highest priority and age first, the first 100 (SF-2).
     pub(crate) fn report(&self) -> Vec<ReportedShortfall> {
         let mut merged: BTreeMap<&Fingerprint, ReportedShortfall> = BTreeMap::new();
-        for entry in self.0.values() {
+        for entry in self.entries.values() {
             let line = merged
                 .entry(entry.need.row.profile.fingerprint())
                 .or_insert_with(|| ReportedShortfall {
@@ -97,39 +133,41 @@ impl Shortfalls {
         lines
     }
 
-    /// Distinct fingerprints by priority class: other, batch, service, critical (SF-5).
-    pub(crate) fn by_class(&self) -> [u32; 4] {
-        self.gauge(|entry| match entry.need.row.profile.priority() {
-            1_000_000.. => 3,
-            1000.. => 2,
-            100.. => 1,
-            _ => 0,
+    /// How many there are, by class and by age; a fingerprint counts once, as the worst of its Needs.
+    pub(crate) fn split(&self) -> Split {
+        *self.split.get_or_init(|| {
+            let mut worst: BTreeMap<&Fingerprint, (usize, usize)> = BTreeMap::new();
+            for entry in self.entries.values() {
+                let profile = &entry.need.row.profile;
+                let known = worst.entry(profile.fingerprint()).or_default();
+                known.0 = known.0.max(class(profile.priority()));
+                known.1 = known.1.max(decade(entry.age));
+            }
+            let mut split = Split::default();
+            for (class, age) in worst.into_values() {
+                split.by_class[class] += 1;
+                split.by_age[age] += 1;
+            }
+            split
         })
     }
+}
 
-    /// Distinct fingerprints by age: 1–9, 10–59, 60–299, 300+ (SF-4).
-    pub(crate) fn by_age(&self) -> [u32; 4] {
-        self.gauge(|entry| match entry.age {
-            0..=9 => 0,
-            10..=59 => 1,
-            60..=299 => 2,
-            300.. => 3,
-        })
+fn class(priority: i32) -> usize {
+    match priority {
+        1_000_000.. => 3,
+        1000.. => 2,
+        100.. => 1,
+        _ => 0,
     }
+}
 
-    fn gauge(&self, class: impl Fn(&Shortfall) -> usize) -> [u32; 4] {
-        let mut highest: BTreeMap<&Fingerprint, usize> = BTreeMap::new();
-        for entry in self.0.values() {
-            let known = highest
-                .entry(entry.need.row.profile.fingerprint())
-                .or_default();
-            *known = (*known).max(class(entry));
-        }
-        let mut gauge = [0; 4];
-        for class in highest.into_values() {
-            gauge[class] += 1;
-        }
-        gauge
+fn decade(age: u32) -> usize {
+    match age {
+        0..=9 => 0,
+        10..=59 => 1,
+        60..=299 => 2,
+        300.. => 3,
     }
 }
 
@@ -180,7 +218,9 @@ mod tests {
         for _ in 0..10 {
             ledger.review(short(&[("g1", 8), ("g2", 16)]));
         }
-        assert_eq!(ledger.by_class(), [0, 0, 1, 0]);
-        assert_eq!(ledger.by_age(), [0, 1, 0, 0]);
+        let split = ledger.split();
+        assert_eq!((split.by_class, split.by_age), ([0, 0, 1, 0], [0, 1, 0, 0]));
+        ledger.review([]);
+        assert_eq!(ledger.split(), Split::default(), "made anew after a cycle");
     }
 }

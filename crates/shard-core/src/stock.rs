@@ -4,7 +4,7 @@
 //! there are hundreds, and never at machines.
 
 use crate::intern::Interned;
-use bigfleet_model::{Machine, Price, Shape, State};
+use bigfleet_model::{CapacityType, Machine, Price, Shape, State};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What there is of one shape.
@@ -32,6 +32,9 @@ impl Held {
 pub(crate) struct Stock {
     pub(crate) shapes: Interned<Shape>,
     held: Vec<Held>,
+    /// What machines cost, in millionths of a dollar per hour: whole numbers, so that what leaves takes
+    /// away exactly what it brought.
+    spend: BTreeMap<(CapacityType, State), i128>,
     /// How often what is free changed.
     pub(crate) moves: u64,
 }
@@ -76,6 +79,11 @@ impl Stock {
     }
 
     fn step(&mut self, number: u32, counted: Counted, enter: bool) {
+        if counted.state != State::Speculative {
+            let spent = self.spend.entry((counted.tier, counted.state)).or_default();
+            let price = millionths(counted.price);
+            *spent += if enter { price } else { -price };
+        }
         let held = &mut self.held[number as usize];
         step(&mut held.states, counted.state, enter);
         if let Some(price) = counted.free {
@@ -96,6 +104,13 @@ impl Stock {
         self.held.get(number as usize)
     }
 
+    /// What the machines cost, in dollars per hour, by capacity type and state. One that is not there yet
+    /// costs nothing. A series that empties stays, at zero.
+    pub(crate) fn spend(&self) -> impl Iterator<Item = (CapacityType, State, f64)> {
+        let spend = self.spend.iter();
+        spend.map(|((tier, state), spent)| (*tier, *state, *spent as f64 / 1e6))
+    }
+
     /// Every shape there is a machine of.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Shape>, &Held)> {
         let shapes = self.shapes.iter();
@@ -107,6 +122,8 @@ impl Stock {
 #[derive(Clone, Copy, PartialEq)]
 struct Counted {
     state: State,
+    tier: CapacityType,
+    price: Price,
     /// Its price, if it can be had.
     free: Option<Price>,
 }
@@ -120,8 +137,18 @@ impl Counted {
             _ => false,
         };
         let free = free.then(|| machine.price());
-        Self { state, free }
+        Self {
+            state,
+            tier: machine.shape().capacity_type,
+            price: machine.price(),
+            free,
+        }
     }
+}
+
+/// A price no fleet could pay counts as a thousand million dollars.
+fn millionths(price: Price) -> i128 {
+    (price.dollars_per_hour().min(1e9) * 1e6).round() as i128
 }
 
 /// Counts one up or down; what reaches zero is gone.

@@ -59,6 +59,7 @@ impl ShardCore {
 
     /// Gauges of now.
     pub fn gauges(&self) -> Gauges {
+        let split = self.shortfalls.split();
         Gauges {
             cycle: self.cycle,
             in_flight: self.operations.len(),
@@ -66,8 +67,8 @@ impl ShardCore {
             on_wire: self.on_wire.len(),
             sessions: self.sessions.len(),
             paused: self.all_closed(),
-            shortfalls_by_class: self.shortfalls.by_class(),
-            shortfalls_by_age: self.shortfalls.by_age(),
+            shortfalls_by_class: split.by_class,
+            shortfalls_by_age: split.by_age,
         }
     }
 

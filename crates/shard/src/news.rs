@@ -7,10 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_model::{ClusterId, MachineId};
-use bigfleet_shard_core::{
-    Alert, AuditRecord, Echo, Effect, Frame, Outcome, ProviderCall, SessionId, ShardCore,
-};
+use bigfleet_model::ClusterId;
+use bigfleet_shard_core::{Alert, AuditRecord, Echo, Effect, Frame, Outcome, SessionId, ShardCore};
 
 use crate::outbox::Link;
 
@@ -76,11 +74,6 @@ pub(crate) fn of_effect(
                 of_roll_up(core, *echo, reason, &link.cluster);
             }
         }
-        Effect::Call {
-            machine,
-            call: ProviderCall::Drain { grace_seconds },
-            ..
-        } => of_drain(core, machine, *grace_seconds, sessions),
         Effect::Persist { .. }
         | Effect::Call { .. }
         | Effect::Get { .. }
@@ -99,22 +92,6 @@ fn of_roll_up(core: &ShardCore, echo: Echo, reason: &str, cluster: &ClusterId) {
             tracing::warn!(%cluster, held, "roll-up quarantined: the demand before stays");
         }
         _ => tracing::warn!(%cluster, reason, "roll-up rejected: the demand before stays"),
-    }
-}
-
-fn of_drain(
-    core: &ShardCore,
-    machine: &MachineId,
-    grace: u32,
-    sessions: &BTreeMap<SessionId, Arc<Link>>,
-) {
-    let Some(cluster) = core.machine(machine).and_then(|known| known.cluster()) else {
-        return;
-    };
-    let connected = sessions.values().any(|link| &link.cluster == cluster);
-    if !connected {
-        tracing::warn!(%machine, %cluster, grace,
-            "reclaim fallback: operator disconnected, drained through the provider without eviction");
     }
 }
 
@@ -153,6 +130,12 @@ fn of_alert(alert: &Alert) {
             "another shard's mark was seen: no new unbound machine is taken over"),
         Alert::NodesFrozen { cluster } => tracing::warn!(%cluster,
             "so many nodes stopped being ready at once that none is believed"),
+        Alert::DrainFallback {
+            machine,
+            cluster,
+            grace_seconds,
+        } => tracing::warn!(%machine, %cluster, grace = grace_seconds,
+            "reclaim fallback: operator disconnected, drained through the provider without eviction"),
         Alert::RemovalHeld { missing } => tracing::warn!(
             missing,
             "machines are missing from the List; they are kept until more Lists agree"

@@ -91,6 +91,103 @@ fn numbers_move_with_what_happens() {
     assert_eq!(value("bigfleet_shard_utilisation_ratio", "cpu"), 0.0);
 }
 
+/// One series of a core, by name and the values of its labels; NaN if it is not there.
+fn shown(world: &World, name: &str, labels: &[&str]) -> f64 {
+    let numbers = world.core.numbers();
+    let found = numbers.iter().find(|number| {
+        let values: Vec<&str> = number.labels.iter().map(|(_, of)| of.as_str()).collect();
+        number.name.strip_prefix("bigfleet_shard_") == Some(name) && values == labels
+    });
+    match found.map(|number| &number.value) {
+        Some(Value::Counter(count)) => *count as f64,
+        Some(Value::Gauge(value)) => *value,
+        Some(Value::Histogram(histogram)) => histogram.count() as f64,
+        None => f64::NAN,
+    }
+}
+
+/// A day of one cluster, in the numbers the reference does not have.
+#[test]
+fn demand_money_and_rails_are_in_the_numbers() {
+    let mut world = World::new(
+        ShardConfig::production("s", "p"),
+        "m01..m39 Configured a cpu=4 $1.5
+         i1 Idle cpu=4 $2
+         s1 Speculative cpu=4 $9",
+    );
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=160");
+    world.run(20.0);
+    assert_eq!(shown(&world, "needs", &["true"]), 1.0);
+    assert_eq!(shown(&world, "needs", &["false"]), 0.0);
+    assert_eq!(shown(&world, "demand_resources", &["cpu"]), 160.0);
+    assert_eq!(shown(&world, "bound_clusters", &[]), 1.0);
+    let spend = "estimated_spend_dollars_per_hour";
+    let all: f64 = world
+        .core
+        .numbers()
+        .iter()
+        .filter(|number| number.name.ends_with(spend))
+        .map(|number| match number.value {
+            Value::Gauge(value) => value,
+            _ => f64::NAN,
+        })
+        .sum();
+    assert_eq!(all, 39.0 * 1.5 + 2.0, "one that is not there yet is free");
+    let ended = "action_duration_seconds";
+    assert_eq!(shown(&world, ended, &["Bootstrap", "success"]), 1.0);
+    assert_eq!(shown(&world, ended, &["Reclaim", "success"]), 0.0);
+    assert!(shown(&world, ended, &["Reclaim", "fenced"]).is_nan());
+
+    world.roll_up(
+        "a",
+        "cpu=160\n cpu=400 zone=In(nowhere)\n cpu=9 group=g rack=Same zone=In(nowhere)",
+    );
+    world.run(120.0);
+    assert_eq!(shown(&world, "needs", &["false"]), 2.0);
+    let reasons = ["NO_MATCHING_SUPPLY", "TOPOLOGY_UNSATISFIABLE"];
+    let unmet = reasons.map(|reason| shown(&world, "need_unmet", &[reason]));
+    assert_eq!(unmet.iter().sum::<f64>(), 2.0, "{unmet:?}");
+    assert_eq!(shown(&world, "gangs_parked", &[]), 1.0);
+
+    // Nobody is there to evict, and a person has spoken for the cluster.
+    world.disconnect("a");
+    assert_eq!(shown(&world, "bound_clusters", &[]), 1.0);
+    assert_eq!(shown(&world, "active_sessions", &[]), 0.0);
+    world.tell(Event::ReleaseCluster {
+        cluster: crate::support::cluster("a"),
+        machines: 40,
+    });
+    world.run(1.0);
+    assert_eq!(
+        shown(&world, "drain_fallbacks_total", &[]),
+        2.0,
+        "a twentieth"
+    );
+    let capped = shown(&world, "reclaims_capped_by_cluster_total", &["a"]);
+    assert!(38.0 <= capped, "{capped}");
+    assert_eq!(shown(&world, "reclaims_capped_total", &[]), capped);
+}
+
+/// Rail 2 says since when.
+#[test]
+fn a_roll_up_that_is_held_is_held_for_so_long() {
+    let mut world = World::new(ShardConfig::production("s", "p"), "i1 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    let rows: Vec<String> = (0..12).map(|at| format!("cpu=1 prio={at}")).collect();
+    world.roll_up("a", &rows.join("\n"));
+    world.run(1.0);
+    let held = |world: &World| shown(world, "rollup_quarantine_seconds", &["a"]);
+    assert_eq!(held(&world), 0.0);
+    world.roll_up("a", "");
+    world.run(7.0);
+    world.roll_up("a", "");
+    assert!((7.0..8.0).contains(&held(&world)), "{}", held(&world));
+    world.roll_up("a", "");
+    assert_eq!(held(&world), 0.0, "the third is believed");
+}
+
 /// An alert on an increase does not see the first of a series that was not there before it.
 #[test]
 fn what_an_alert_waits_for_is_there_at_zero_before_it_happens() {
