@@ -35,19 +35,20 @@ impl ShardCore {
     /// Whether nothing may leave that concerns this machine: the cluster it is bound to or meant
     /// for is paused, or everything is.
     pub(crate) fn is_closed(&self, machine: &MachineId) -> bool {
-        let clusters = || {
-            let known = self.ledger.get(machine);
-            let bound = known.and_then(|known| known.cluster());
-            let meant = known.and_then(|known| known.intent());
-            bound
-                .into_iter()
-                .chain(meant.map(|intent| &intent.need.cluster))
-        };
-        self.all_closed()
-            || (!self.pauses.is_empty() && clusters().any(|cluster| self.pauses.cluster(cluster)))
+        let known = self.ledger.get(machine);
+        let bound = known.and_then(|known| known.cluster());
+        let meant = known.and_then(|known| known.intent());
+        let meant = meant.map(|intent| &intent.need.cluster);
+        self.is_closed_for(bound.into_iter().chain(meant))
     }
 
-    /// A pause was set or lifted. An admin's is on disk before whoever asked is answered.
+    fn is_closed_for<'c>(&self, mut clusters: impl Iterator<Item = &'c ClusterId>) -> bool {
+        self.all_closed()
+            || (!self.pauses.is_empty() && clusters.any(|cluster| self.pauses.cluster(cluster)))
+    }
+
+    /// A pause was set or lifted. An admin's is on disk before whoever asked is answered, in one write
+    /// with what it holds back.
     pub(crate) fn pause_changed(
         &mut self,
         now: Time,
@@ -55,11 +56,11 @@ impl ShardCore {
         scope: &Scope,
         effects: &mut Vec<Effect>,
     ) {
+        self.gate_moved(now);
         if by == PausedBy::Admin {
             self.remember_record(self.pauses.record(scope));
             self.persist(effects);
         }
-        self.gate_moved(now);
     }
 
     /// Ends the pauses that have run out; says whether there were any.
@@ -81,20 +82,17 @@ impl ShardCore {
             let Some(operation) = self.operations.get_mut(&machine) else {
                 continue;
             };
-            match (closed, operation.held_since) {
-                (true, None) => operation.held_since = Some(now),
-                (false, Some(since)) => {
-                    operation.held_since = None;
-                    operation.deadline = after(operation.deadline, now.since(since));
-                    let (deadline, id) = (operation.deadline, operation.id);
-                    if operation.is_drain() {
-                        self.timers.set(deadline, Timer::Drain(id));
-                        self.remember(&machine);
-                    }
-                }
-                (true, Some(_)) | (false, None) => {}
+            let (held_since, deadline) = (&mut operation.held_since, &mut operation.deadline);
+            if !held(held_since, deadline, closed, now) {
+                continue;
             }
+            if operation.is_drain() && !closed {
+                let (deadline, id) = (operation.deadline, operation.id);
+                self.timers.set(deadline, Timer::Drain(id));
+            }
+            self.remember(&machine);
         }
+        self.hold_remembered(now);
         if let Some(expiry) = self.pauses.next_expiry() {
             self.timers.set(expiry, Timer::Pause);
         }
@@ -103,6 +101,26 @@ impl ShardCore {
             self.review_cluster(now, &cluster);
         }
         self.wants_cycle = true;
+    }
+
+    /// The same for operations of an earlier process whose machines were not seen yet: a pause may
+    /// begin or end while the provider does not answer, or while no process runs.
+    pub(crate) fn hold_remembered(&mut self, now: Time) {
+        let remembered = self.truth.remembered.iter();
+        let under_way = remembered.filter(|(_, kept)| kept.operation.is_some());
+        let under_way: Vec<(MachineId, bool)> = under_way
+            .map(|(machine, kept)| (machine.clone(), self.is_closed_for(kept.clusters())))
+            .collect();
+        for (machine, closed) in under_way {
+            let kept = self.truth.remembered.get_mut(&machine);
+            let Some(operation) = kept.and_then(|kept| kept.operation.as_mut()) else {
+                continue;
+            };
+            let (held_since, deadline) = (&mut operation.held_since, &mut operation.deadline);
+            if held(held_since, deadline, closed, now) {
+                self.remember(&machine);
+            }
+        }
     }
 
     /// Everything written up to here is on disk: what waited for it may leave.
@@ -342,6 +360,20 @@ impl ShardCore {
             self.roll_back(now, machine, Outcome::NoSession, effects);
         }
     }
+}
+
+/// Stops a deadline where it is, or lets it run on with the time given back; says whether that
+/// changed anything.
+fn held(held_since: &mut Option<Time>, deadline: &mut Time, closed: bool, now: Time) -> bool {
+    match (closed, *held_since) {
+        (true, None) => *held_since = Some(now),
+        (false, Some(since)) => {
+            *held_since = None;
+            *deadline = after(*deadline, now.since(since));
+        }
+        (true, Some(_)) | (false, None) => return false,
+    }
+    true
 }
 
 fn has_blob(operation: &Operation, now: Time) -> bool {

@@ -173,7 +173,7 @@ impl Operation {
             instructed: false,
             drained: false,
             blob: None,
-            held_since: None,
+            held_since: kept.held_since,
             asked: now,
             late: None,
         }
@@ -196,6 +196,7 @@ impl Operation {
             grace_seconds: self.grace_seconds,
             preemptor_priority: self.preemptor_priority,
             deadline: self.deadline,
+            held_since: self.held_since,
         }
     }
 

@@ -155,6 +155,7 @@ impl ShardCore {
         if let Some(expiry) = core.pauses.next_expiry() {
             core.timers.set(expiry, Timer::Pause);
         }
+        core.hold_remembered(now);
         core.truth.remembered_at_start = core.truth.remembered.len();
         let intents = core.truth.remembered.values();
         let meant = intents.filter_map(|kept| Some(kept.intent.as_ref()?.need.cluster.clone()));

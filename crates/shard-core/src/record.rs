@@ -101,6 +101,12 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// The clusters it concerns: the one it is bound to, and the one it is meant for.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        let meant = self.intent.as_ref().map(|intent| &intent.need.cluster);
+        self.cluster.iter().chain(meant)
+    }
+
     /// Whether there is anything to remember.
     pub(crate) fn is_worth_it(&self) -> bool {
         self.cluster.is_some()
@@ -131,4 +137,7 @@ pub struct KeptOperation {
     pub preemptor_priority: i32,
     /// When a drain's grace is over.
     pub deadline: Time,
+    /// Since when the gate holds it back; its deadline stands still meanwhile, restarts or not
+    /// (SH-16).
+    pub held_since: Option<Time>,
 }

@@ -177,6 +177,7 @@ mod tests {
             grace_seconds: 0,
             preemptor_priority: 0,
             deadline: Time::ZERO,
+            held_since: None,
         };
         Record::Machine {
             machine: MachineId::new(&format!("m{number}")).unwrap(),

@@ -5,6 +5,7 @@ use crate::support::{FULL, Refusal, World, at, cluster, id};
 use bigfleet_model::{Machine, State};
 use bigfleet_shard_core::{
     Code, Defect, Effect, Event, Frame, Outcome, PauseNote, PausedBy, Record, Scope, ShardConfig,
+    Stage,
 };
 
 fn config() -> ShardConfig {
@@ -122,6 +123,115 @@ fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
     assert_eq!(again.state("m1"), State::Configured);
     let last = restarted(&again, again.acked);
     assert_eq!(last.core.rails().pauses, []);
+}
+
+/// How a pause is laid over a restart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Over {
+    /// An admin paused the old process and lifts it in the new one.
+    Admin,
+    /// An admin's pause of the old process ran out while no process was there.
+    RanOut,
+    /// The new process is started paused, and resumed later.
+    Flag,
+    /// A process that was started paused saw no List, and one that is not comes after it.
+    FlagUnseen,
+    /// A dry run in between.
+    DryRun,
+}
+
+/// SH-16, SH-6: the grace of a drain stands still while the gate is closed, also if the process that
+/// opens it is not the one that closed it.
+#[test]
+fn a_pause_over_a_restart_costs_a_drain_nothing_of_its_grace() {
+    for over in [
+        Over::Admin,
+        Over::RanOut,
+        Over::Flag,
+        Over::FlagUnseen,
+        Over::DryRun,
+    ] {
+        let mut world = World::new(config(), "m1 Configured a cpu=4 $1");
+        world.drains = false;
+        world.connect("a", FULL);
+        world.run(1.0);
+        world.roll_up("a", "");
+        world.run(100.0);
+        assert_eq!(world.state("m1"), State::Draining);
+        let by = match over {
+            Over::Admin | Over::RanOut => PausedBy::Admin,
+            Over::Flag | Over::FlagUnseen | Over::DryRun => PausedBy::Configuration,
+        };
+        let pause = |until| Event::Pause {
+            by,
+            scope: Scope::All,
+            until,
+            note: PauseNote::default(),
+        };
+        if by == PausedBy::Admin {
+            let until = (over == Over::RanOut).then(|| at(world.now + 1000.0));
+            world.tell(pause(until));
+            world.run(900.0);
+        }
+        let dry_run = ShardConfig {
+            dry_run: over == Over::DryRun,
+            ..config()
+        };
+        let mut again = restarted_as(&dry_run, &world, world.acked);
+        again.drains = false;
+        match over {
+            Over::Admin => again.run(900.0),
+            Over::RanOut => again = at_rest(&again, 900.0),
+            Over::Flag => {
+                again.tell(pause(None));
+                again.run(900.0);
+                let work = again.core.work_page(None);
+                assert_eq!(work.entries[0].stage, Stage::Paused, "{over:?}");
+            }
+            Over::FlagUnseen => {
+                again.provider.list_fails = true;
+                again.tell(pause(None));
+                again.run(900.0);
+                again.provider.list_fails = false;
+                again = at_rest(&again, 5.0);
+            }
+            Over::DryRun => {
+                again.run(900.0);
+                again = at_rest(&again, 5.0);
+            }
+        }
+        again.drains = false;
+        let session = again.connect("a", FULL);
+        again.roll_up("a", "");
+        if matches!(over, Over::Admin | Over::Flag) {
+            let scope = Scope::All;
+            again.tell(Event::Resume { by, scope });
+        }
+        again.run(30.0);
+        let graces: Vec<u32> = again
+            .frames(session)
+            .into_iter()
+            .filter_map(|frame| match frame {
+                Frame::Reclaim { grace_seconds, .. } => Some(*grace_seconds),
+                _ => None,
+            })
+            .collect();
+        let left = graces.iter().min().copied().unwrap_or_default();
+        // 600 s, of which some 100 ran before the pause and some seconds between processes.
+        assert!((450..=510).contains(&left), "{over:?}: {graces:?}");
+        again.run(400.0);
+        assert_eq!(again.state("m1"), State::Draining, "{over:?}");
+        again.run(200.0);
+        assert_eq!(again.state("m1"), State::Configured, "{over:?}: given up");
+        assert_eq!(again.provider.drains, [], "{over:?}");
+    }
+}
+
+/// What is on disk after so many seconds without a process.
+fn at_rest(world: &World, seconds: f64) -> World {
+    let disk = world.disk[..world.acked].to_vec();
+    let provider = world.provider.clone();
+    World::around(config(), provider, 3, disk, world.now + seconds)
 }
 
 /// SH-7: an intent stands until its cluster reports, but not for ever.

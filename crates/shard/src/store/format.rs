@@ -90,6 +90,9 @@ struct StoredOperation {
     preemptor_priority: i32,
     #[prost(double, tag = "10")]
     deadline: f64,
+    /// Absent: it is not held back, as in every file before there was this field.
+    #[prost(double, optional, tag = "11")]
+    held_since: Option<f64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -303,6 +306,7 @@ impl StoredOperation {
             grace_seconds: operation.grace_seconds,
             preemptor_priority: operation.preemptor_priority,
             deadline: operation.deadline.seconds(),
+            held_since: operation.held_since.map(Time::seconds),
         }
     }
 
@@ -320,6 +324,7 @@ impl StoredOperation {
             grace_seconds: self.grace_seconds,
             preemptor_priority: self.preemptor_priority,
             deadline: moment(self.deadline)?,
+            held_since: self.held_since.map(moment).transpose()?,
         })
     }
 }

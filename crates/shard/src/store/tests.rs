@@ -357,7 +357,8 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
         Reason::Release,
     ]);
     let ids = (any::<u64>(), any::<u64>(), any::<u64>());
-    let rest = (any::<u32>(), any::<i32>(), -1e12..1e12);
+    let held = prop::option::of(-1e12..1e12);
+    let rest = (any::<u32>(), any::<i32>(), -1e12..1e12, held);
     (ids, actions, reasons, prop::option::of(need()), rest).prop_map(
         |((epoch, number, decided_cycle), action, reason, need, rest)| KeptOperation {
             id: OperationId { epoch, number },
@@ -369,6 +370,7 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
             grace_seconds: rest.0,
             preemptor_priority: rest.1,
             deadline: Time::from_seconds(rest.2).unwrap(),
+            held_since: rest.3.and_then(Time::from_seconds),
         },
     )
 }
