@@ -29,7 +29,7 @@ pub enum StartRefused {
     NoShard,
     /// The epoch is zero.
     NoEpoch,
-    /// The store has seen a later epoch than this: another data directory, or an old copy.
+    /// The store has seen this epoch or a later one: another data directory, or an old copy.
     EpochWentBack {
         /// The epoch to start with.
         given: u64,
@@ -47,7 +47,9 @@ impl fmt::Display for StartRefused {
             Self::NoEpoch => f.write_str("a shard needs an epoch of at least 1 (PR-2)"),
             Self::EpochWentBack { given, recorded } => write!(
                 f,
-                "epoch {given} is lower than {recorded}, which the store has seen (SH-4)"
+                "epoch {given} is not above {recorded}, which the store has seen (SH-4); if no other \
+                 process runs this shard, start once with --epoch-floor {}",
+                recorded.saturating_add(1)
             ),
             Self::EpochUnreadable(text) => write!(
                 f,

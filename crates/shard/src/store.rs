@@ -141,7 +141,8 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
         Record::Epoch(seen) => Some(*seen),
         _ => None,
     });
-    if let Some(recorded) = seen.max().filter(|seen| next < *seen) {
+    // The same epoch again would send the same tokens and operation ids for other decisions.
+    if let Some(recorded) = seen.max().filter(|seen| next <= *seen) {
         return Err(refused(bigfleet_shard_core::StartRefused::EpochWentBack {
             given: next,
             recorded,

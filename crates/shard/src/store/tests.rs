@@ -249,10 +249,15 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
     );
     commit(&opened.database, &[Record::Epoch(9), kept("m1", None)]).unwrap();
     drop(opened);
+    let text = folder.refused();
     assert!(
-        folder.refused().contains("epoch 2 is lower than 9"),
-        "an old copy of the epoch file"
+        text.contains("epoch 2 is not above 9") && text.contains("--epoch-floor 10"),
+        "an old copy of the epoch file: {text}"
     );
+    assert!(open(&folder.0, 9).is_err(), "epoch 9 was used before");
+    let opened = open(&folder.0, 10).unwrap();
+    assert_eq!(opened.epoch, 10, "as the refusal advised");
+    drop(opened);
     std::fs::write(folder.file("epoch"), "abc").unwrap();
     assert!(folder.refused().contains("\"abc\", which is not a number"));
     std::fs::write(folder.file("epoch"), "9").unwrap();
