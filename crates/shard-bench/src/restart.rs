@@ -181,6 +181,7 @@ fn remembered(id: &str, (cluster, assignment): &Commitment) -> Result<Record, Un
     let machine = MachineId::new(id).map_err(|why| Undone::Wrong(why.to_string()))?;
     let kept = Kept {
         cluster: Some(cluster.clone()),
+        bound_by: None,
         assignment: (**assignment).clone(),
         intent: None,
         not_ready: false,

@@ -13,7 +13,7 @@ use crate::{
     effect::{Alert, Effect},
     event::Sighting,
     operation::Step,
-    settle::Place,
+    settle::{Place, bound_by},
 };
 use bigfleet_model::{Machine, State, Time, Via};
 
@@ -93,7 +93,7 @@ impl ShardCore {
         };
         let from = known.state();
         let mut facts = seen.clone().into_facts();
-        if seen.cluster() == known.cluster() {
+        if seen.cluster() == known.cluster() && !self.is_rebound(sighting) {
             facts.assignment = known.assignment().clone();
         } else {
             facts.recall(None, &sighting.echoed);
@@ -111,6 +111,9 @@ impl ShardCore {
             self.pool_failed(now, seen.id(), seen.last_error().to_owned());
         }
         self.change(now, machine, via, effects);
+        if let Some(operation) = bound_by(sighting) {
+            self.ledger.note_bound_by(sighting.machine.id(), operation);
+        }
     }
 
     /// G7: the provider's word where it is not one of our steps; audited, counted, notified.

@@ -409,6 +409,7 @@ impl ShardCore {
         let beside = self.ledger.beside(machine);
         let mut kept = Kept {
             cluster: known.cluster().cloned(),
+            bound_by: self.ledger.bound_by(machine),
             assignment: known.assignment().clone(),
             intent: known.intent().cloned(),
             not_ready: beside.not_ready,

@@ -6,7 +6,7 @@
 //!
 //! One way to write, so inventory, indexes and engine cannot disagree, and a cycle costs what changed.
 
-use crate::{breaker::Pool, defect::Defect, stock::Stock};
+use crate::{breaker::Pool, defect::Defect, effect::OperationId, stock::Stock};
 use bigfleet_engine::Engine;
 use bigfleet_model::{
     Bucket, CapacityType, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
@@ -45,6 +45,8 @@ pub(crate) struct Ledger {
     /// Reads of the provider begun so far.
     reads: u64,
     beside: BTreeMap<MachineId, Beside>,
+    /// The operation each bound machine was bound by, as far as its provider echoes it or we know.
+    bound_by: BTreeMap<MachineId, OperationId>,
     /// By the cluster each is bound to, in any state.
     bound: BTreeMap<ClusterId, BTreeSet<MachineId>>,
     /// By the cluster each is meant for.
@@ -129,6 +131,9 @@ impl Ledger {
         let cluster = machine.cluster().cloned();
         let former = self.machines.apply(machine, via, now)?;
         self.index(&id, Some(&former));
+        if former.cluster() != cluster.as_ref() {
+            self.bound_by.remove(&id);
+        }
         if former.state() != state || former.cluster() != cluster.as_ref() {
             let (reads, was_bound) = (self.reads, former.state().is_bound());
             self.set_beside(&id, |beside| {
@@ -153,10 +158,23 @@ impl Ledger {
         let former = self.machines.remove(id)?;
         self.index(id, Some(&former));
         self.beside.remove(id);
+        self.bound_by.remove(id);
         self.engine.remove_machine(id);
         self.touched = true;
         self.changes.note(id);
         Some(former)
+    }
+
+    /// The operation a bound machine was bound by.
+    pub(crate) fn bound_by(&self, id: &MachineId) -> Option<OperationId> {
+        self.bound_by.get(id).copied()
+    }
+
+    /// A bound machine was bound by this operation.
+    pub(crate) fn note_bound_by(&mut self, id: &MachineId, operation: OperationId) {
+        if self.get(id).is_some_and(|known| known.cluster().is_some()) {
+            self.bound_by.insert(id.clone(), operation);
+        }
     }
 
     /// Changes what is known beside the record.

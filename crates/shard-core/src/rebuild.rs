@@ -238,7 +238,9 @@ impl ShardCore {
             return;
         }
         let seen = sighting.machine.state();
-        let same_cluster = sighting.machine.cluster() == kept.cluster.as_ref();
+        let by = crate::settle::bound_by(&sighting);
+        let rebound = by.is_some() && kept.bound_by.is_some() && by != kept.bound_by;
+        let same_cluster = sighting.machine.cluster() == kept.cluster.as_ref() && !rebound;
         let mut facts = sighting.machine.clone().into_facts();
         if same_cluster {
             facts.assignment = kept.assignment.clone();
@@ -252,6 +254,9 @@ impl ShardCore {
         let journalled = kept.operation.clone();
         let Some(journalled) = journalled else {
             self.admit_machine(now, facts, effects);
+            if let Some(by) = by.or(kept.bound_by.filter(|_| same_cluster)) {
+                self.ledger.note_bound_by(&id, by);
+            }
             self.mark_not_ready(&id, kept.not_ready && same_cluster);
             self.remember(&id);
             return;
@@ -287,6 +292,9 @@ impl ShardCore {
             self.admit_machine(now, facts, effects);
             self.end_remembered(now, operation, Outcome::ProviderError, effects);
             return;
+        }
+        if let Some(by) = kept.bound_by {
+            self.ledger.note_bound_by(&id, by);
         }
         self.by_operation.insert(operation.id, id.clone());
         self.operations.insert(id.clone(), operation);

@@ -86,6 +86,8 @@ pub enum Record {
 pub struct Kept {
     /// The cluster it is bound to.
     pub cluster: Option<ClusterId>,
+    /// The operation it was bound by, if that is known.
+    pub bound_by: Option<OperationId>,
     /// Its commitment while bound.
     pub assignment: Assignment,
     /// Its commitment while on its way.

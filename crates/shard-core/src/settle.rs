@@ -121,11 +121,21 @@ impl ShardCore {
         }
         // An absent key is an older provider's or an older shard's; another intent is not ours.
         let intent = sighting.echoed.get(ASSIGNED_INTENT);
-        let ours = intent.is_none_or(|intent| *intent == operation.id.to_string());
+        let ours = intent.is_none_or(|intent| OperationId::parse(intent) == Some(operation.id));
         match operation.action {
             ActionKind::Bootstrap if bound && !ours => Place::Conflict,
+            // SH-6: it was bound anew since: the drain was for what it was before.
+            ActionKind::Preempt | ActionKind::Reclaim if bound && self.is_rebound(sighting) => {
+                Place::Elsewhere
+            }
             _ => place,
         }
+    }
+
+    /// Whether a sighting shows a machine bound by another operation than the one we know of.
+    pub(crate) fn is_rebound(&self, sighting: &Sighting) -> bool {
+        let known = self.ledger.bound_by(sighting.machine.id());
+        known.is_some_and(|known| bound_by(sighting).is_some_and(|seen| seen != known))
     }
 
     fn never_sent(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
@@ -302,6 +312,7 @@ impl ShardCore {
         let took = now.since(operation.committed);
         match operation.action {
             ActionKind::Bootstrap => {
+                self.ledger.note_bound_by(&operation.machine, operation.id);
                 self.latencies.configure.observe(took);
                 if let Some(cluster) = &operation.cluster {
                     self.bootstraps.succeed(cluster);
@@ -441,4 +452,11 @@ impl ShardCore {
             event: self.heard,
         }
     }
+}
+
+/// The operation a machine was bound by, as its provider echoes it.
+pub(crate) fn bound_by(sighting: &Sighting) -> Option<OperationId> {
+    let intent = sighting.echoed.get(ASSIGNED_INTENT)?;
+    sighting.machine.cluster()?;
+    OperationId::parse(intent)
 }

@@ -332,9 +332,13 @@ impl ShardCore {
         }
         let id = sighting.machine.id().clone();
         let bound = sighting.machine.cluster().is_some();
+        let bound_by = crate::settle::bound_by(&sighting);
         let mut facts = sighting.machine.into_facts();
         facts.recall(None, &sighting.echoed);
         self.admit_machine(now, facts, effects);
+        if let Some(operation) = bound_by {
+            self.ledger.note_bound_by(&id, operation);
+        }
         if bound {
             self.remember(&id);
         }

@@ -183,6 +183,7 @@ mod tests {
             machine: MachineId::new(&format!("m{number}")).unwrap(),
             kept: Some(Box::new(Kept {
                 cluster: None,
+                bound_by: None,
                 assignment: Assignment::default(),
                 intent: Some(intent),
                 not_ready: false,

@@ -4,8 +4,8 @@
 use crate::support::{FULL, Refusal, World, at, cluster, id};
 use bigfleet_model::{Machine, State};
 use bigfleet_shard_core::{
-    Code, Defect, Effect, Event, Frame, Outcome, PauseNote, PausedBy, Record, Scope, ShardConfig,
-    Stage,
+    Code, Defect, Effect, Event, Frame, Outcome, PauseNote, PausedBy, Record, Scope, SessionId,
+    ShardConfig, Stage,
 };
 
 fn config() -> ShardConfig {
@@ -123,6 +123,52 @@ fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
     assert_eq!(again.state("m1"), State::Configured);
     let last = restarted(&again, again.acked);
     assert_eq!(last.core.rails().pauses, []);
+}
+
+/// SH-6: a drain is taken up again only for the binding it was decided for. One that was drained and
+/// bound again meanwhile, for the same cluster, is somebody's serving machine.
+#[test]
+fn a_machine_bound_anew_while_nobody_looked_is_not_drained() {
+    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
+    world.drains = false;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(20.0);
+    assert_eq!(world.state("m1"), State::Configured);
+    let again = restarted(&world, world.acked);
+    let drained = |world: World, rebound: bool| {
+        let mut world = world;
+        world.drains = false;
+        let session = world.connect("a", FULL);
+        world.roll_up("a", "");
+        world.run(20.0);
+        assert_eq!(world.state("m1"), State::Draining);
+        assert!(instructed(&world, session));
+        let mut last = restarted_as(&config(), &world, world.acked);
+        if rebound {
+            let there = last.provider.machines.get_mut(&id("m1")).unwrap();
+            let key = "bigfleet.lucy.sh/assigned-intent".to_owned();
+            there.metadata.insert(key, "op-9-9".to_owned());
+        }
+        last.drains = false;
+        let session = last.connect("a", FULL);
+        last.roll_up("a", "cpu=4");
+        last.run(60.0);
+        (instructed(&last, session), last.state("m1"))
+    };
+    // Whoever bound it: the process that drains it, or one before that.
+    for world in [world.clone(), again] {
+        assert_eq!(drained(world.clone(), false), (true, State::Draining));
+        assert_eq!(drained(world, true), (false, State::Configured));
+    }
+}
+
+fn instructed(world: &World, session: SessionId) -> bool {
+    let frames = world.frames(session);
+    frames
+        .iter()
+        .any(|frame| matches!(frame, Frame::Reclaim { .. }))
 }
 
 /// How a pause is laid over a restart.

@@ -40,6 +40,17 @@ struct StoredMachine {
     undeletable: bool,
     #[prost(message, optional, tag = "7")]
     given_up: Option<GivenUp>,
+    /// Absent: not known, as in every file before there was this field.
+    #[prost(message, optional, tag = "8")]
+    bound_by: Option<StoredId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct StoredId {
+    #[prost(uint64, tag = "1")]
+    epoch: u64,
+    #[prost(uint64, tag = "2")]
+    number: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -164,6 +175,10 @@ impl Value {
             given_up: kept.given_up.map(|(times, until)| GivenUp {
                 times,
                 until: until.seconds(),
+            }),
+            bound_by: kept.bound_by.map(|id| StoredId {
+                epoch: id.epoch,
+                number: id.number,
             }),
         };
         Self {
@@ -351,6 +366,10 @@ pub(super) fn machine(key: &str, bytes: &[u8]) -> Result<Record, String> {
         machine: machine_id(key)?,
         kept: Some(Box::new(Kept {
             cluster: stored.cluster.as_deref().map(cluster_id).transpose()?,
+            bound_by: stored.bound_by.map(|id| OperationId {
+                epoch: id.epoch,
+                number: id.number,
+            }),
             assignment: assignment.transpose()?.unwrap_or_default(),
             intent: stored.intent.as_ref().map(Commitment::intent).transpose()?,
             not_ready: stored.not_ready,

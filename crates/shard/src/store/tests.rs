@@ -51,6 +51,7 @@ fn kept(id: &str, cluster: Option<&str>) -> Record {
         machine: machine(id),
         kept: Some(Box::new(Kept {
             cluster: cluster.map(|id| ClusterId::new(id).unwrap()),
+            bound_by: None,
             assignment: Assignment::default(),
             intent: None,
             not_ready: false,
@@ -392,6 +393,7 @@ proptest! {
     ) {
         let kept = Kept {
             cluster: bound.map(|id| ClusterId::new(&id).unwrap()),
+            bound_by: operation.as_ref().map(|one: &KeptOperation| one.id),
             assignment: Assignment {
                 terms: assigned.0,
                 fingerprint: Fingerprint::new(&assigned.1),
