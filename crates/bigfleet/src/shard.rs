@@ -220,7 +220,7 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
             metrics_warmup_cycles: args.metrics_warmup_cycles,
             hint_interval,
             rails: Rails {
-                reclaim_cap_per_mille: (args.reclaim_cap_fraction * 1000.0).round() as u32,
+                reclaim_cap_per_million: Rails::cap(args.reclaim_cap_fraction),
                 roll_up_guard: args.empty_rollup_guard,
             },
             dry_run: args.dry_run,

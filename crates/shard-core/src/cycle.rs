@@ -230,8 +230,8 @@ impl ShardCore {
     /// Rail 1: the head of each cluster's reclaims.
     fn cap_reclaims(&mut self, now: Time, mut actions: Vec<Action>) -> Vec<Action> {
         self.capped = 0;
-        let per_mille = self.config.rails.reclaim_cap_per_mille;
-        if per_mille == 0 || self.has(Defect::ReclaimCapOff) {
+        let per_million = self.config.rails.reclaim_cap_per_million;
+        if per_million == 0 || self.has(Defect::ReclaimCapOff) {
             return actions;
         }
         let interval = self.config.cycle_interval.as_secs_f64();
@@ -245,7 +245,7 @@ impl ShardCore {
                 cap.grant(
                     cluster,
                     ledger.configured(cluster),
-                    per_mille,
+                    per_million,
                     now,
                     interval,
                 )

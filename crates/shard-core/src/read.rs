@@ -201,8 +201,8 @@ pub enum Stage {
 /// Everything that limits or stops the shard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RailsView {
-    /// Rail 1: its setting, in thousandths; zero is off.
-    pub reclaim_cap_per_mille: u32,
+    /// Rail 1: its setting, in millionths; zero is off.
+    pub reclaim_cap_per_million: u32,
     /// Reclaims it held back in the last cycle.
     pub reclaims_capped: u64,
     /// Rail 2 is on.
@@ -422,7 +422,7 @@ impl ShardCore {
         let breakers = self.breakers.iter();
         let breakers = breakers.filter(|(_, _, until, _)| self.now < *until);
         RailsView {
-            reclaim_cap_per_mille: self.config.rails.reclaim_cap_per_mille,
+            reclaim_cap_per_million: self.config.rails.reclaim_cap_per_million,
             reclaims_capped: self.capped,
             roll_up_guard: self.config.rails.roll_up_guard,
             held: held

@@ -38,8 +38,8 @@ pub(crate) const NODE_FREEZE: f64 = 60.0;
 /// The rails (§5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rails {
-    /// Reclaims per cluster and cycle, in thousandths of its Configured machines; zero is no cap.
-    pub reclaim_cap_per_mille: u32,
+    /// Reclaims per cluster and cycle, in millionths of its Configured machines; zero is no cap.
+    pub reclaim_cap_per_million: u32,
     /// Whether a roll-up that withdraws nearly everything is held.
     pub roll_up_guard: bool,
 }
@@ -80,7 +80,7 @@ impl ShardConfig {
     pub fn production(shard: &str, provider: &str) -> Self {
         Self {
             rails: Rails {
-                reclaim_cap_per_mille: 50,
+                reclaim_cap_per_million: 50_000,
                 roll_up_guard: true,
             },
             calls_per_cluster: 16,
@@ -100,7 +100,7 @@ impl ShardConfig {
             metrics_warmup_cycles: 0,
             hint_interval: Duration::from_secs(5),
             rails: Rails {
-                reclaim_cap_per_mille: 0,
+                reclaim_cap_per_million: 0,
                 roll_up_guard: false,
             },
             dry_run: false,

@@ -29,7 +29,7 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted) {
     }
     if before.capped < counters.reclaims_capped {
         let deferred_reclaims = counters.reclaims_capped - before.capped;
-        let cap_fraction = f64::from(core.rails().reclaim_cap_per_mille) / 1000.0;
+        let cap_fraction = f64::from(core.rails().reclaim_cap_per_million) / 1e6;
         tracing::warn!(deferred_reclaims, cap_fraction, "blast-radius cap engaged");
     }
     *before = Counted {

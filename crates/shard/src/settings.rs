@@ -70,7 +70,7 @@ impl Settings {
             "calls_per_cluster": core.calls_per_cluster,
             "max_actions_per_cycle": core.max_actions_per_cycle,
             "available_capacity_interval_seconds": core.hint_interval.as_secs_f64(),
-            "reclaim_cap_fraction": f64::from(core.rails.reclaim_cap_per_mille) / 1000.0,
+            "reclaim_cap_fraction": f64::from(core.rails.reclaim_cap_per_million) / 1e6,
             "empty_rollup_guard": core.rails.roll_up_guard,
             "dry_run": core.dry_run,
             "actuation_paused": self.actuation_paused,

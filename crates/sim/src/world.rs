@@ -362,7 +362,7 @@ impl World {
 
 fn off() -> Rails {
     Rails {
-        reclaim_cap_per_mille: 0,
+        reclaim_cap_per_million: 0,
         roll_up_guard: false,
     }
 }

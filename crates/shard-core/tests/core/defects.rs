@@ -187,7 +187,7 @@ fn reclaim_cap_off_drains_everything_at_once() {
     let reclaims = arms(Defect::ReclaimCapOff, |config| {
         let railed = ShardConfig {
             rails: Rails {
-                reclaim_cap_per_mille: 50,
+                reclaim_cap_per_million: 50_000,
                 roll_up_guard: false,
             },
             ..config

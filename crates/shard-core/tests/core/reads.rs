@@ -285,8 +285,8 @@ fn rails_show_what_they_hold_back() {
     world.run(1.0);
     let rails = world.core.rails();
     assert_eq!(
-        (rails.reclaim_cap_per_mille, rails.reclaims_capped),
-        (50, 13)
+        (rails.reclaim_cap_per_million, rails.reclaims_capped),
+        (50_000, 13)
     );
     world.provider.hidden = (10..=18).map(|n| id(&format!("m{n}"))).collect();
     world.run(10.0);

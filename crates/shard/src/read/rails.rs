@@ -46,7 +46,7 @@ fn rails(view: &RailsView, capped: u64, now: Time) -> Vec<RailView> {
 }
 
 fn reclaim_cap(view: &RailsView, capped: u64) -> RailView {
-    let cap = view.reclaim_cap_per_mille;
+    let cap = view.reclaim_cap_per_million;
     let waiting = view.reclaims_capped;
     RailView {
         name: "reclaim-cap".to_owned(),
@@ -54,7 +54,10 @@ fn reclaim_cap(view: &RailsView, capped: u64) -> RailView {
         engaged: 0 < waiting,
         setting: match cap {
             0 => "off".to_owned(),
-            cap => format!("{cap} ‰ of a cluster's configured machines per cycle, at least one"),
+            cap => format!(
+                "{} ‰ of a cluster's configured machines per cycle, at least one",
+                f64::from(cap) / 1000.0
+            ),
         },
         detail: match waiting {
             0 => String::new(),
