@@ -6,8 +6,10 @@
 //! ```
 //!
 //! The driver never waits: pushing takes a short lock. An operator that does not read fills its own
-//! outbox only; when that is full its session ends, and it is told everything when it is back. No frame
-//! moves across the marks of a resync, or the operator would count wrong.
+//! outbox only; when that is full its session ends, and it is told everything when it is back. Words on
+//! machines and on capacity never fill it, as there is at most one of each between two marks: the resync
+//! of a cluster of any size fits. No frame moves across the marks of a resync, or the operator would
+//! count wrong.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -24,8 +26,9 @@ use tonic::Status;
 
 use crate::wording;
 
-/// Frames that wait for one operator: a resync of the largest cluster, and then some.
-const MOST_FRAMES: usize = 100_000;
+/// Frames that wait for one operator and that no newer one replaces: acknowledgements, and a request or
+/// an instruction for each of the operations that may be under way, several times over.
+const MOST_FRAMES: usize = 32_768;
 
 /// The operator does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,8 @@ struct Frames {
     taken: u64,
     /// Where the newest word on something waits.
     at: HashMap<Key, u64>,
+    /// How many wait that no newer one replaces.
+    lasting: usize,
 }
 
 impl Frames {
@@ -76,11 +81,12 @@ impl Frames {
                 return Ok(());
             }
         }
-        if most <= self.waiting.len() {
-            return Err(Stuck);
-        }
-        if let Some(key) = key {
-            self.at.insert(key, self.taken + self.waiting.len() as u64);
+        match key {
+            Some(key) => {
+                self.at.insert(key, self.taken + self.waiting.len() as u64);
+            }
+            None if most <= self.lasting => return Err(Stuck),
+            None => self.lasting += 1,
         }
         self.waiting.push_back(frame);
         Ok(())
@@ -88,10 +94,12 @@ impl Frames {
 
     fn pop(&mut self) -> Option<Frame> {
         let frame = self.waiting.pop_front()?;
-        if let Some(key) = key(&frame)
-            && self.at.get(&key) == Some(&self.taken)
-        {
-            self.at.remove(&key);
+        match key(&frame) {
+            Some(key) if self.at.get(&key) == Some(&self.taken) => {
+                self.at.remove(&key);
+            }
+            Some(_) => {}
+            None => self.lasting -= 1,
         }
         self.taken += 1;
         Some(frame)
@@ -303,7 +311,26 @@ mod tests {
         let mut frames = Frames::default();
         frames.push(cancel(1), 2).unwrap();
         frames.push(node("m1", MachineState::Idle), 2).unwrap();
-        assert_eq!(frames.push(cancel(2), 2), Err(Stuck), "never coalesced");
+        frames.push(cancel(2), 2).unwrap();
+        assert_eq!(frames.push(cancel(3), 2), Err(Stuck), "never coalesced");
         frames.push(node("m1", MachineState::Failed), 2).unwrap();
+        frames.pop().unwrap();
+        frames.push(cancel(3), 2).unwrap();
+    }
+
+    /// SE-6, SH-15: everything a cluster has is told at once, however much it is.
+    #[test]
+    fn the_resync_of_a_large_cluster_waits_for_its_operator() {
+        const MACHINES: u32 = 120_000;
+        let mut frames = Frames::default();
+        frames.push(mark(Echo::ResyncBegin), MOST_FRAMES).unwrap();
+        for number in 0..MACHINES {
+            let node = node(&format!("m{number}"), MachineState::Configured);
+            frames.push(node, MOST_FRAMES).unwrap();
+        }
+        let end = mark(Echo::ResyncEnd(MACHINES));
+        frames.push(end, MOST_FRAMES).unwrap();
+        assert_eq!(all(&mut frames).len(), MACHINES as usize + 2);
+        assert_eq!(frames.lasting, 0);
     }
 }
