@@ -194,7 +194,8 @@ impl ShardCore {
             .cluster
             .as_ref()
             .and_then(|cluster| self.sessions.of(cluster));
-        if let Some(session) = session.filter(|_| instructed) {
+        // An operator that does not report drains does not know the frame either (wire §12).
+        if let Some(session) = session.filter(|one| instructed && one.features.drain_report) {
             effects.push(Effect::Send {
                 session: session.id,
                 frame: Frame::ReclaimCancel { instruction },
