@@ -74,6 +74,7 @@ impl ShardCore {
             reason: None,
             grace_seconds: 0,
             outcome: Outcome::Retired,
+            error: String::new(),
             epoch: self.epoch,
             event: self.heard,
         }));

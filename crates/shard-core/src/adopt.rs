@@ -35,6 +35,7 @@ impl ShardCore {
                 self.back_off(now, id);
             }
             Place::Conflict => {
+                self.note_elsewhere(sighting);
                 self.counters.conflicts += 1;
                 effects.push(Effect::Alert(Alert::Conflict {
                     machine: id.clone(),
@@ -43,6 +44,7 @@ impl ShardCore {
                 self.adopt(now, sighting, effects);
             }
             Place::Elsewhere => {
+                self.note_elsewhere(sighting);
                 self.finish(now, id, Outcome::ProviderError, effects);
                 self.adopt(now, sighting, effects);
             }
@@ -148,6 +150,7 @@ impl ShardCore {
             reason: None,
             grace_seconds: 0,
             outcome: Outcome::Adopted,
+            error: String::new(),
             epoch: self.epoch,
             event: self.heard,
         }));

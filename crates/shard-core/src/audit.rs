@@ -100,6 +100,8 @@ pub struct AuditRecord {
     pub grace_seconds: u32,
     /// How it ended.
     pub outcome: Outcome,
+    /// What went wrong, in the words of whoever said so; empty if nothing did or nobody did.
+    pub error: String,
     /// The epoch of the process.
     pub epoch: u64,
     /// The number of the event that led to it, counted from 1 in that epoch: with the events up to

@@ -37,10 +37,12 @@ pub(crate) struct Backoffs<K> {
     waits: BTreeMap<K, Wait>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Wait {
     failures: u32,
     until: Time,
+    /// What the last failure was; for people.
+    why: String,
 }
 
 impl<K: Ord + Clone> Backoffs<K> {
@@ -53,15 +55,23 @@ impl<K: Ord + Clone> Backoffs<K> {
     }
 
     /// Notes a failure; returns until when to wait. Failures while waiting already count once.
-    pub(crate) fn fail(&mut self, key: &K, now: Time) -> Time {
-        let failures = match self.waits.get(key) {
-            Some(wait) if now < wait.until => return wait.until,
+    pub(crate) fn fail(&mut self, key: &K, now: Time, why: String) -> Time {
+        let failures = match self.waits.get_mut(key) {
+            Some(wait) if now < wait.until => {
+                wait.why = why;
+                return wait.until;
+            }
             Some(wait) => wait.failures + 1,
             None => 1,
         };
         let doubled = self.first * f64::from(1_u32 << (failures - 1).min(20));
         let until = crate::timers::after(now, doubled.min(self.longest));
-        self.waits.insert(key.clone(), Wait { failures, until });
+        let wait = Wait {
+            failures,
+            until,
+            why,
+        };
+        self.waits.insert(key.clone(), wait);
         until
     }
 
@@ -73,7 +83,13 @@ impl<K: Ord + Clone> Backoffs<K> {
 
     /// What an earlier process knew of it.
     pub(crate) fn recall(&mut self, key: K, (failures, until): (u32, Time)) {
-        self.waits.insert(key, Wait { failures, until });
+        let why = String::new();
+        let wait = Wait {
+            failures,
+            until,
+            why,
+        };
+        self.waits.insert(key, wait);
     }
 
     pub(crate) fn waits(&self, key: &K, now: Time) -> bool {
@@ -88,10 +104,10 @@ impl<K: Ord + Clone> Backoffs<K> {
         self.waits.remove(key).is_some()
     }
 
-    /// Everybody with a failure behind: how many in a row, and until when they wait.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u32, Time)> {
+    /// Everybody with a failure behind: how many in a row, until when they wait, and the last of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u32, Time, &str)> {
         let waits = self.waits.iter();
-        waits.map(|(key, wait)| (key, wait.failures, wait.until))
+        waits.map(|(key, wait)| (key, wait.failures, wait.until, wait.why.as_str()))
     }
 }
 
@@ -99,15 +115,12 @@ impl<K: Ord + Clone> Backoffs<K> {
 #[derive(Clone, Debug)]
 pub(crate) struct Breakers {
     pools: Backoffs<Pool>,
-    /// What the last failure of each was; for people.
-    errors: BTreeMap<Pool, String>,
 }
 
 impl Default for Breakers {
     fn default() -> Self {
         Self {
             pools: Backoffs::new(BACKOFF),
-            errors: BTreeMap::new(),
         }
     }
 }
@@ -115,9 +128,8 @@ impl Default for Breakers {
 impl Breakers {
     /// Notes a failed Create; returns until when the pool waits, and whether its breaker opened.
     pub(crate) fn fail(&mut self, pool: &Pool, now: Time, why: String) -> (Time, bool) {
-        self.errors.insert(pool.clone(), why);
         let before = self.pools.failures(pool);
-        let until = self.pools.fail(pool, now);
+        let until = self.pools.fail(pool, now, why);
         let opened = before + 1 == BREAKER_OPENS && before < self.pools.failures(pool);
         (until, opened)
     }
@@ -128,15 +140,10 @@ impl Breakers {
 
     /// Pools with a failure behind: how many in a row, until when they wait, and the last of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Pool, u32, Time, &str)> {
-        let pools = self.pools.iter();
-        pools.map(|(pool, failures, until)| {
-            let error = self.errors.get(pool).map_or("", String::as_str);
-            (pool, failures, until, error)
-        })
+        self.pools.iter()
     }
 
     pub(crate) fn succeed(&mut self, pool: &Pool) -> bool {
-        self.errors.remove(pool);
         self.pools.succeed(pool)
     }
 }
@@ -152,11 +159,13 @@ mod tests {
     #[test]
     fn pauses_double_up_to_the_longest_and_are_forgotten_on_success() {
         let mut backoffs = Backoffs::new((10.0, 35.0));
-        assert_eq!(backoffs.fail(&"k", at(0.0)), at(10.0));
-        assert_eq!(backoffs.fail(&"k", at(3.0)), at(10.0), "still waiting");
-        assert_eq!(backoffs.fail(&"k", at(10.0)), at(30.0));
-        assert_eq!(backoffs.fail(&"k", at(30.0)), at(65.0));
+        let fail = |backoffs: &mut Backoffs<_>, now| backoffs.fail(&"k", at(now), now.to_string());
+        assert_eq!(fail(&mut backoffs, 0.0), at(10.0));
+        assert_eq!(fail(&mut backoffs, 3.0), at(10.0), "still waiting");
+        assert_eq!(fail(&mut backoffs, 10.0), at(30.0));
+        assert_eq!(fail(&mut backoffs, 30.0), at(65.0));
         assert!(backoffs.waits(&"k", at(64.0)) && !backoffs.waits(&"k", at(65.0)));
+        assert_eq!(backoffs.iter().next(), Some((&"k", 3, at(65.0), "30")));
         assert!(backoffs.succeed(&"k"));
         assert_eq!(backoffs.failures(&"k"), 0);
     }

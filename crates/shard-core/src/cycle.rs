@@ -195,6 +195,7 @@ impl ShardCore {
             reason: Some(action.reason),
             grace_seconds: action.grace_seconds,
             outcome,
+            error: String::new(),
             epoch: self.epoch,
             event: self.heard,
         }));

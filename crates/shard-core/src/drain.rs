@@ -202,7 +202,7 @@ impl ShardCore {
             });
         }
         self.counters.drains_blocked += 1;
-        self.cancelled.fail(machine, now);
+        self.cancelled.fail(machine, now, String::new());
         self.finish(now, machine, Outcome::DrainBlocked, effects);
         let again = self.ledger.revise(machine, |facts| {
             facts.state = State::Configured.into();

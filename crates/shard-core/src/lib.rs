@@ -102,8 +102,8 @@ pub use ledger::GaugeKey;
 pub use numbers::{Number, Value};
 pub use pause::{KeptPause, Pause, PauseNote, Scope};
 pub use read::{
-    BreakerView, ClusterView, Decided, MachineFilter, MachineView, NeedView, PAGE, Page, RailsView,
-    Stage, Unavailable, WorkView,
+    BackoffView, BreakerView, ClusterView, Decided, MachineFilter, MachineView, NeedView, PAGE,
+    Page, RailsView, Stage, Unavailable, WorkView,
 };
 pub use rebuild::{StartRefused, next_epoch};
 pub use record::{Kept, KeptOperation, Record};

@@ -89,6 +89,8 @@ pub(crate) struct Operation {
     pub(crate) since: Time,
     /// What its last call was refused with.
     pub(crate) refused: Option<(Code, String)>,
+    /// What went wrong with it last, in the words of whoever said so; for people.
+    pub(crate) trouble: String,
     /// What the provider calls it, once it has taken it on; for people.
     pub(crate) name: String,
     pub(crate) attempts: u32,
@@ -134,6 +136,7 @@ impl Operation {
             step: Step::Durable(barrier),
             since: now,
             refused: None,
+            trouble: String::new(),
             name: String::new(),
             attempts: 0,
             touched: false,
@@ -165,6 +168,7 @@ impl Operation {
             step: Step::Ready,
             since: now,
             refused: None,
+            trouble: String::new(),
             name: String::new(),
             // The earlier process may have sent it.
             attempts: 1,

@@ -215,8 +215,8 @@ pub struct RailsView {
     pub pauses: Vec<Pause>,
     /// Pools that are not asked for machines.
     pub breakers: Vec<BreakerView>,
-    /// Clusters in bootstrap backoff: failures in a row, and until when.
-    pub bootstraps: Vec<(ClusterId, u32, Time)>,
+    /// Clusters in bootstrap backoff.
+    pub bootstraps: Vec<BackoffView>,
     /// Decisions are shown and nothing leaves.
     pub dry_run: bool,
     /// Another process runs this shard; this one has stopped itself.
@@ -233,6 +233,19 @@ pub struct BreakerView {
     /// Until when it is left alone.
     pub until: Time,
     /// What the last failure was.
+    pub last_error: String,
+}
+
+/// A cluster for which nothing is acquired for a while, because its operator could not bootstrap (W-5).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackoffView {
+    /// Which.
+    pub cluster: ClusterId,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Until when it is left alone.
+    pub until: Time,
+    /// What the last failure was, in the operator's words if it had any.
     pub last_error: String,
 }
 
@@ -413,11 +426,17 @@ impl ShardCore {
         }
     }
 
+    /// One operation under way, by its id.
+    pub fn work_of(&self, operation: OperationId) -> Option<WorkView> {
+        let machine = self.by_operation.get(&operation)?;
+        self.operations.get(machine).map(|one| self.work_view(one))
+    }
+
     /// What limits or stops the shard now.
     pub fn rails(&self) -> RailsView {
         let held = self.demand.clusters.iter();
         let held = held.filter(|(_, known)| 0 < known.guard.held);
-        let waits = |(_, _, until): &(&ClusterId, u32, Time)| self.now < *until;
+        let waits = |(_, _, until, _): &(&ClusterId, u32, Time, &str)| self.now < *until;
         let bootstraps = self.bootstraps.iter().filter(waits);
         let breakers = self.breakers.iter();
         let breakers = breakers.filter(|(_, _, until, _)| self.now < *until);
@@ -439,7 +458,12 @@ impl ShardCore {
                 })
                 .collect(),
             bootstraps: bootstraps
-                .map(|(cluster, failures, until)| (cluster.clone(), failures, until))
+                .map(|(cluster, failures, until, error)| BackoffView {
+                    cluster: cluster.clone(),
+                    failures,
+                    until,
+                    last_error: error.to_owned(),
+                })
                 .collect(),
             dry_run: self.config.dry_run,
             fenced: self.fenced,

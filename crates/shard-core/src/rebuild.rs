@@ -332,6 +332,7 @@ impl ShardCore {
                         machine: id.clone(),
                     }));
                 }
+                self.note_elsewhere(sighting);
                 self.finish(now, id, outcome, effects);
                 let via = match self.ledger.get(id).map(|known| known.state()) {
                     Some(state) if state == sighting.machine.state() => Via::Step,

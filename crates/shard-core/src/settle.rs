@@ -19,7 +19,7 @@ use crate::{
     settings::{BLOB_TIMEOUT, RETRY},
     timers::{Timer, after},
 };
-use bigfleet_model::{ActionKind, MachineId, State, Time, Via};
+use bigfleet_model::{ActionKind, MachineId, State, Time, Via, shown};
 
 /// Where a sighting puts a machine on its operation's walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,10 @@ impl ShardCore {
         }
         match &outcome {
             CallOutcome::Acked { operation, .. } => known.name.clone_from(operation),
-            CallOutcome::Refused { code, text } => known.refused = Some((*code, text.clone())),
+            CallOutcome::Refused { code, text } => {
+                known.trouble = code.said(text);
+                known.refused = Some((*code, text.clone()));
+            }
             CallOutcome::NeverSent => {}
         }
         if let Some(late) = known.late.take() {
@@ -132,6 +135,19 @@ impl ShardCore {
         }
     }
 
+    /// The provider shows a machine where its operation does not lead: that is what went wrong with it.
+    pub(crate) fn note_elsewhere(&mut self, sighting: &Sighting) {
+        let seen = &sighting.machine;
+        let bound = seen.cluster();
+        let bound = bound.map_or_else(String::new, |cluster| format!(" for {cluster}"));
+        let said = shown(seen.last_error());
+        let said = Some(said).filter(|said| !said.is_empty());
+        let said = said.map_or_else(String::new, |said| format!(": {said}"));
+        if let Some(operation) = self.operations.get_mut(seen.id()) {
+            operation.trouble = format!("the provider shows it {}{bound}{said}", seen.state());
+        }
+    }
+
     /// Whether a sighting shows a machine bound by another operation than the one we know of.
     pub(crate) fn is_rebound(&self, sighting: &Sighting) -> bool {
         let known = self.ledger.bound_by(sighting.machine.id());
@@ -169,8 +185,7 @@ impl ShardCore {
             (Code::Internal | Code::AlreadyExists, _) => self.confirm(machine),
             (Code::ResourceExhausted, ActionKind::Provision) => {
                 let known = self.operations.get(machine);
-                let refused = known.and_then(|known| known.refused.as_ref());
-                let why = refused.map(|(code, text)| code.said(text));
+                let why = known.map(|known| known.trouble.clone());
                 self.pool_failed(now, machine, why.unwrap_or_default());
                 self.roll_back(now, machine, Outcome::ProviderError, effects);
             }
@@ -206,8 +221,9 @@ impl ShardCore {
             self.cancel(now, machine, effects);
             return;
         }
+        let why = operation.trouble.clone();
         match operation.cluster.clone() {
-            Some(cluster) => self.cluster_failed(now, &cluster),
+            Some(cluster) => self.cluster_failed(now, &cluster, why),
             None => self
                 .ledger
                 .note(machine, |beside| beside.undeletable = true),
@@ -350,8 +366,8 @@ impl ShardCore {
     }
 
     /// A cluster's operator or blob failed: nothing is acquired for it for a while.
-    pub(crate) fn cluster_failed(&mut self, now: Time, cluster: &bigfleet_model::ClusterId) {
-        let until = self.bootstraps.fail(cluster, now);
+    fn cluster_failed(&mut self, now: Time, cluster: &bigfleet_model::ClusterId, why: String) {
+        let until = self.bootstraps.fail(cluster, now, why);
         self.timers.set(until, Timer::Cluster(cluster.clone()));
         self.review_cluster(now, cluster);
     }
@@ -388,7 +404,10 @@ impl ShardCore {
                 });
                 self.make_ready(&machine);
             }
-            BlobAnswer::Error(_) => self.no_blob(now, &machine, Outcome::BlobError, effects),
+            BlobAnswer::Error(text) => {
+                operation.trouble = shown(&text);
+                self.no_blob(now, &machine, Outcome::BlobError, effects);
+            }
         }
     }
 
@@ -402,6 +421,9 @@ impl ShardCore {
             return;
         }
         self.sessions.asked.remove(&request);
+        if let Some(operation) = self.operations.get_mut(&machine) {
+            operation.trouble = format!("no answer to a request for a blob in {BLOB_TIMEOUT} s");
+        }
         self.no_blob(now, &machine, Outcome::Timeout, effects);
     }
 
@@ -417,12 +439,13 @@ impl ShardCore {
             return;
         };
         let (cluster, touched) = (operation.cluster.clone(), operation.touched);
+        let why = operation.trouble.clone();
         match touched {
             true => self.back_off(now, machine),
             false => self.roll_back(now, machine, outcome, effects),
         }
         if let Some(cluster) = cluster.filter(|_| outcome != Outcome::NoSession) {
-            self.cluster_failed(now, &cluster);
+            self.cluster_failed(now, &cluster, why);
         }
     }
 }
@@ -448,6 +471,10 @@ impl ShardCore {
             reason: Some(operation.reason),
             grace_seconds: operation.grace_seconds,
             outcome,
+            error: match outcome {
+                Outcome::Success => String::new(),
+                _ => operation.trouble.clone(),
+            },
             epoch: self.epoch,
             event: self.heard,
         }

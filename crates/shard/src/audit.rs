@@ -188,6 +188,7 @@ fn action(record: &AuditRecord) -> String {
         "reason": record.reason.map_or("", |reason| reason.text()),
         "grace_seconds": record.grace_seconds,
         "outcome": record.outcome.label(),
+        "error": record.error,
         "operation": text(record.operation.map(|id| id.to_string())),
         "need": text(record.need.as_ref().map(ToString::to_string)),
         "priority": record.priority,
@@ -255,6 +256,7 @@ mod tests {
             reason: Some(Reason::Release),
             grace_seconds: 0,
             outcome: Outcome::Success,
+            error: String::new(),
             epoch: 2,
             event: 9,
         }

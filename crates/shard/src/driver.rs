@@ -230,6 +230,7 @@ impl Running {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
         }
+        news::of_event(core, &event);
         core.handle(now, event, &mut self.effects);
         if core.cycle() != cycle {
             let took = began.elapsed();

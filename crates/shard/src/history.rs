@@ -237,6 +237,7 @@ mod tests {
             reason: None,
             grace_seconds: 0,
             outcome: Outcome::Adopted,
+            error: String::new(),
             epoch: 4,
             event: 1,
         };

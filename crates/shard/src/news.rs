@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::ClusterId;
-use bigfleet_shard_core::{Alert, AuditRecord, Echo, Effect, Frame, Outcome, SessionId, ShardCore};
+use bigfleet_shard_core::{
+    Alert, AuditRecord, CallOutcome, Echo, Effect, Event, Frame, Outcome, SessionId, ShardCore,
+};
 
 use crate::outbox::Link;
 
@@ -109,10 +111,46 @@ fn of_record(record: &AuditRecord) {
         Outcome::Fenced => {
             tracing::error!(kind, %machine, cluster, "action fenced");
         }
-        outcome => {
-            let err = outcome.label();
-            tracing::warn!(kind, %machine, cluster, reason, err, "action failed");
+        Outcome::Adopted => {
+            tracing::info!(%machine, cluster,
+                "machine adopted: its provider shows it elsewhere than it was left");
         }
+        Outcome::Retired => tracing::info!(%machine, cluster, "machine retired"),
+        outcome @ (Outcome::Timeout
+        | Outcome::NoSession
+        | Outcome::BlobError
+        | Outcome::ProviderError
+        | Outcome::NeverSent
+        | Outcome::InventoryMiss
+        | Outcome::Conflict
+        | Outcome::DrainBlocked) => {
+            let outcome = outcome.label();
+            let err = match record.error.as_str() {
+                "" => outcome,
+                error => error,
+            };
+            tracing::warn!(kind, %machine, cluster, reason, outcome, err, "action failed");
+        }
+    }
+}
+
+/// Says that a call was refused, the first time for each operation: it may be tried for hours before it
+/// ends, and every other time is at debug level.
+pub(crate) fn of_event(core: &ShardCore, event: &Event) {
+    let Event::CallEnded {
+        operation,
+        outcome: CallOutcome::Refused { code, text },
+        ..
+    } = event
+    else {
+        return;
+    };
+    let work = core.work_of(*operation);
+    if let Some(work) = work.filter(|work| work.refused.is_none()) {
+        let (kind, machine) = (work.action.word(), &work.machine);
+        let cluster = work.cluster.as_ref().map_or("", ClusterId::as_str);
+        let err = code.said(text);
+        tracing::warn!(kind, %machine, cluster, %operation, err, "call refused");
     }
 }
 

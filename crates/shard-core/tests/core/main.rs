@@ -16,6 +16,7 @@ mod rails;
 mod reads;
 mod repeats;
 mod restarts;
+mod troubles;
 mod truth;
 mod upward;
 mod walks;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::{ClusterId, Time};
-use bigfleet_shard_core::{ClusterView, Features, Withheld};
+use bigfleet_shard_core::{BackoffView, ClusterView, Features, Withheld};
 use bigfleet_wire::v1alpha1::inspect_clusters_response::Frame;
 use bigfleet_wire::v1alpha1::{
     self as wire, AcquireBlock, InspectClustersResponse, RollupView, SessionView, StateCount,
@@ -15,8 +15,8 @@ use super::machines::state;
 use super::stream::{Cut, Out, count};
 use super::{Reads, words};
 
-/// Failures in a row to bootstrap, and until when it is not tried.
-type Backoffs = BTreeMap<ClusterId, (u32, Time)>;
+/// Clusters whose operator could not bootstrap lately.
+type Backoffs = BTreeMap<ClusterId, BackoffView>;
 
 pub(super) async fn send(
     reads: &Reads,
@@ -30,7 +30,7 @@ pub(super) async fn send(
         ids.retain(|id| wanted.as_ref().is_none_or(|wanted| wanted == id));
         let backoffs = core.rails().bootstraps.into_iter();
         let backoffs: Backoffs = backoffs
-            .map(|(id, failures, until)| (id, (failures, until)))
+            .map(|backoff| (backoff.cluster.clone(), backoff))
             .collect();
         (place.header(core, ids.len()), ids, backoffs)
     });
@@ -56,7 +56,7 @@ pub(super) async fn send(
 fn message(
     view: &ClusterView,
     (heard, waiting): (i64, usize),
-    backoff: Option<&(u32, Time)>,
+    backoff: Option<&BackoffView>,
     now: Time,
 ) -> wire::ClusterView {
     let moment = |at: Option<Time>| at.map_or(0, unix_nanos);
@@ -111,7 +111,7 @@ fn block(withheld: Withheld) -> AcquireBlock {
     }
 }
 
-fn detail(why: Withheld, view: &ClusterView, backoff: Option<&(u32, Time)>, now: Time) -> String {
+fn detail(why: Withheld, view: &ClusterView, backoff: Option<&BackoffView>, now: Time) -> String {
     let said = words::withheld(why);
     match (why, view.gone_since, backoff) {
         (Withheld::NoOperatorSession, Some(since), _) => {
@@ -120,9 +120,8 @@ fn detail(why: Withheld, view: &ClusterView, backoff: Option<&(u32, Time)>, now:
         (Withheld::NoOperatorSession, None, _) => {
             format!("{said}, and none was since the shard started")
         }
-        (Withheld::BootstrapBackoff, _, Some((failures, until))) => {
-            let again = words::seconds(now, *until);
-            format!("{said}, {failures} times in a row; tried again in {again}")
+        (Withheld::BootstrapBackoff, _, Some(backoff)) => {
+            format!("{said}, {}", words::backoff(backoff, now))
         }
         (Withheld::BootstrapBackoff, _, None) | (Withheld::ActuationPaused, _, _) => {
             said.to_owned()

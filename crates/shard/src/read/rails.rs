@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bigfleet_model::{ClusterId, Time};
-use bigfleet_shard_core::{Pause, PausedBy, RailsView, Scope};
+use bigfleet_shard_core::{BackoffView, Pause, PausedBy, RailsView, Scope};
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{
     BreakerView, InspectRailsResponse, PauseOrigin, PauseScope, PauseView, RailView, pause_scope,
@@ -40,7 +40,7 @@ fn rails(view: &RailsView, capped: u64, now: Time) -> Vec<RailView> {
             .map(|(id, held)| held_rollup(view, id, *held)),
     );
     let backoffs = view.bootstraps.iter();
-    rails.extend(backoffs.map(|(id, failures, until)| bootstrap(id, *failures, *until, now)));
+    rails.extend(backoffs.map(|backoff| bootstrap(backoff, now)));
     rails.sort_by(|one, other| (&one.name, &one.cluster_id).cmp(&(&other.name, &other.cluster_id)));
     rails
 }
@@ -112,17 +112,14 @@ fn sweep(view: &RailsView) -> RailView {
     }
 }
 
-fn bootstrap(cluster: &ClusterId, failures: u32, until: Time, now: Time) -> RailView {
+fn bootstrap(backoff: &BackoffView, now: Time) -> RailView {
     RailView {
         name: "bootstrap-backoff".to_owned(),
-        cluster_id: cluster.to_string(),
+        cluster_id: backoff.cluster.to_string(),
         enabled: true,
         engaged: true,
         setting: "10 s after a failure, doubling to 10 min".to_owned(),
-        detail: format!(
-            "{failures} failures in a row; tried again in {}",
-            words::seconds(now, until)
-        ),
+        detail: words::backoff(backoff, now),
         withheld_total: 0,
     }
 }

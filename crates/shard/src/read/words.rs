@@ -1,7 +1,7 @@
 //! Words: what is behind a verdict, in a sentence with its numbers.
 
 use bigfleet_model::{Amounts, Time, quantity::format_short, shown};
-use bigfleet_shard_core::{NeedView, Withheld};
+use bigfleet_shard_core::{BackoffView, NeedView, Withheld};
 use bigfleet_wire::v1alpha1::UnmetReason;
 
 /// What is missing of a row and why; empty when nothing is.
@@ -128,6 +128,16 @@ pub(super) fn amounts(amounts: &Amounts) -> String {
         true => "nothing".to_owned(),
         false => words.join(" "),
     }
+}
+
+/// How often a cluster's operator failed to bootstrap, how last, and when it is asked again.
+pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
+    let last = match backoff.last_error.as_str() {
+        "" => String::new(),
+        error => format!(", the last with \"{}\"", shown(error)),
+    };
+    let (failures, again) = (backoff.failures, seconds(now, backoff.until));
+    format!("{failures} failures in a row{last}; tried again in {again}")
 }
 
 /// How far a moment is from another, in whole seconds.
