@@ -112,4 +112,4 @@ pub use report::{
 };
 pub use settings::{Rails, ShardConfig};
 pub use shortfall::{ReportedShortfall, Shortfall, Withheld};
-pub use view::Gauges;
+pub use view::{Awaits, Gauges};

@@ -31,10 +31,31 @@ pub struct Gauges {
     pub shortfalls_by_age: [u32; 4],
 }
 
+/// How far the provider has been seen since the start (SH-10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Awaits {
+    /// Complete Lists so far.
+    pub lists: u32,
+    /// Machines an earlier process was committed to.
+    pub remembered: usize,
+    /// Of those, not in any List yet.
+    pub unseen: usize,
+}
+
 impl ShardCore {
     /// Whether the shard works: it has seen its provider, and has not been fenced.
     pub fn is_ready(&self) -> bool {
         self.truth.trusted && !self.fenced
+    }
+
+    /// What is still to be seen before anything is decided (SH-10); `None` once it was.
+    pub fn awaits(&self) -> Option<Awaits> {
+        let truth = &self.truth;
+        (!truth.trusted).then(|| Awaits {
+            lists: truth.lists,
+            remembered: truth.remembered_at_start,
+            unseen: truth.remembered.len(),
+        })
     }
 
     /// The cycle counter.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bigfleet_model::Time;
 use bigfleet_net::TlsCounts;
-use bigfleet_shard_core::{Histogram, Number, ShardCore, Stage, Value, WorkView};
+use bigfleet_shard_core::{Awaits, Histogram, Number, ShardCore, Stage, Value, WorkView};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -30,6 +30,7 @@ const IDENTITY_REJECTED: &str = "bigfleet_shard_session_identity_rejected_total"
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
     ready: bool,
+    awaits: Option<Awaits>,
     fenced: bool,
     cycle: u64,
     in_flight: usize,
@@ -44,6 +45,7 @@ impl Published {
         let (gauges, rails) = (core.gauges(), core.rails());
         Self {
             ready: core.is_ready(),
+            awaits: core.awaits(),
             fenced: rails.fenced,
             removals_held: rails.removals_held,
             cycle: gauges.cycle,
@@ -106,9 +108,26 @@ impl Publisher {
             Some(published) if published.fenced => {
                 Err("fenced: another process runs this shard".to_owned())
             }
-            Some(_) => Err("no List of the provider has been complete yet".to_owned()),
+            Some(published) => Err(published.awaits.map_or_else(String::new, awaited)),
             None => Err("starting".to_owned()),
         }
+    }
+}
+
+/// What the shard still has to see before it decides (SH-10).
+fn awaited(awaits: Awaits) -> String {
+    let Awaits {
+        lists,
+        remembered,
+        unseen,
+    } = awaits;
+    let seen = remembered.saturating_sub(unseen);
+    match lists {
+        0 => "no List of the provider has been complete yet".to_owned(),
+        lists => format!(
+            "{lists} complete Lists show only {seen} of the {remembered} machines this shard \
+             remembers: nothing is decided before one shows 90 % of them or 3 agree (SH-10)"
+        ),
     }
 }
 

@@ -411,9 +411,11 @@ fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
     reconnect(&mut again, &world);
     again.run(8.0);
     assert!(!again.core.is_ready());
+    let awaits = again.core.awaits().unwrap();
+    assert_eq!((awaits.lists, awaits.remembered, awaits.unseen), (1, 9, 5));
     again.provider.hidden.clear();
     again.run(60.0);
-    assert!(again.core.is_ready());
+    assert!(again.core.is_ready() && again.core.awaits().is_none());
     assert_eq!(again.provider.creates(), 0);
 }
 

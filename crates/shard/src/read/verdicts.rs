@@ -32,6 +32,8 @@ pub(super) struct Verdicts {
 struct Found {
     cycle: u64,
     decided: Option<Arc<Decided>>,
+    /// Cycles decide: there is something to wait for.
+    decides: bool,
 }
 
 impl Found {
@@ -46,6 +48,7 @@ fn look(core: &mut ShardCore) -> Found {
     Found {
         cycle: core.cycle(),
         decided: core.decided().cloned(),
+        decides: core.awaits().is_none(),
     }
 }
 
@@ -55,8 +58,8 @@ impl Verdicts {
         Self { patience, turn }
     }
 
-    /// The verdicts of a cycle that is at most one behind. Where no cycle comes (a shard that has not
-    /// seen its provider decides nothing), the last there were, or `None` before the first.
+    /// The verdicts of a cycle that is at most one behind. A shard that has not seen its provider decides
+    /// nothing: then nobody waits, and there are none.
     pub(super) async fn recent(&self, hub: &Hub) -> Result<Option<Arc<Decided>>, Stopping> {
         let _turn = self.turn.lock().await;
         let deadline = Instant::now() + self.patience;
@@ -65,7 +68,7 @@ impl Verdicts {
         loop {
             ticks.tick().await;
             let found = hub.ask(look).await?;
-            if found.is_recent() || deadline <= Instant::now() {
+            if found.is_recent() || !found.decides || deadline <= Instant::now() {
                 return Ok(found.decided);
             }
         }
