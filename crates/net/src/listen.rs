@@ -9,12 +9,13 @@
 //! number of connections: beyond it they wait in the backlog of the system.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -29,6 +30,8 @@ use crate::tls::Tls;
 /// Connections at once, those that still shake hands included.
 const MOST_CONNECTIONS: usize = 16_384;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// Connections the system holds until they are accepted.
+const BACKLOG: i32 = 1024;
 /// How long to let a shortage of file handles pass.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -42,17 +45,38 @@ pub struct ListenRefused {
     pub source: io::Error,
 }
 
-/// Listens; `:9000` is every address of the host.
+/// Listens; `:9000` is every address of the host, IPv6 and IPv4.
 pub async fn listen(addr: &str) -> Result<TcpListener, ListenRefused> {
-    let full = match addr.strip_prefix(':') {
-        Some(port) => format!("0.0.0.0:{port}"),
-        None => addr.to_owned(),
+    let listener = match addr.strip_prefix(':').map(str::parse) {
+        Some(Ok(port)) => everywhere(port),
+        Some(Err(_)) | None => TcpListener::bind(addr).await,
     };
-    let listener = TcpListener::bind(&full).await;
     listener.map_err(|source| ListenRefused {
         addr: addr.to_owned(),
         source,
     })
+}
+
+/// One socket for both families; on a host without IPv6, one for IPv4.
+fn everywhere(port: u16) -> io::Result<TcpListener> {
+    match bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))) {
+        Err(why) if why.kind() != io::ErrorKind::AddrInUse => {
+            bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))
+        }
+        listener => listener,
+    }
+}
+
+fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, None)?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(false)?; // whatever the system's default is
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 /// Connections as they come; ends when nobody takes them any more.
@@ -78,6 +102,8 @@ pub(crate) async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        // An IPv4 caller is named as one, also on a socket for both families.
+        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
         // Without it every small answer waits for an acknowledgement the peer delays by 40 ms.
         drop(stream.set_nodelay(true));
         let Some(tls) = tls.clone() else {
@@ -197,5 +223,32 @@ impl AsyncWrite for Connection {
             Io::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Io::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    /// A port alone is every address: callers of either family get through, and are named as they are.
+    #[tokio::test]
+    async fn a_port_alone_is_reached_over_both_families() {
+        let listener = listen(":0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listen(&format!(":{port}")).await.is_err(), "taken");
+        let (ready, mut connections) = mpsc::channel(4);
+        let accepting = tokio::spawn(accept(listener, None, ready));
+        let mut callers = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        // Where the host has no IPv6 there is nothing to call from.
+        if bind(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))).is_ok() {
+            callers.push(Ipv6Addr::LOCALHOST.into());
+        }
+        for from in callers {
+            let _stream = TcpStream::connect((from, port)).await.unwrap();
+            let caller = connections.recv().await.unwrap().unwrap().connect_info();
+            assert_eq!(caller.addr().map(|addr| addr.ip()), Some(from));
+        }
+        accepting.abort();
     }
 }
