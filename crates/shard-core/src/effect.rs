@@ -122,6 +122,8 @@ pub struct NodeState {
     pub state: State,
     /// Its host.
     pub host: Option<Host>,
+    /// Its node's name, if the operator said it; else empty.
+    pub node_name: String,
     /// Why it failed.
     pub last_error: String,
     /// Labels, instance type and zone included (NS-3).

@@ -187,8 +187,10 @@ pub enum DrainPhase {
 /// A node as its operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFact {
-    /// The machine it runs on.
-    pub machine: MachineId,
+    /// The machine it runs on, if the operator can tell.
+    pub machine: Option<MachineId>,
+    /// Its host, as the operator was told it; empty if it does not know.
+    pub provider_id: String,
     /// Its name in the cluster.
     pub node_name: String,
     /// Whether it is Ready.

@@ -51,7 +51,7 @@ impl Nodes {
 }
 
 /// What an operator is told of a machine (NS-2, NS-3).
-pub(crate) fn node_state(machine: &Machine) -> NodeState {
+pub(crate) fn node_state(machine: &Machine, nodes: &Nodes) -> NodeState {
     let shape = machine.shape();
     let mut labels = shape.labels.clone();
     for (key, value) in [
@@ -66,6 +66,7 @@ pub(crate) fn node_state(machine: &Machine) -> NodeState {
         machine: machine.id().clone(),
         state: machine.state(),
         host: machine.host().cloned(),
+        node_name: nodes.name(machine.id()),
         last_error: machine.last_error().to_owned(),
         labels,
         resources: shape.effective().clone(),
@@ -96,7 +97,8 @@ impl ShardCore {
         };
         let left = former.cluster();
         let moved = former.state() != known.state() || left != known.cluster();
-        let configured = moved && known.state() == State::Configured;
+        let known_state = known.state();
+        let configured = moved && known_state == State::Configured;
         let is_committed = |one: &Machine| one.cluster().is_some() || one.intent().is_some();
         let committed = is_committed(&former) || is_committed(known);
         let (was_for, is_for) = (former.attribution(), known.attribution());
@@ -112,8 +114,8 @@ impl ShardCore {
         }
         if configured {
             self.serves(now, &id);
-        } else if moved {
-            self.nodes.forget(&id);
+        } else if moved && known_state != State::Draining {
+            self.nodes.forget(&id); // while it drains, its node is still to be named
         }
     }
 
@@ -147,14 +149,14 @@ impl ShardCore {
     ) {
         if let Some(known) = self.ledger.get(id) {
             let cluster = known.cluster().or(left);
-            self.send_node(cluster, || node_state(known), effects);
+            self.send_node(cluster, || node_state(known, &self.nodes), effects);
         }
     }
 
     pub(crate) fn notify_removed(&self, last: &Machine, effects: &mut Vec<Effect>) {
         let removed = || NodeState {
             removed: true,
-            ..node_state(last)
+            ..node_state(last, &self.nodes)
         };
         self.send_node(last.cluster(), removed, effects);
     }
@@ -185,48 +187,65 @@ impl ShardCore {
             return;
         };
         self.sessions.reports_nodes(&cluster);
-        let named: BTreeSet<MachineId> = nodes.iter().map(|node| node.machine.clone()).collect();
+        let by_host = match nodes.iter().any(|node| node.machine.is_none()) {
+            true => self.by_host(&cluster),
+            false => BTreeMap::new(),
+        };
+        let mut named = BTreeSet::new();
         for fact in nodes {
-            self.node_reported(now, &cluster, fact);
+            let found = || by_host.get(&fact.provider_id).cloned();
+            let Some(machine) = fact.machine.or_else(found) else {
+                continue;
+            };
+            self.node_reported(now, &cluster, &machine, fact.node_name, fact.ready);
+            named.insert(machine);
         }
         if complete {
             let bound: Vec<MachineId> = self.ledger.bound_to(&cluster).cloned().collect();
             for machine in bound.into_iter().filter(|id| !named.contains(id)) {
                 let node_name = self.nodes.name(&machine);
-                let fact = NodeFact {
-                    machine,
-                    node_name,
-                    ready: false,
-                };
-                self.node_reported(now, &cluster, fact);
+                self.node_reported(now, &cluster, &machine, node_name, false);
             }
         }
     }
 
-    fn node_reported(&mut self, now: Time, cluster: &ClusterId, fact: NodeFact) {
-        let known = self.ledger.get(&fact.machine);
+    /// A cluster's machines by their hosts, which is what an operator knows a node by that has no mark
+    /// of ours.
+    fn by_host(&self, cluster: &ClusterId) -> BTreeMap<String, MachineId> {
+        let bound = self.ledger.bound_to(cluster);
+        let hosts = bound.filter_map(|id| {
+            let host = self.ledger.get(id)?.host()?;
+            Some((host.reference.clone(), id.clone()))
+        });
+        hosts.filter(|(host, _)| !host.is_empty()).collect()
+    }
+
+    fn node_reported(
+        &mut self,
+        now: Time,
+        cluster: &ClusterId,
+        machine: &MachineId,
+        name: String,
+        ready: bool,
+    ) {
+        let known = self.ledger.get(machine);
         let Some(known) = known.filter(|known| known.cluster() == Some(cluster)) else {
             return;
         };
         let serves = known.state() == State::Configured;
-        let node = self
-            .nodes
-            .by_machine
-            .entry(fact.machine.clone())
-            .or_default();
-        (node.name, node.ready) = (fact.node_name, fact.ready);
-        if fact.ready {
+        let node = self.nodes.by_machine.entry(machine.clone()).or_default();
+        (node.name, node.ready) = (name, ready);
+        if ready {
             node.waiting = None;
-            if self.ledger.beside(&fact.machine).not_ready {
-                self.ledger
-                    .note(&fact.machine, |beside| beside.not_ready = false);
-                self.remember(&fact.machine);
+            if self.ledger.beside(machine).not_ready {
+                self.ledger.note(machine, |beside| beside.not_ready = false);
+                self.remember(machine);
                 self.wants_cycle = true;
             }
         } else if serves && node.waiting.is_none() {
             node.waiting = Some(now);
             let deadline = after(now, NODE_DEADLINE);
-            self.timers.set(deadline, Timer::Node(fact.machine));
+            self.timers.set(deadline, Timer::Node(machine.clone()));
         }
     }
 

@@ -219,7 +219,7 @@ impl ShardCore {
                 count += 1;
                 effects.push(Effect::Send {
                     session: id,
-                    frame: Frame::Node(Box::new(crate::node::node_state(known))),
+                    frame: Frame::Node(Box::new(crate::node::node_state(known, &self.nodes))),
                 });
             }
         }

@@ -239,6 +239,7 @@ mod tests {
             machine: MachineId::new(id).unwrap(),
             state,
             host: None,
+            node_name: String::new(),
             last_error: String::new(),
             labels: Default::default(),
             resources: Amounts::default(),

@@ -436,12 +436,11 @@ impl Reader {
                 tracing::warn!(cluster = %self.cluster, %refused, "node report refused");
             })
             .ok()?;
-        let nodes = sightings.nodes.into_iter().filter_map(|node| {
-            Some(NodeFact {
-                machine: node.machine?,
-                node_name: node.node_name,
-                ready: node.ready,
-            })
+        let nodes = sightings.nodes.into_iter().map(|node| NodeFact {
+            machine: node.machine,
+            provider_id: node.provider_id,
+            node_name: node.node_name,
+            ready: node.ready,
         });
         Some(Event::NodesReported {
             session: self.session,

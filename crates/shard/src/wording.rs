@@ -133,6 +133,7 @@ fn node_state(node: NodeState, cluster: &ClusterId) -> NodeStateUpdate {
         cluster_id: cluster.to_string(),
         state: MachineState::from(node.state).into(),
         provider_id: provider_id(node.host),
+        node_name: node.node_name,
         last_error: node.last_error,
         labels: node.labels,
         resources: (!node.resources.is_zero()).then(|| (&node.resources).into()),

@@ -234,7 +234,8 @@ impl World {
         }
         if let Some((_, session)) = self.clusters[cluster].session {
             let node = NodeFact {
-                machine: machine.clone(),
+                machine: Some(machine.clone()),
+                provider_id: String::new(),
                 node_name: format!("node-{machine}"),
                 ready: true,
             };

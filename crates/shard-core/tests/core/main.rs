@@ -9,6 +9,7 @@ mod support;
 
 mod defects;
 mod fixed_point;
+mod nodes;
 mod operators;
 mod pace;
 mod published;

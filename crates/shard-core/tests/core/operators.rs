@@ -317,7 +317,8 @@ fn a_node_that_never_becomes_ready_is_replaced() {
             session,
             complete: false,
             nodes: vec![NodeFact {
-                machine: id(machine),
+                machine: Some(id(machine)),
+                provider_id: String::new(),
                 node_name: format!("node-{machine}"),
                 ready,
             }],
