@@ -76,26 +76,38 @@ impl Default for Latency {
     }
 }
 
-/// `250ms`, `2s`, `5m`, `1h`; a bare number is seconds.
+/// `250ms`, `2s`, `5m`, `1h`, and several in a row as in `1m30s`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, KnobsRefused> {
     let refused = || KnobsRefused {
         text: text.to_owned(),
-        expected: "a duration like 250ms, 2s, 5m or 1h",
+        expected: "a duration like 250ms, 2s, 1m30s or 1h",
     };
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 = number.trim().parse().map_err(|_| refused())?;
-    let seconds = match unit {
-        "us" => number / 1e6,
-        "ms" => number / 1e3,
-        "s" | "" => number,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err(refused()),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|_| refused())
+    let mut rest = text.trim();
+    if let Ok(seconds) = rest.parse() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| refused());
+    }
+    let mut sum = 0.0;
+    loop {
+        let of_number = |c: char| c.is_ascii_digit() || c == '.';
+        let number = rest.find(|c| !of_number(c)).ok_or_else(refused)?;
+        let (number, after) = rest.split_at(number);
+        let unit = after.find(of_number).unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit);
+        let number: f64 = number.parse().map_err(|_| refused())?;
+        sum += match unit {
+            "ns" => number / 1e9,
+            "us" | "µs" | "μs" => number / 1e6,
+            "ms" => number / 1e3,
+            "s" => number,
+            "m" => number * 60.0,
+            "h" => number * 3600.0,
+            _ => return Err(refused()),
+        };
+        if after.is_empty() {
+            return Duration::try_from_secs_f64(sum).map_err(|_| refused());
+        }
+        rest = after;
+    }
 }
 
 impl FromStr for Latency {
@@ -253,6 +265,28 @@ mod tests {
         assert_eq!("lognormal 45s 0.6".parse(), Ok(tail));
         for bad in ["", "fast", "-1s", "1 fortnight", "lognormal 3s", "1s..x"] {
             assert!(bad.parse::<Latency>().is_err(), "{bad}");
+        }
+    }
+
+    /// What Go prints and people paste.
+    #[test]
+    fn durations_may_have_several_parts() {
+        for (text, ms) in [
+            ("1m30s", 90_000),
+            ("1h2m3.5s", 3_723_500),
+            ("2h45m", 9_900_000),
+            ("1s500ms", 1500),
+            ("1500µs", 1),
+            ("0", 0),
+            ("7", 7000),
+            ("0s", 0),
+        ] {
+            assert_eq!(duration(text).unwrap().as_millis(), ms, "{text}");
+        }
+        for bad in [
+            "1m30", "m", "1m-30s", "1m 30s", "1mm", "1..2s", ".s", "inf", "nan", "-3",
+        ] {
+            assert!(duration(bad).is_err(), "{bad}");
         }
     }
 
