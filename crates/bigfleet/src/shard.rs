@@ -112,13 +112,12 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs it until the process is asked to end, or a part is lost.
+/// Runs it until the process is asked to end, or a part is lost. Settings that cannot be used end it as
+/// a start that fails does, with exit status 1 (operations §1).
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let refused = |problems: Vec<String>| Failure::Input(problems.join("\n"));
-    let settings = settings(args).map_err(refused)?;
-    let started = args.logs.start();
-    started.map_err(|why| refused(vec![shard(&why)]))?;
+    let settings = settings(args).map_err(|problems| Failure::Undone(problems.join("\n")))?;
     let undone = |why: &dyn std::fmt::Display| Failure::Undone(shard(why));
+    args.logs.start().map_err(|why| undone(&why))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
@@ -147,16 +146,28 @@ fn link(args: &Args, running: &Shard, tls: Option<TlsFiles>) -> Result<Option<Li
     let tls = tls.map(Tls::load).transpose();
     let settings = bigfleet_shard_link::Settings {
         coordinator_addr,
-        advertise_addr: args
-            .advertise_addr
-            .clone()
-            .unwrap_or_else(|| args.listen.clone()),
+        advertise_addr: advertised(args).to_owned(),
         provider_addr: args.provider_addr.clone(),
         interval: args.coordinator_heartbeat_interval,
         tls: tls.map_err(|why| format!("tls: {why}"))?,
     };
     let link = bigfleet_shard_link::start(running.hub().clone(), settings);
     link.map(Some).map_err(|why| format!("coordinator: {why}"))
+}
+
+/// Where others are told to reach this shard.
+fn advertised(args: &Args) -> &str {
+    args.advertise_addr.as_deref().unwrap_or(&args.listen)
+}
+
+/// Whether somebody else can dial this: it names a host, and not every host there is.
+fn is_dialable(addr: &str) -> bool {
+    let host = addr.rsplit_once(':').map_or("", |(host, _)| host);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let everywhere = bare
+        .parse()
+        .is_ok_and(|ip: std::net::IpAddr| ip.is_unspecified());
+    !host.is_empty() && !everywhere
 }
 
 fn shard(why: &dyn std::fmt::Display) -> String {
@@ -188,6 +199,15 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
     must(
         Duration::from_millis(100) <= args.coordinator_heartbeat_interval,
         "--coordinator-heartbeat-interval is below 100ms",
+    );
+    let reports = args
+        .coordinator_addr
+        .as_ref()
+        .is_some_and(|addr| !addr.is_empty());
+    must(
+        !reports || is_dialable(advertised(args)),
+        "--advertise-addr has to be host:port that others can dial, as there is a coordinator to \
+         tell it to; without it, --listen has to be",
     );
     let tls = args.tls.files().unwrap_or_else(|why| {
         problems.push(shard(&why));

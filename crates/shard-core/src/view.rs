@@ -51,7 +51,7 @@ impl ShardCore {
     /// What is still to be seen before anything is decided (SH-10); `None` once it was.
     pub fn awaits(&self) -> Option<Awaits> {
         let truth = &self.truth;
-        (!truth.trusted).then(|| Awaits {
+        (!truth.trusted).then_some(Awaits {
             lists: truth.lists,
             remembered: truth.remembered_at_start,
             unseen: truth.remembered.len(),

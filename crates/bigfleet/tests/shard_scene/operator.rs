@@ -28,6 +28,9 @@ pub(crate) struct Heard {
     pub(crate) ended: Option<Result<(), (tonic::Code, String)>>,
 }
 
+/// Why an operator that has no blobs has none.
+pub(crate) const NO_BLOB: &str = "the join token has expired";
+
 /// How it answers a request for a blob, and an instruction to drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -37,6 +40,8 @@ pub(crate) enum Manner {
     Reports,
     /// It reports drains, and never gets done.
     Stalls,
+    /// It has no blobs to give, and says why.
+    Penniless,
 }
 
 pub(crate) struct Operator {
@@ -102,7 +107,7 @@ impl Operator {
             .max_encoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
         let (send, frames) = mpsc::channel(1024);
         let features = match manner {
-            Manner::Plain => Vec::new(),
+            Manner::Plain | Manner::Penniless => Vec::new(),
             Manner::Reports | Manner::Stalls => {
                 vec!["drain-report.v1".to_owned(), "resync.v1".to_owned()]
             }
@@ -212,11 +217,17 @@ fn take(frame: wire::ShardMessage, heard: &mut Heard, manner: Manner) -> Option<
         }
         FromShard::BootstrapRequest(request) => {
             heard.blobs += 1;
-            Some(Payload::BootstrapResponse(wire::BootstrapBlobResponse {
-                user_data: format!("join {}", request.cluster_id).into_bytes(),
+            let mut answer = wire::BootstrapBlobResponse {
                 request_id: request.request_id,
                 ..wire::BootstrapBlobResponse::default()
-            }))
+            };
+            match manner {
+                Manner::Penniless => answer.error = NO_BLOB.to_owned(),
+                Manner::Plain | Manner::Reports | Manner::Stalls => {
+                    answer.user_data = format!("join {}", request.cluster_id).into_bytes();
+                }
+            }
+            Some(Payload::BootstrapResponse(answer))
         }
         FromShard::ReclaimInstruction(instruction) => {
             let report = wire::DrainReport {

@@ -1,0 +1,333 @@
+//! What stops a shard and what it says of that: pauses over a restart, settings it does not start with,
+//! a provider it has not seen enough of, and the words of peers that fail.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shard_scene;
+
+use bigfleet_net::Dial;
+use bigfleet_wire::v1alpha1 as wire;
+use shard_scene::ledger::{Kind, Ledgered, Lie};
+use shard_scene::operator::{Manner, NO_BLOB, Operator, cpus};
+use shard_scene::{Folder, Process, provider, shard, shard_flags, until};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wire::capacity_provider_client::CapacityProviderClient;
+use wire::shard_read_client::ShardReadClient;
+
+/// A cloud of so many machines of four cpus, behind a ledger.
+struct Cloud {
+    folder: Folder,
+    provider: Process,
+    ledger: Ledgered,
+}
+
+impl Cloud {
+    async fn new(name: &str, machines: usize) -> Self {
+        let folder = Folder::new(name);
+        let offerings = serde_json::json!([
+            { "instance_type": "m4", "zone": "a", "capacity_type": "bare_metal", "count": machines,
+              "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" } },
+        ]);
+        let path = folder.file("offerings.json");
+        std::fs::write(&path, offerings.to_string()).unwrap();
+        let provider = provider(&[&format!("--offerings={}", path.display()), "--latency=5ms"]);
+        let ledger = Ledgered::start(provider.addr).await;
+        Self {
+            folder,
+            provider,
+            ledger,
+        }
+    }
+
+    /// A shard on it; what is given here replaces what is usual.
+    fn shard(&self, more: &[&str]) -> Process {
+        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+        let mut flags = shard_flags(&self.folder.file("data"), self.ledger.addr);
+        flags.retain(|flag| more.iter().all(|given| name(given) != name(flag)));
+        flags.extend(more.iter().map(|flag| (*flag).to_owned()));
+        Process::start(&["shard"], &flags)
+    }
+
+    fn calls(&self, kind: Kind) -> usize {
+        let seen = self.ledger.ledger.seen();
+        seen.iter().filter(|one| one.kind == kind).count()
+    }
+
+    /// The lines of the audit log that end an action of this kind.
+    fn audited(&self, kind: &str) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.folder.file("data.audit")).unwrap_or_default();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines = lines.filter(|line: &serde_json::Value| line["kind"] == kind);
+        lines.collect()
+    }
+}
+
+/// The lines of a process's log that say this, waited for: operators and the ledger go on meanwhile.
+async fn said(process: &Process, message: &str) -> Vec<serde_json::Value> {
+    until(message, async || {
+        let text = process.text();
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let saying = |line: &serde_json::Value| line["fields"]["message"] == message;
+        let lines: Vec<serde_json::Value> = lines.filter(saying).collect();
+        (!lines.is_empty(), lines)
+    })
+    .await
+}
+
+/// SH-16, SH-6: what a pause file holds back at the start has all of its grace left when it is removed,
+/// however long that takes.
+#[tokio::test]
+async fn a_drain_under_a_pause_over_a_restart_keeps_its_grace() {
+    let cloud = Cloud::new("gate-pause", 1).await;
+    let first = cloud.shard(&[]);
+    let a = Operator::connect(first.addr, "a", Manner::Stalls).await;
+    a.needs(vec![cpus(1)]).await;
+    a.has(1).await;
+    a.needs(Vec::new()).await;
+    let told = a
+        .sees("an instruction", |heard| !heard.instructions.is_empty())
+        .await;
+    let told = &told.instructions[0];
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    assert!(
+        told.instruction_id.len() == 16 && told.instruction_id.bytes().all(is_hex),
+        "wire 3.3: {told:?}"
+    );
+    first.kill();
+    drop(a);
+
+    let pause = cloud.folder.file("data").join("pause");
+    std::fs::write(&pause, "# a flood\n").unwrap();
+    // Forty seconds a cycle, two hundred times as fast: the whole grace passes while it is paused.
+    let flags = ["--trouble=clock-speed=200", "--cycle-interval=40s"];
+    let second = cloud.shard(&flags);
+    let a = Operator::connect(second.addr, "a", Manner::Stalls).await;
+    a.needs(Vec::new()).await;
+    until("the time of two graces", async || {
+        let cycle = second.metric("bigfleet_shard_cycle");
+        (30.0 <= cycle, cycle)
+    })
+    .await;
+    assert!(a.heard().instructions.is_empty(), "it is paused");
+    assert_eq!(cloud.calls(Kind::Drain), 0);
+
+    std::fs::remove_file(&pause).unwrap();
+    let again = a
+        .sees("the instruction again", |heard| {
+            !heard.instructions.is_empty()
+        })
+        .await;
+    let again = &again.instructions[0];
+    assert_eq!(again.instruction_id, told.instruction_id);
+    let grace = again.grace_period_seconds;
+    assert!((500..=600).contains(&grace), "{grace} s of 600 are left");
+}
+
+/// What a shard says that does not start.
+fn refused(flags: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bigfleet"));
+    let output = command.arg("shard").args(flags).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), text)
+}
+
+/// operations §1: one line that names the part and the reason, and exit status 1.
+#[test]
+fn settings_that_cannot_be_used_are_refused_with_status_1() {
+    let folder = Folder::new("gate-settings");
+    let data = format!("--data-dir={}", folder.file("data").display());
+    let start = |more: &[&str]| {
+        let mut flags = vec!["--provider-addr=127.0.0.1:1", "--metrics-addr=0", &data];
+        flags.extend(more);
+        refused(&flags)
+    };
+    for (flags, reason) in [
+        (&["--listen="][..], "--listen is empty"),
+        (&["--id=a/b"], "--id has to be"),
+        (
+            &["--reclaim-cap-fraction=1.5"],
+            "--reclaim-cap-fraction is not between",
+        ),
+        (&["--cycle-interval=1ms"], "--cycle-interval is below 100ms"),
+        (&["--cycle-interval=1 day"], "\"1 day\" is not a duration"),
+        (&["--own-domain=zone"], "it is not key=value"),
+        (&["--tls-cert=x"], "--tls"),
+        (
+            &["--coordinator-addr=127.0.0.1:1"],
+            "--advertise-addr has to be host:port",
+        ),
+        (
+            &["--coordinator-addr=127.0.0.1:1", "--advertise-addr="],
+            "--advertise-addr has to be host:port",
+        ),
+        (
+            &["--coordinator-addr=127.0.0.1:1", "--listen=0.0.0.0:7780"],
+            "--advertise-addr has to be host:port",
+        ),
+        (
+            &[
+                "--coordinator-addr=127.0.0.1:1",
+                "--advertise-addr=[::]:7780",
+            ],
+            "--advertise-addr has to be host:port",
+        ),
+    ] {
+        let (code, text) = start(flags);
+        assert_eq!(code, Some(1), "{flags:?}: {text}");
+        assert!(
+            text.starts_with("bigfleet shard: ") && text.contains(reason),
+            "{flags:?}: {text}"
+        );
+        assert_eq!(text.lines().count(), 1, "{flags:?}: {text}");
+    }
+    let (code, text) = start(&["--no-such-flag"]);
+    assert_eq!(code, Some(2), "not a command line of ours: {text}");
+}
+
+/// SH-4: an epoch is used once, and whoever lost the file is told how to go on.
+#[tokio::test]
+async fn a_start_with_an_epoch_that_was_used_is_refused_and_says_what_to_do() {
+    let cloud = Cloud::new("gate-epoch", 1).await;
+    let first = cloud.shard(&[]);
+    let a = Operator::connect(first.addr, "a", Manner::Plain).await;
+    a.needs(vec![cpus(1)]).await;
+    a.has(1).await;
+    first.kill();
+    std::fs::remove_file(cloud.folder.file("data").join("epoch")).unwrap();
+    let flags = shard_flags(&cloud.folder.file("data"), cloud.ledger.addr);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let (code, text) = refused(&flags);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("start once with --epoch-floor 2"), "{text}");
+    let mut next = cloud.shard(&["--epoch-floor=2"]);
+    assert_eq!(next.logged("listening")["fields"]["epoch"], 2);
+}
+
+/// PR-3, SH-10: a shard that has not seen its provider says what it waits for, and keeps no reader
+/// waiting for verdicts that will not come.
+#[tokio::test]
+async fn a_shard_that_waits_for_its_provider_says_so_at_once() {
+    let folder = Folder::new("gate-unseen");
+    let nobody = "127.0.0.1:1".parse().unwrap();
+    let process = shard(&folder.file("data"), nobody, &[]);
+    let channel = Dial::unknown(None).channel(&process.addr.to_string());
+    let mut reader = ShardReadClient::new(channel.unwrap());
+    let began = Instant::now();
+    for _ in 0..3 {
+        let request = wire::InspectNeedsRequest::default();
+        let mut frames = reader.inspect_needs(request).await.unwrap().into_inner();
+        while frames.message().await.unwrap().is_some() {}
+    }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(10), "three reads took {took:?}");
+    let ready = process.http("/readyz");
+    assert!(
+        ready.contains(" 503 ") && ready.contains("no List of the provider has been complete"),
+        "{ready}"
+    );
+}
+
+#[tokio::test]
+async fn a_shard_whose_provider_lacks_what_it_remembers_says_how_much() {
+    let cloud = Cloud::new("gate-lacks", 8).await;
+    let first = cloud.shard(&[]);
+    let a = Operator::connect(first.addr, "a", Manner::Plain).await;
+    a.needs(vec![cpus(8)]).await;
+    a.has(8).await;
+    first.kill();
+    cloud.ledger.ledger.lie(Lie::HalfUncounted, 2);
+    let next = cloud.shard(&["--cycle-interval=2s"]);
+    until("why it is not ready", async || {
+        let ready = next.http("/readyz");
+        let says = ready.contains("show only 4 of the 8 machines this shard remembers");
+        (says, ready)
+    })
+    .await;
+    until("a List that shows them", async || {
+        let ready = next.http("/readyz");
+        (ready.contains(" 200 "), ready)
+    })
+    .await;
+}
+
+/// wire 6.4.4, operations §7.2: what an operator says when it cannot bootstrap is in the log, in the
+/// audit log, and wherever somebody looks for why nothing is acquired.
+#[tokio::test]
+async fn an_operators_reason_reaches_whoever_looks() {
+    let cloud = Cloud::new("gate-blob", 1).await;
+    let process = cloud.shard(&[]);
+    let a = Operator::connect(process.addr, "a", Manner::Penniless).await;
+    a.needs(vec![cpus(1)]).await;
+    let line = &said(&process, "action failed").await[0];
+    assert_eq!(line["level"], "WARN");
+    let fields = &line["fields"];
+    assert_eq!(
+        [&fields["kind"], &fields["cluster"], &fields["outcome"]],
+        ["Bootstrap", "a", "blob_error"]
+    );
+    assert_eq!(fields["err"], NO_BLOB);
+    let audited = until("the line of the audit log", async || {
+        let lines = cloud.audited("Bootstrap");
+        (!lines.is_empty(), lines)
+    })
+    .await;
+    assert_eq!(audited[0]["error"], NO_BLOB);
+    let channel = Dial::unknown(None).channel(&process.addr.to_string());
+    let mut reader = ShardReadClient::new(channel.unwrap());
+    let rails = reader.inspect_rails(wire::InspectRailsRequest::default());
+    let rails = rails.await.unwrap().into_inner().rails;
+    let rail = rails.iter().find(|rail| rail.name == "bootstrap-backoff");
+    assert!(rail.unwrap().detail.contains(NO_BLOB), "{rails:?}");
+    assert_eq!(cloud.calls(Kind::Configure), 0);
+}
+
+/// §7.2: a call that is refused is said once, however often it is made again; a machine that went
+/// elsewhere is no failed action.
+#[tokio::test]
+async fn a_refused_call_is_a_warning_and_an_adoption_is_not() {
+    let cloud = Cloud::new("gate-news", 2).await;
+    let process = cloud.shard(&[]);
+    let a = Operator::connect(process.addr, "a", Manner::Plain).await;
+    a.needs(vec![cpus(1)]).await;
+    a.has(1).await;
+
+    let channel = Dial::provider(None).channel(&cloud.provider.addr.to_string());
+    let mut client = CapacityProviderClient::new(channel.unwrap());
+    let machines = cloud.ledger.ledger.machines().await;
+    let machine = machines[&wire::MachineState::Configured][0].id.clone();
+    let drain = wire::DrainRequest {
+        machine_id: machine.clone(),
+        shard_id: "somebody".to_owned(),
+        shard_epoch: 1,
+        sequence_number: 1,
+        ..Default::default()
+    };
+    client.drain(drain).await.unwrap();
+    let adopted = "machine adopted: its provider shows it elsewhere than it was left";
+    let line = &said(&process, adopted).await[0];
+    assert_eq!(line["level"], "INFO");
+    assert_eq!(line["fields"]["machine"], machine.as_str());
+    assert!(!process.text().contains("action failed"));
+
+    a.has(1).await;
+    cloud.provider.kill();
+    a.needs(vec![cpus(2)]).await;
+    let line = &said(&process, "call refused").await[0];
+    assert_eq!(line["level"], "WARN");
+    let fields = &line["fields"];
+    assert_eq!(
+        [&fields["kind"], &fields["cluster"]],
+        ["Bootstrap", "a"],
+        "{line}"
+    );
+    assert!(!fields["err"].as_str().unwrap().is_empty());
+    until("three attempts", async || {
+        let retries = process.metric("bigfleet_shard_call_retries_total");
+        (2.0 <= retries, retries)
+    })
+    .await;
+    assert_eq!(said(&process, "call refused").await.len(), 1);
+}
