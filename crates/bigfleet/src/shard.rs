@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use bigfleet_net::{LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
 use bigfleet_provider_fake::duration;
-use bigfleet_shard::{Settings, Shard, Trouble, start};
+use bigfleet_shard::{Around, Settings, Shard, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
 use bigfleet_shard_link::Link;
 use clap::{ArgAction, Args as ClapArgs};
@@ -136,11 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Reports to the coordinator, if there is one: for as long as what this answers is kept.
 fn link(args: &Args, running: &Shard, tls: Option<TlsFiles>) -> Result<Option<Link>, String> {
-    let Some(coordinator_addr) = args
-        .coordinator_addr
-        .clone()
-        .filter(|addr| !addr.is_empty())
-    else {
+    let Some(coordinator_addr) = coordinator_addr(args) else {
         return Ok(None);
     };
     let tls = tls.map(Tls::load).transpose();
@@ -153,6 +149,12 @@ fn link(args: &Args, running: &Shard, tls: Option<TlsFiles>) -> Result<Option<Li
     };
     let link = bigfleet_shard_link::start(running.hub().clone(), settings);
     link.map(Some).map_err(|why| format!("coordinator: {why}"))
+}
+
+fn coordinator_addr(args: &Args) -> Option<String> {
+    args.coordinator_addr
+        .clone()
+        .filter(|addr| !addr.is_empty())
 }
 
 /// Where others are told to reach this shard.
@@ -269,5 +271,12 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
         attribution_probe: args.phase_attribution_log
             || std::env::var("BIGFLEET_PHASEDUMP").is_ok_and(|value| value == "1"),
         trouble,
+        around: Around {
+            coordinator_addr: coordinator_addr(args),
+            advertise_addr: advertised(args).to_owned(),
+            heartbeat: args.coordinator_heartbeat_interval,
+            log_format: format!("{:?}", args.logs.log_format).to_lowercase(),
+            log_level: args.logs.log_level.clone(),
+        },
     })
 }

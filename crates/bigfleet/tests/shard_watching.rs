@@ -91,3 +91,49 @@ async fn a_provider_that_goes_away_is_seen_in_the_numbers() {
     assert!(0.0 < number(unavailable), "{}", shard.http("/metrics"));
     assert!(shard.http("/readyz").contains("200 OK"), "the latch holds");
 }
+
+/// What is in force can be read without the command line that asked for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_in_force_is_said_at_the_start_and_shown_for_ever() {
+    let folder = Folder::new("config");
+    let cloud = provider(&["--seed-count=1"]);
+    let nobody = "127.0.0.1:9";
+    let flags = [
+        "--coordinator-addr=127.0.0.1:9",
+        "--advertise-addr=s1.example:7780",
+        "--coordinator-heartbeat-interval=7s",
+        "--phase-attribution-log",
+        "--reflection=false",
+        "--log-level=info,h2=warn",
+    ];
+    let mut shard = shard(&folder.file("data"), cloud.addr, &flags);
+    let said = shard.logged("effective configuration");
+    let said: serde_json::Value =
+        serde_json::from_str(said["fields"]["config"].as_str().unwrap()).unwrap();
+    let page = shard.http("/config");
+    let shown: serde_json::Value =
+        serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(said, shown);
+    assert_eq!(shown["coordinator"]["addr"], nobody);
+    assert_eq!(shown["coordinator"]["advertise_addr"], "s1.example:7780");
+    assert_eq!(shown["coordinator"]["heartbeat_interval_seconds"], 7.0);
+    assert_eq!(shown["phase_attribution_log"], true);
+    assert_eq!(shown["reflection"], false);
+    assert_eq!(shown["log"]["level"], "info,h2=warn");
+    assert_eq!(shown["tls"], serde_json::Value::Null);
+    let metrics = shard.http("/metrics");
+    let has = |start: &str, part: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(start));
+        let line = line.unwrap_or_else(|| panic!("no {start} in {metrics}"));
+        assert!(line.contains(part) && line.ends_with(" 1.0"), "{line}");
+    };
+    has(
+        "bigfleet_build_info{",
+        concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""),
+    );
+    has(
+        "bigfleet_shard_config_info{",
+        "coordinator_addr=\"127.0.0.1:9\"",
+    );
+    assert_eq!(shard.metric("bigfleet_shard_epoch"), 1.0);
+}

@@ -61,6 +61,6 @@ mod process;
 pub use hub::{Hub, Stopping};
 pub use pause::PauseFileRefused;
 pub use process::{Failed, Shard, StartRefused, start};
-pub use settings::Settings;
+pub use settings::{Around, Settings};
 pub use store::{StoreRefused, remember};
 pub use trouble::Trouble;

@@ -34,7 +34,7 @@ use crate::hub::{Hub, Told};
 use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
-use crate::publish::{Metrics, Publisher};
+use crate::publish::{About, Metrics, Publisher};
 use crate::read::{Place, Reads};
 use crate::session::{SessionCounts, Sessions};
 use crate::settings::Settings;
@@ -173,6 +173,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let records = std::mem::take(&mut opened.records);
     let core = ShardCore::rebuild(settings.core.clone(), epoch, clock.now(), records)?;
 
+    let shown = settings.shown(epoch);
+    tracing::info!(config = %shown, "effective configuration");
     let (hub, inbox) = Hub::new();
     let metrics = Metrics {
         publisher: Publisher::default(),
@@ -182,6 +184,10 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         sessions: Arc::default(),
         audit_lost: Arc::new(AtomicU64::new(0)),
         tls: tls.clone(),
+        about: About {
+            epoch,
+            settings: settings.labels(),
+        },
     };
     let audit = audit(&settings, &metrics.audit_lost)?;
     let lines = audit.as_ref().map(AuditLog::lines);
@@ -238,7 +244,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let metrics_addr = match http {
         None => None,
         Some(listener) => {
-            let (addr, task) = probes(listener, metrics, &settings.shown(epoch))?;
+            let (addr, task) = probes(listener, metrics, &shown)?;
             beside.push(("probes", task));
             Some(addr)
         }

@@ -141,6 +141,32 @@ pub(crate) struct Metrics {
     pub(crate) sessions: Arc<SessionCounts>,
     pub(crate) audit_lost: Arc<AtomicU64>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
+    pub(crate) about: About,
+}
+
+/// What does not change while the process lives.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) epoch: u64,
+    /// What explains a graph, as labels.
+    pub(crate) settings: Vec<(&'static str, String)>,
+}
+
+impl About {
+    fn numbers(&self) -> [Number; 3] {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let number = |name, labels, value| Number {
+            name,
+            labels,
+            value: Value::Gauge(value),
+        };
+        let built = vec![("version", version), ("component", "shard".to_owned())];
+        [
+            number("bigfleet_build_info", built, 1.0),
+            number("bigfleet_shard_config_info", self.settings.clone(), 1.0),
+            number("bigfleet_shard_epoch", Vec::new(), self.epoch as f64),
+        ]
+    }
 }
 
 impl Metrics {
@@ -238,6 +264,9 @@ impl Collector for Metrics {
                 }
             }
             of_core(&mut page, published)?;
+        }
+        for number in self.about.numbers() {
+            page.series(&[number])?;
         }
         for of_name in self.rpcs.numbers().chunk_by(same_name) {
             page.series(of_name)?;

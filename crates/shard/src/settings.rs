@@ -42,6 +42,24 @@ pub struct Settings {
     pub attribution_probe: bool,
     /// What goes wrong on purpose, in tests.
     pub trouble: Trouble,
+    /// What the process around the shard was told.
+    pub around: Around,
+}
+
+/// Settings of the process that the shard itself does not read: shown with its own, for whoever asks
+/// what is in force.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// The coordinator that is reported to.
+    pub coordinator_addr: Option<String>,
+    /// As what.
+    pub advertise_addr: String,
+    /// How often.
+    pub heartbeat: Duration,
+    /// How log lines are written.
+    pub log_format: String,
+    /// What is logged.
+    pub log_level: String,
 }
 
 impl Settings {
@@ -51,6 +69,38 @@ impl Settings {
     pub(crate) const LIST_WITHIN: Duration = Duration::from_secs(120);
     /// How long a stopping shard waits for calls under way, and for callers to hang up.
     pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+    /// The few of them that explain what a graph shows, as labels of a metric.
+    pub(crate) fn labels(&self) -> Vec<(&'static str, String)> {
+        let core = &self.core;
+        let addr = self.around.coordinator_addr.clone();
+        vec![
+            ("shard", core.shard.clone()),
+            ("provider_addr", self.provider_addr.clone()),
+            ("coordinator_addr", addr.unwrap_or_default()),
+            (
+                "cycle_interval_seconds",
+                core.cycle_interval.as_secs_f64().to_string(),
+            ),
+            ("execute_concurrency", core.execute_concurrency.to_string()),
+            (
+                "max_actions_per_cycle",
+                core.max_actions_per_cycle.to_string(),
+            ),
+            (
+                "reclaim_cap_fraction",
+                (f64::from(core.rails.reclaim_cap_per_million) / 1e6).to_string(),
+            ),
+            ("empty_rollup_guard", core.rails.roll_up_guard.to_string()),
+            (
+                "incremental_reconcile",
+                self.incremental_reconcile.to_string(),
+            ),
+            ("dry_run", core.dry_run.to_string()),
+            ("actuation_paused", self.actuation_paused.to_string()),
+            ("tls", self.tls.is_some().to_string()),
+        ]
+    }
 
     /// What is in force, for people: no secret is among it.
     pub(crate) fn shown(&self, epoch: u64) -> serde_json::Value {
@@ -82,7 +132,18 @@ impl Settings {
             },
             "own_domains": core.own_domains,
             "metrics_warmup_cycles": core.metrics_warmup_cycles,
-            "tls": self.tls.is_some(),
+            "phase_attribution_log": self.attribution_probe,
+            "reflection": self.reflection,
+            "clock_speed": self.speed,
+            "tls": self.tls.as_ref().map(|files| serde_json::json!({
+                "cert": files.cert, "key": files.key, "ca": files.ca,
+            })),
+            "coordinator": self.around.coordinator_addr.as_ref().map(|addr| serde_json::json!({
+                "addr": addr,
+                "advertise_addr": self.around.advertise_addr,
+                "heartbeat_interval_seconds": self.around.heartbeat.as_secs_f64(),
+            })),
+            "log": { "format": self.around.log_format, "level": self.around.log_level },
         })
     }
 }

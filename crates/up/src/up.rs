@@ -439,6 +439,7 @@ fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settin
         speed: options.speed,
         attribution_probe: false,
         trouble: bigfleet_shard::Trouble::default(),
+        around: bigfleet_shard::Around::default(),
     }
 }
 
