@@ -137,3 +137,31 @@ async fn the_configuration_in_force_is_said_at_the_start_and_shown_for_ever() {
     );
     assert_eq!(shard.metric("bigfleet_shard_epoch"), 1.0);
 }
+
+/// Rail 2 as the log tells it: what was there, what is asked for, and that the third was believed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quarantine_is_told_with_its_rows_and_so_is_its_end() {
+    let folder = Folder::new("quarantine");
+    let cloud = provider(&["--seed-count=2"]);
+    let mut shard = shard(&folder.file("data"), cloud.addr, &[]);
+    let a = Operator::connect(shard.addr, "a", Manner::Plain).await;
+    let rows = (0..12).map(|at| row(1, 100 + at, "")).collect();
+    a.needs(rows).await;
+    a.sees("the demand accepted", |heard| heard.acks.len() == 1)
+        .await;
+    for held in 1..=2 {
+        a.needs(Vec::new()).await;
+        a.sees("a roll-up held", |heard| heard.acks.len() == 1 + held)
+            .await;
+    }
+    let held = shard.logged("roll-up quarantined: the demand before stays");
+    assert_eq!(held["fields"]["cluster"], "a");
+    assert_eq!(held["fields"]["rows_before"], 12);
+    assert_eq!(held["fields"]["rows_now"], 0);
+    assert_eq!(held["fields"]["held"], 1);
+    assert_eq!(held["span"]["shard_id"], "s1", "{held}");
+    assert_eq!(held["span"]["epoch"], 1, "{held}");
+    a.needs(Vec::new()).await;
+    let believed = shard.logged("roll-up confirmed and accepted: it was said often enough");
+    assert_eq!(believed["fields"]["rows_before"], 12);
+}

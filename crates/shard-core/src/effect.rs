@@ -248,6 +248,17 @@ pub enum Alert {
         /// Which cluster.
         cluster: ClusterId,
     },
+    /// A roll-up withdraws nearly everything (SR-3): held, or said so often that it is believed.
+    RollUpSuspicious {
+        /// Of which cluster.
+        cluster: ClusterId,
+        /// Rows of the demand in force.
+        rows_before: usize,
+        /// Rows it has.
+        rows_now: usize,
+        /// How many in a row are held, this one included; zero if it is believed.
+        held: u32,
+    },
     /// A machine is drained by its provider alone: its operator is not there to evict what runs on it.
     DrainFallback {
         /// Which machine.

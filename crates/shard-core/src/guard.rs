@@ -46,23 +46,27 @@ impl Guard {
     /// Whether to believe this demand; if so it is the new baseline. `serving` is what the cluster's
     /// machines offer, for a cluster without a baseline.
     pub(crate) fn judge(&mut self, new: Baseline, serving: Option<(usize, Amounts)>) -> bool {
-        let suspicious = match (&self.baseline, serving) {
-            (Some(baseline), _) => withdraws(baseline, &new),
-            (None, Some((machines, offered))) => {
-                let dwarfed = |(name, total): (&bigfleet_model::Dimension, i128)| {
-                    new.totals.get(name.as_str()).saturating_mul(10) < total
-                };
-                LEAST_ROWS <= machines && offered.iter().all(dwarfed)
-            }
-            (None, None) => false,
-        };
-        if suspicious && self.held + 1 < BELIEVED_AT {
+        if self.suspects(&new, serving.as_ref()) && self.held + 1 < BELIEVED_AT {
             self.held += 1;
             return false;
         }
         self.held = 0;
         self.baseline = Some(new);
         true
+    }
+
+    /// Whether this demand withdraws nearly everything.
+    pub(crate) fn suspects(&self, new: &Baseline, serving: Option<&(usize, Amounts)>) -> bool {
+        match (&self.baseline, serving) {
+            (Some(baseline), _) => withdraws(baseline, new),
+            (None, Some((machines, offered))) => {
+                let dwarfed = |(name, total): (&bigfleet_model::Dimension, i128)| {
+                    new.totals.get(name.as_str()).saturating_mul(10) < total
+                };
+                LEAST_ROWS <= *machines && offered.iter().all(dwarfed)
+            }
+            (None, None) => false,
+        }
     }
 
     /// The demand last believed is said again, which nobody doubts.

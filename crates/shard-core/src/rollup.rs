@@ -14,7 +14,7 @@
 use crate::{
     ShardCore,
     demand::{Accepted, Replaced},
-    effect::{Echo, Effect},
+    effect::{Alert, Echo, Effect},
     event::SessionId,
     guard::Baseline,
     record::Record,
@@ -63,6 +63,7 @@ impl ShardCore {
         let guarded = self.config.rails.roll_up_guard;
         let known = self.demand.clusters.entry(cluster.clone()).or_default();
         let before = known.guard.baseline.clone();
+        let suspicious = guarded && known.guard.suspects(&baseline, serving.as_ref());
         let believed = match guarded {
             true => known.guard.judge(baseline.clone(), serving),
             false => true,
@@ -72,6 +73,14 @@ impl ShardCore {
             0 => None,
             _ => known.held_since.or(Some(now)),
         };
+        if suspicious {
+            effects.push(Effect::Alert(Alert::RollUpSuspicious {
+                cluster: cluster.clone(),
+                rows_before: before.as_ref().map_or(0, |before| before.rows),
+                rows_now: baseline.rows,
+                held,
+            }));
+        }
         if guarded || 0 < held {
             self.counters.rollups_held.insert(cluster.clone(), held);
         }

@@ -238,7 +238,7 @@ impl Running {
             let seconds = took.as_secs_f64();
             let phases = Vec::new();
             core.handle(now, Event::CycleTook { seconds, phases }, &mut self.effects);
-            news::of_cycle(&self.driver.core, &mut self.counted);
+            news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
             if self.driver.attribution_probe {
                 attribution::of_cycle(&mut self.driver.core, &self.effects);
             }
@@ -258,7 +258,7 @@ impl Running {
     fn start_effects(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain(..) {
-            news::of_effect(&self.driver.core, &effect, &self.sessions);
+            news::of_effect(&effect, &self.sessions);
             if self.lost.is_none() {
                 self.start(effect);
             }

@@ -1,11 +1,12 @@
 //! News: what an on-call greps for, said from what the core counted and asked for (`operations.md` §7.2).
 //!
-//! One line per cycle and kind of trouble, never one per machine, except for actions that failed and
+//! At most one line per cycle and kind of trouble, never one per machine, except for actions that failed and
 //! those of a dry run, which is what those logs are for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bigfleet_model::ClusterId;
 use bigfleet_shard_core::{
@@ -14,15 +15,48 @@ use bigfleet_shard_core::{
 
 use crate::outbox::Link;
 
-/// What was counted when it was last looked at.
-#[derive(Clone, Copy, Debug, Default)]
+/// The least time between two lines about shortfalls that changed, and about ones that did not.
+const CHANGED_AFTER: Duration = Duration::from_secs(10);
+const AGAIN_AFTER: Duration = Duration::from_secs(300);
+
+/// What was counted and said when it was last looked at.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     suppressed: u64,
     capped: u64,
+    short: Said,
+}
+
+/// What was last said about shortfalls: how many, which are the oldest, and when.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    count: usize,
+    oldest: Vec<String>,
+    at: Option<Instant>,
+}
+
+impl Said {
+    /// Whether to say this now: at once when it begins and when it ends, when it changed but not with
+    /// every cycle, and again now and then.
+    fn takes(&mut self, count: usize, oldest: &[&str], now: Instant) -> bool {
+        let changed = self.count != count || self.oldest != oldest;
+        let turned = (self.count == 0) != (count == 0);
+        let passed = self.at.map(|at| now.saturating_duration_since(at));
+        let due = match passed {
+            Some(passed) if changed => CHANGED_AFTER <= passed,
+            Some(passed) => AGAIN_AFTER <= passed && 0 < count,
+            None => 0 < count,
+        };
+        if due || turned {
+            let oldest = oldest.iter().map(|text| (*text).to_owned());
+            (self.count, self.oldest, self.at) = (count, oldest.collect(), Some(now));
+        }
+        due || turned
+    }
 }
 
 /// Says what the cycle that just ended brought.
-pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted) {
+pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) {
     let counters = core.counters();
     let suppressed: u64 = counters.suppressed.values().sum();
     if before.suppressed < suppressed {
@@ -34,32 +68,33 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted) {
         let cap_fraction = f64::from(core.rails().reclaim_cap_per_million) / 1e6;
         tracing::warn!(deferred_reclaims, cap_fraction, "blast-radius cap engaged");
     }
-    *before = Counted {
-        suppressed,
-        capped: counters.reclaims_capped,
-    };
+    (before.suppressed, before.capped) = (suppressed, counters.reclaims_capped);
     let mut count = 0;
     // The three oldest, the first by name among equals: there may be thousands, and this is each cycle.
     let mut oldest: Vec<(Reverse<u32>, &str)> = Vec::new();
     for short in core.shortfalls() {
         count += 1;
-        let fingerprint = short.need.row.profile.fingerprint();
-        oldest.push((Reverse(short.age), fingerprint.as_str()));
-        oldest.sort_unstable();
-        oldest.truncate(3);
+        let one = (
+            Reverse(short.age),
+            short.need.row.profile.fingerprint().as_str(),
+        );
+        if oldest.len() < 3 || oldest.last().is_some_and(|last| one < *last) {
+            oldest.push(one);
+            oldest.sort_unstable();
+            oldest.truncate(3);
+        }
     }
-    if 0 < count {
-        let top_fingerprints: Vec<&str> = oldest.into_iter().map(|(_, text)| text).collect();
-        tracing::warn!(count, ?top_fingerprints, "shortfalls present");
+    let top_fingerprints: Vec<&str> = oldest.into_iter().map(|(_, text)| text).collect();
+    if before.short.takes(count, &top_fingerprints, now) {
+        match count {
+            0 => tracing::info!("no shortfall any more"),
+            _ => tracing::warn!(count, ?top_fingerprints, "shortfalls present"),
+        }
     }
 }
 
 /// Says what an effect means, where that is news.
-pub(crate) fn of_effect(
-    core: &ShardCore,
-    effect: &Effect,
-    sessions: &BTreeMap<SessionId, Arc<Link>>,
-) {
+pub(crate) fn of_effect(effect: &Effect, sessions: &BTreeMap<SessionId, Arc<Link>>) {
     match effect {
         Effect::Audit(record) => of_record(record),
         Effect::Alert(alert) => of_alert(alert),
@@ -67,13 +102,14 @@ pub(crate) fn of_effect(
             session,
             frame:
                 Frame::Ack {
-                    echo: echo @ (Echo::RollUpHeld | Echo::RollUpRejected),
+                    echo: Echo::RollUpRejected,
                     reason,
                     ..
                 },
         } => {
             if let Some(link) = sessions.get(session) {
-                of_roll_up(core, *echo, reason, &link.cluster);
+                let cluster = &link.cluster;
+                tracing::warn!(%cluster, reason, "roll-up rejected: the demand before stays");
             }
         }
         Effect::Persist { .. }
@@ -83,17 +119,6 @@ pub(crate) fn of_effect(
         | Effect::Send { .. }
         | Effect::Close { .. }
         | Effect::WakeAt(_) => {}
-    }
-}
-
-fn of_roll_up(core: &ShardCore, echo: Echo, reason: &str, cluster: &ClusterId) {
-    match echo {
-        Echo::RollUpHeld => {
-            let held = core.counters().rollups_held.get(cluster).copied();
-            let held = held.unwrap_or_default();
-            tracing::warn!(%cluster, held, "roll-up quarantined: the demand before stays");
-        }
-        _ => tracing::warn!(%cluster, reason, "roll-up rejected: the demand before stays"),
     }
 }
 
@@ -168,6 +193,20 @@ fn of_alert(alert: &Alert) {
             "another shard's mark was seen: no new unbound machine is taken over"),
         Alert::NodesFrozen { cluster } => tracing::warn!(%cluster,
             "so many nodes stopped being ready at once that none is believed"),
+        Alert::RollUpSuspicious {
+            cluster,
+            rows_before,
+            rows_now,
+            held: 0,
+        } => tracing::warn!(%cluster, rows_before, rows_now, held = 0,
+            "roll-up confirmed and accepted: it was said often enough"),
+        Alert::RollUpSuspicious {
+            cluster,
+            rows_before,
+            rows_now,
+            held,
+        } => tracing::warn!(%cluster, rows_before, rows_now, held,
+            "roll-up quarantined: the demand before stays"),
         Alert::DrainFallback {
             machine,
             cluster,
@@ -178,5 +217,27 @@ fn of_alert(alert: &Alert) {
             missing,
             "machines are missing from the List; they are kept until more Lists agree"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cycles come ten times a second; a day of one shortfall is a few hundred lines.
+    #[test]
+    fn a_shortfall_is_said_when_it_begins_changes_and_ends_and_now_and_then() {
+        let (mut said, start) = (Said::default(), Instant::now());
+        let mut at = |tenths: u64, count, oldest: &[&str]| {
+            said.takes(count, oldest, start + Duration::from_millis(100 * tenths))
+        };
+        assert!(!at(0, 0, &[]), "nothing is short");
+        assert!(at(1, 2, &["f", "g"]), "it begins");
+        assert!(!at(2, 3, &["f", "g"]), "not with every cycle");
+        assert!(at(101, 3, &["f", "g"]), "it changed");
+        assert!(!at(1000, 3, &["f", "g"]), "it did not");
+        assert!(at(3101, 3, &["f", "g"]), "a reminder");
+        assert!(at(3102, 0, &[]), "it ends");
+        assert!(!at(9999, 0, &[]), "and is over");
     }
 }

@@ -193,14 +193,16 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let lines = audit.as_ref().map(AuditLog::lines);
     let (shard_id, addr) = (settings.core.shard.as_str(), &settings.provider_addr);
     tracing::info!(addr, shard_id, epoch, "provider dial");
+    // On every line of the driver and of what it starts, at any level (operations §7.1).
+    let span = tracing::error_span!("shard", shard_id, epoch);
     let provider = Provider::new(
         Dial::provider(tls.clone()).channel(addr)?,
         settings.incremental_reconcile,
         hub.clone(),
-        tokio::runtime::Handle::current(),
         Arc::clone(&metrics.lists),
         Arc::clone(&metrics.rpcs),
         settings.trouble.clone(),
+        span.clone(),
     );
     let store = Store::start(
         opened,
@@ -231,7 +233,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         attribution_probe: settings.attribution_probe,
         failed,
     };
-    let driver = drive(driver)?;
+    let driver = drive(driver, span.clone())?;
 
     let router = router(&settings, clock, &hub, &metrics.sessions, history, lines)?;
     let server = serve(grpc, tls.clone(), router)?;
@@ -279,13 +281,13 @@ fn audit(settings: &Settings, lost: &Arc<AtomicU64>) -> Result<Option<AuditLog>,
 }
 
 /// The core's own thread: a long cycle takes a core, not the runtime of everybody else.
-fn drive(driver: Driver) -> std::io::Result<std::thread::JoinHandle<()>> {
+fn drive(driver: Driver, span: tracing::Span) -> std::io::Result<std::thread::JoinHandle<()>> {
     let timers = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()?;
     std::thread::Builder::new()
         .name("driver".to_owned())
-        .spawn(move || timers.block_on(driver.run()))
+        .spawn(move || span.in_scope(|| timers.block_on(driver.run())))
 }
 
 /// Every service on the gRPC address. Whoever adds one asks the core through the hub.

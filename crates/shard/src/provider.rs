@@ -27,9 +27,10 @@ use bigfleet_wire::v1alpha1::{
 use bigfleet_wire::{Ack, Listing, Record, RecordProblem, RefusedRecord, check_metadata};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tonic::transport::Channel;
 use tonic::{Response, Status};
+use tracing::Instrument;
 
 use crate::hub::{Hub, Stopping};
 use crate::rpcs::Rpcs;
@@ -54,6 +55,8 @@ pub(crate) struct Provider {
     times: Arc<ListTimes>,
     rpcs: Arc<Rpcs>,
     trouble: Trouble,
+    /// Whose lines these are.
+    span: tracing::Span,
     listing: Arc<Mutex<Option<AbortHandle>>>,
 }
 
@@ -83,10 +86,10 @@ impl Provider {
         channel: Channel,
         incremental: bool,
         hub: Hub,
-        runtime: Handle,
         times: Arc<ListTimes>,
         rpcs: Arc<Rpcs>,
         trouble: Trouble,
+        span: tracing::Span,
     ) -> Self {
         let client = CapacityProviderClient::new(channel)
             .max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES)
@@ -95,12 +98,17 @@ impl Provider {
             client,
             incremental,
             hub,
-            runtime,
+            runtime: Handle::current(),
             times,
             rpcs,
             trouble,
+            span,
             listing: Arc::default(),
         }
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.runtime.spawn(work.instrument(self.span.clone()))
     }
 
     /// Makes a call.
@@ -112,7 +120,7 @@ impl Provider {
         call: ProviderCall,
     ) {
         let provider = self.clone();
-        self.runtime.spawn(async move {
+        self.spawn(async move {
             let sequence = token.sequence;
             let moments = trouble::Call::from(&call);
             provider.trouble.leaves(moments);
@@ -241,7 +249,7 @@ impl Provider {
     /// Reads one machine.
     pub(crate) fn get(&self, get: GetId, machine: MachineId) {
         let provider = self.clone();
-        self.runtime.spawn(async move {
+        self.spawn(async move {
             let mut client = provider.client.clone();
             let id = machine.to_string();
             let call = client.get(MachineRef { id });
@@ -271,7 +279,7 @@ impl Provider {
     /// up: the core has begun this one and would not hear it.
     pub(crate) fn list(&self, list: ListId, cursor: Vec<u8>) {
         let provider = self.clone();
-        let task = self.runtime.spawn(async move {
+        let task = self.spawn(async move {
             let began = Instant::now();
             let outcome = match provider.pages(list, cursor).await {
                 Ok(complete) => {
@@ -432,7 +440,8 @@ impl Provider {
     fn screened(&self, refused: &[RefusedRecord], named: &mut usize) {
         for record in refused.iter().take(NAMED.saturating_sub(*named)) {
             *named += 1;
-            tracing::warn!(err = %record.problem, "provider record rejected");
+            let machine = record.id.as_ref().map_or("", MachineId::as_str);
+            tracing::warn!(machine, err = %record.problem, "provider record rejected");
         }
     }
 }
