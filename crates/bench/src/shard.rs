@@ -358,7 +358,7 @@ fn bytes(record: &Record) -> u64 {
         Record::Instruction(id) => text(id),
         Record::Domain { domain, .. } => text(&domain.key) + text(&domain.value) + 1,
         Record::Released { cluster, .. } => text(cluster.as_str()) + 1,
-        Record::Retired(machine) => text(machine.as_str()),
+        Record::Retired { machine, .. } => text(machine.as_str()),
         Record::Paused { kept, .. } => kept.as_ref().map_or(1, |kept| {
             text(&kept.note.requested_by) + text(&kept.note.reason) + 17
         }),

@@ -164,4 +164,50 @@ async fn a_quarantine_is_told_with_its_rows_and_so_is_its_end() {
     a.needs(Vec::new()).await;
     let believed = shard.logged("roll-up confirmed and accepted: it was said often enough");
     assert_eq!(believed["fields"]["rows_before"], 12);
+    let audited = until("both in the audit log", async || {
+        let text = std::fs::read_to_string(folder.file("data.audit")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let rails: Vec<serde_json::Value> = lines
+            .filter(|line: &serde_json::Value| line["msg"] == "rail")
+            .collect();
+        (rails.len() == 3, rails)
+    })
+    .await;
+    let held = audited.iter().map(|line| line["detail"]["held"].as_u64());
+    assert_eq!(Vec::from_iter(held), [Some(1), Some(2), Some(0)]);
+    let first = &audited[0];
+    assert_eq!(
+        (&first["rail"], &first["cluster"]),
+        (&"roll-up-guard".into(), &"a".into())
+    );
+    assert_eq!(first["shard"], "s1");
+}
+
+/// One line of the audit log is enough to find the rest: whose, which, how long and for how much.
+#[tokio::test]
+async fn an_audited_action_names_its_shard_its_operation_its_time_and_its_price() {
+    let folder = Folder::new("audited");
+    let cloud = provider(&["--seed-count=4"]);
+    let shard = shard(&folder.file("data"), cloud.addr, &[]);
+    let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
+    a.needs(vec![row(4, 100, "")]).await;
+    a.has(1).await;
+    let bound = until("the Bootstrap in the audit log", async || {
+        let text = std::fs::read_to_string(folder.file("data.audit")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let mut lines = lines.filter(|line: &serde_json::Value| line["kind"] == "Bootstrap");
+        let bound = lines.next();
+        (bound.is_some(), bound)
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        (&bound["shard"], &bound["epoch"]),
+        (&"s1".into(), &1.into())
+    );
+    let text = |key: &str| bound[key].as_str().unwrap_or_default().to_owned();
+    assert!(!text("operation").is_empty(), "{bound}");
+    assert!(!text("provider_operation").is_empty(), "{bound}");
+    assert!(0.0 < bound["duration_seconds"].as_f64().unwrap(), "{bound}");
+    assert!(0.0 <= bound["price_per_hour"].as_f64().unwrap(), "{bound}");
 }

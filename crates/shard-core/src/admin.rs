@@ -75,12 +75,18 @@ impl ShardCore {
             grace_seconds: 0,
             outcome: Outcome::Retired,
             error: String::new(),
+            provider_operation: String::new(),
+            took_seconds: None,
+            price: self.price_of(machine),
             epoch: self.epoch,
             event: self.heard,
         }));
         self.gone(now, machine, effects);
         self.truth.retired.insert(machine.clone());
-        self.remember_record(Record::Retired(machine.clone()));
+        self.remember_record(Record::Retired {
+            machine: machine.clone(),
+            retired: true,
+        });
     }
 
     /// Whether a machine was retired and is as it was then. One that is something else again is new.
@@ -88,7 +94,12 @@ impl ShardCore {
         if machine.state() == State::Failed {
             return self.truth.retired.contains(machine.id());
         }
-        self.truth.retired.remove(machine.id());
+        if self.truth.retired.remove(machine.id()) {
+            self.remember_record(Record::Retired {
+                machine: machine.id().clone(),
+                retired: false,
+            });
+        }
         false
     }
 }

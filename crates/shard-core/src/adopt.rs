@@ -151,6 +151,9 @@ impl ShardCore {
             grace_seconds: 0,
             outcome: Outcome::Adopted,
             error: String::new(),
+            provider_operation: String::new(),
+            took_seconds: None,
+            price: Some(seen.price().dollars_per_hour()),
             epoch: self.epoch,
             event: self.heard,
         }));

@@ -102,6 +102,12 @@ pub struct AuditRecord {
     pub outcome: Outcome,
     /// What went wrong, in the words of whoever said so; empty if nothing did or nobody did.
     pub error: String,
+    /// What the provider calls the operation; empty where it took none on.
+    pub provider_operation: String,
+    /// From its commit to its end, in seconds; `None` where nothing was committed.
+    pub took_seconds: Option<f64>,
+    /// What the machine costs, in dollars per hour; `None` for one that is not known any more.
+    pub price: Option<f64>,
     /// The epoch of the process.
     pub epoch: u64,
     /// The number of the event that led to it, counted from 1 in that epoch: with the events up to

@@ -182,6 +182,7 @@ impl ShardCore {
         };
         *counter.entry(action.kind).or_default() += 1;
         let (need, terms) = action.purpose.unzip();
+        let price = self.price_of(&action.machine);
         effects.push(Effect::Audit(AuditRecord {
             time: now,
             cycle: self.cycle,
@@ -196,6 +197,9 @@ impl ShardCore {
             grace_seconds: action.grace_seconds,
             outcome,
             error: String::new(),
+            provider_operation: String::new(),
+            took_seconds: None,
+            price,
             epoch: self.epoch,
             event: self.heard,
         }));

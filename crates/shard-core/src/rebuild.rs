@@ -144,8 +144,11 @@ impl ShardCore {
                         false => core.released.remove(&cluster),
                     };
                 }
-                Record::Retired(machine) => {
-                    core.truth.retired.insert(machine);
+                Record::Retired { machine, retired } => {
+                    match retired {
+                        true => core.truth.retired.insert(machine),
+                        false => core.truth.retired.remove(&machine),
+                    };
                 }
                 Record::Paused { scope, kept } => match kept {
                     Some(kept) => core.pauses.pause(PausedBy::Admin, scope, kept),
@@ -193,7 +196,11 @@ impl ShardCore {
             records.extend(domains_of(domains));
         }
         records.extend(self.pauses.records());
-        records.extend(self.truth.retired.iter().cloned().map(Record::Retired));
+        let retired = self.truth.retired.iter().cloned();
+        records.extend(retired.map(|machine| Record::Retired {
+            machine,
+            retired: true,
+        }));
         let released = self.released.iter().cloned();
         records.extend(released.map(|cluster| Record::Released {
             cluster,

@@ -71,7 +71,12 @@ pub enum Record {
         released: bool,
     },
     /// A machine an admin has retired.
-    Retired(MachineId),
+    Retired {
+        /// Which.
+        machine: MachineId,
+        /// Whether it still is: one that was seen in another state is new.
+        retired: bool,
+    },
     /// What an admin has paused; `None` once that is over.
     Paused {
         /// What it covers.

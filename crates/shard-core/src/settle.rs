@@ -452,6 +452,12 @@ impl ShardCore {
 
 impl ShardCore {
     /// The line of the audit log for an operation that ended so.
+    /// What a machine costs, in dollars per hour.
+    pub(crate) fn price_of(&self, machine: &MachineId) -> Option<f64> {
+        let known = self.ledger.get(machine)?;
+        Some(known.price().dollars_per_hour())
+    }
+
     pub(crate) fn audited(
         &self,
         now: Time,
@@ -475,6 +481,9 @@ impl ShardCore {
                 Outcome::Success => String::new(),
                 _ => operation.trouble.clone(),
             },
+            provider_operation: operation.name.clone(),
+            took_seconds: Some(now.since(operation.committed)),
+            price: self.price_of(&operation.machine),
             epoch: self.epoch,
             event: self.heard,
         }

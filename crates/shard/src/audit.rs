@@ -4,14 +4,16 @@
 //! ```text
 //! core ── Audit ──▶ {"msg":"action", machine, kind, reason, outcome …}
 //! admins ─────────▶ {"msg":"admin", verb, by, reason, asked, outcome …}      refusals too
+//! rails ──────────▶ {"msg":"rail", rail, cluster, detail …}                  what was held back
 //! ```
 //!
 //! A thread of its own writes, so a slow disk delays no cycle. Before a batch it looks whether the path
 //! still leads to the file it holds: whoever rotates logs renames the file, and the next line goes to a
-//! new one. Lines reach the system as they come, so a killed process loses none it had written.
+//! new one. Lines reach the system as they come, so a killed process loses none it had written. A line
+//! that was cut short, by a full disk or a kill, is ended before the next: one is lost, not two.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,11 +43,23 @@ pub(crate) struct AdminRecord {
     pub(crate) detail: String,
 }
 
+/// A rail that held something back (operations gap 24).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RailRecord {
+    pub(crate) time: Time,
+    pub(crate) cycle: u64,
+    pub(crate) rail: &'static str,
+    /// Empty where it is not one cluster's.
+    pub(crate) cluster: String,
+    pub(crate) detail: serde_json::Value,
+}
+
 /// A line on its way to the disk.
 #[derive(Debug)]
 enum Line {
     Action(Box<AuditRecord>),
     Admin(Box<AdminRecord>),
+    Rail(Box<RailRecord>),
     /// The last one: whoever still holds a way to the log writes no more.
     End,
 }
@@ -80,16 +94,14 @@ impl AuditLines {
 
 impl AuditLog {
     /// Opens the file; one that cannot be opened stops the start (AU-2).
-    pub(crate) fn start(path: &Path, lost: Arc<AtomicU64>) -> io::Result<Self> {
-        let mut file = Reopening {
-            path: path.to_owned(),
-            file: append(path)?,
-        };
+    pub(crate) fn start(path: &Path, shard: &str, lost: Arc<AtomicU64>) -> io::Result<Self> {
+        let mut file = Reopening::open(path)?;
+        let shard = shard.to_owned();
         let (lines, waiting) = sync_channel(WAITING);
         let unwritten = Arc::clone(&lost);
         let thread = std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || write_all(&mut file, &waiting, &unwritten))?;
+            .spawn(move || write_all(&mut file, &shard, &waiting, &unwritten))?;
         let lines = AuditLines { lines, lost };
         Ok(Self { lines, thread })
     }
@@ -104,6 +116,11 @@ impl AuditLog {
         self.lines.write(Line::Action(Box::new(record)));
     }
 
+    /// Hands over what a rail held back.
+    pub(crate) fn rail(&self, record: RailRecord) {
+        self.lines.write(Line::Rail(Box::new(record)));
+    }
+
     /// Writes what still waits.
     pub(crate) fn close(self) {
         // A thread that is gone has nothing left to write.
@@ -113,21 +130,24 @@ impl AuditLog {
 }
 
 /// The text of a line; `None` after the last.
-fn text(line: Line) -> Option<String> {
-    match line {
-        Line::Action(record) => Some(action(&record)),
-        Line::Admin(record) => Some(admin(*record)),
-        Line::End => None,
-    }
+fn text(line: Line, shard: &str) -> Option<String> {
+    let mut line = match line {
+        Line::Action(record) => action(&record),
+        Line::Admin(record) => admin(*record),
+        Line::Rail(record) => rail(*record),
+        Line::End => return None,
+    };
+    line["shard"] = shard.into();
+    Some(format!("{line}\n"))
 }
 
-fn write_all(file: &mut Reopening, waiting: &Receiver<Line>, lost: &AtomicU64) {
+fn write_all(file: &mut Reopening, shard: &str, waiting: &Receiver<Line>, lost: &AtomicU64) {
     let (mut failing, mut ended) = (false, false);
     while !ended && let Ok(first) = waiting.recv() {
         let (mut batch, mut count) = (String::new(), 0);
         let rest = std::iter::from_fn(|| waiting.try_recv().ok());
         for line in std::iter::once(first).chain(rest) {
-            let Some(text) = text(line) else {
+            let Some(text) = text(line, shard) else {
                 ended = true;
                 break;
             };
@@ -160,23 +180,56 @@ fn append(path: &Path) -> io::Result<File> {
 struct Reopening {
     path: PathBuf,
     file: File,
+    /// It ends in the middle of a line.
+    torn: bool,
 }
 
 impl Reopening {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = append(path)?;
+        let torn = is_torn(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            torn,
+        })
+    }
+
     fn write(&mut self, text: &str) -> io::Result<()> {
         let held = self.file.metadata()?;
         let there = std::fs::metadata(&self.path);
         let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino()));
         if !same {
-            self.file = append(&self.path)?;
+            *self = Self::open(&self.path)?;
         }
-        self.file.write_all(text.as_bytes())
+        if self.torn {
+            self.file.write_all(b"\n")?;
+            self.torn = false;
+        }
+        let written = self.file.write_all(text.as_bytes());
+        self.torn = written.is_err();
+        written
     }
 }
 
-fn action(record: &AuditRecord) -> String {
+/// Whether the last byte of a file ends no line. What cannot be read back, as a pipe, is taken for whole.
+fn is_torn(path: &Path) -> io::Result<bool> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Ok(false);
+    }
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(io::SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+fn action(record: &AuditRecord) -> serde_json::Value {
     let text = |of: Option<String>| of.unwrap_or_default();
-    let line = serde_json::json!({
+    serde_json::json!({
         "time": rfc3339(record.time),
         "level": "INFO",
         "msg": "action",
@@ -192,14 +245,28 @@ fn action(record: &AuditRecord) -> String {
         "operation": text(record.operation.map(|id| id.to_string())),
         "need": text(record.need.as_ref().map(ToString::to_string)),
         "priority": record.priority,
+        "provider_operation": record.provider_operation,
+        "duration_seconds": record.took_seconds,
+        "price_per_hour": record.price,
         "epoch": record.epoch,
         "event": record.event,
-    });
-    format!("{line}\n")
+    })
 }
 
-fn admin(record: AdminRecord) -> String {
-    let line = serde_json::json!({
+fn rail(record: RailRecord) -> serde_json::Value {
+    serde_json::json!({
+        "time": rfc3339(record.time),
+        "level": "INFO",
+        "msg": "rail",
+        "cycle": record.cycle,
+        "rail": record.rail,
+        "cluster": record.cluster,
+        "detail": record.detail,
+    })
+}
+
+fn admin(record: AdminRecord) -> serde_json::Value {
+    serde_json::json!({
         "time": rfc3339(record.time),
         "level": "INFO",
         "msg": "admin",
@@ -210,8 +277,7 @@ fn admin(record: AdminRecord) -> String {
         "asked": record.asked,
         "outcome": record.outcome,
         "detail": record.detail,
-    });
-    format!("{line}\n")
+    })
 }
 
 /// A moment in UTC, to the microsecond.
@@ -257,14 +323,40 @@ mod tests {
             grace_seconds: 0,
             outcome: Outcome::Success,
             error: String::new(),
+            provider_operation: "create-7".to_owned(),
+            took_seconds: Some(1.5),
+            price: Some(0.25),
             epoch: 2,
             event: 9,
         }
     }
 
+    fn line(machine: &str) -> String {
+        text(Line::Action(Box::new(record(machine))), "s1").unwrap()
+    }
+
+    /// A full disk or a kill cuts a line anywhere; what is written next is read all the same.
+    #[test]
+    fn a_line_that_was_cut_short_does_not_take_the_next_with_it() {
+        let name = format!("bigfleet-audit-torn-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let whole = line("m1");
+        std::fs::write(&path, format!("{whole}{}", &whole[..20])).unwrap();
+        let mut file = Reopening::open(&path).unwrap();
+        file.write(&line("m2")).unwrap();
+        file.torn = true; // as after a write that failed half way
+        file.write(&line("m3")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
+        let machines = text.lines().filter_map(read);
+        let machines: Vec<String> = machines.map(|line| line["machine"].to_string()).collect();
+        assert_eq!(machines, ["\"m1\"", "\"m2\"", "\"m3\""], "{text}");
+        std::fs::remove_file(&path).unwrap();
+    }
+
     #[test]
     fn a_line_has_the_fields_people_know() {
-        let text = action(&record("m1"));
+        let text = line("m1");
         assert!(text.ends_with('\n'));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         for (key, value) in [
@@ -276,9 +368,15 @@ mod tests {
             ("cluster", ""),
             ("reason", "phase3.release"),
             ("outcome", "success"),
+            ("shard", "s1"),
+            ("provider_operation", "create-7"),
         ] {
             assert_eq!(read[key], value, "{key}");
         }
+        assert_eq!(
+            (&read["duration_seconds"], &read["price_per_hour"]),
+            (&1.5.into(), &0.25.into())
+        );
         assert_eq!(
             (read["cycle"].as_u64(), read["decided_cycle"].as_u64()),
             (Some(4), Some(3))
@@ -292,7 +390,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         drop(std::fs::remove_file(&path));
         let lost = Arc::new(AtomicU64::new(0));
-        let log = AuditLog::start(&path, Arc::clone(&lost)).unwrap();
+        let log = AuditLog::start(&path, "s1", Arc::clone(&lost)).unwrap();
         let lines = log.lines();
         let asked = |verb| AdminRecord {
             time: Time::ZERO,
@@ -339,20 +437,20 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("bigfleet-audit-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (path, aside) = (folder.join("audit.jsonl"), folder.join("audit.jsonl.1"));
-        let mut file = Reopening {
-            path: path.clone(),
-            file: append(&path).unwrap(),
-        };
-        file.write(&action(&record("m1"))).unwrap();
+        let mut file = Reopening::open(&path).unwrap();
+        file.write(&line("m1")).unwrap();
         std::fs::rename(&path, &aside).unwrap();
-        file.write(&action(&record("m2"))).unwrap();
+        file.write(&line("m2")).unwrap();
         std::fs::remove_file(&path).unwrap();
-        file.write(&action(&record("m3"))).unwrap();
+        file.write(&line("m3")).unwrap();
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert!(read(&aside).contains("m1") && !read(&aside).contains("m2"));
         assert!(read(&path).contains("m3"));
         std::fs::remove_dir_all(&folder).unwrap();
         let lost = Arc::new(AtomicU64::new(0));
-        assert!(AuditLog::start(&path, lost).is_err(), "its folder is gone");
+        assert!(
+            AuditLog::start(&path, "s1", lost).is_err(),
+            "its folder is gone"
+        );
     }
 }

@@ -13,16 +13,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bigfleet_model::Time;
-use bigfleet_shard_core::{Barrier, CloseReason, Effect, Event, Frame, SessionId, ShardCore};
+use bigfleet_shard_core::{
+    Alert, Barrier, CloseReason, Effect, Event, Frame, SessionId, ShardCore,
+};
+use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tonic::Status;
 
 use crate::attribution;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, RailRecord};
 use crate::clock::Clock;
 use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
-use crate::news;
+use crate::news::{self, HeldBack};
 use crate::outbox::{Link, Stuck};
 use crate::provider::Provider;
 use crate::publish::{Published, Publisher};
@@ -238,7 +241,8 @@ impl Running {
             let seconds = took.as_secs_f64();
             let phases = Vec::new();
             core.handle(now, Event::CycleTook { seconds, phases }, &mut self.effects);
-            news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
+            let held_back = news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
+            self.audit_rails(held_back);
             if self.driver.attribution_probe {
                 attribution::of_cycle(&mut self.driver.core, &self.effects);
             }
@@ -308,8 +312,45 @@ impl Running {
                     audit.action(record);
                 }
             }
-            Effect::Alert(_) => {} // said already
+            Effect::Alert(alert) => self.audit_guard(&alert), // and said already
             Effect::WakeAt(moment) => self.wake = Some(moment),
+        }
+    }
+
+    /// What a cycle held back is a line, for whoever asks later why nothing was done.
+    fn audit_rails(&self, held_back: HeldBack) {
+        let HeldBack { capped, deferred } = held_back;
+        for (rail, held) in [("reclaim-cap", capped), ("admission", deferred)] {
+            if 0 < held {
+                self.audit_rail(rail, String::new(), json!({ "actions": held }));
+            }
+        }
+    }
+
+    fn audit_guard(&self, alert: &Alert) {
+        if let Alert::RollUpSuspicious {
+            cluster,
+            rows_before,
+            rows_now,
+            held,
+        } = alert
+        {
+            let detail = json!({
+                "rows_before": rows_before, "rows_now": rows_now, "held": held,
+            });
+            self.audit_rail("roll-up-guard", cluster.to_string(), detail);
+        }
+    }
+
+    fn audit_rail(&self, rail: &'static str, cluster: String, detail: serde_json::Value) {
+        if let Some(audit) = &self.driver.audit {
+            audit.rail(RailRecord {
+                time: self.driver.clock.now(),
+                cycle: self.driver.core.cycle(),
+                rail,
+                cluster,
+                detail,
+            });
         }
     }
 

@@ -238,6 +238,9 @@ mod tests {
             grace_seconds: 0,
             outcome: Outcome::Adopted,
             error: String::new(),
+            provider_operation: String::new(),
+            took_seconds: None,
+            price: None,
             epoch: 4,
             event: 1,
         };

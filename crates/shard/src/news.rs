@@ -24,7 +24,17 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 pub(crate) struct Counted {
     suppressed: u64,
     capped: u64,
+    deferred: u64,
     short: Said,
+}
+
+/// What the last cycle decided and did not commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeldBack {
+    /// Reclaims, by rail 1.
+    pub(crate) capped: u64,
+    /// Actions, by the limit of a cycle or because so many are under way.
+    pub(crate) deferred: u64,
 }
 
 /// What was last said about shortfalls: how many, which are the oldest, and when.
@@ -55,20 +65,25 @@ impl Said {
     }
 }
 
-/// Says what the cycle that just ended brought.
-pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) {
+/// Says what the cycle that just ended brought, and answers with what it held back.
+pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> HeldBack {
     let counters = core.counters();
+    let held_back = HeldBack {
+        capped: counters.reclaims_capped - before.capped,
+        deferred: counters.deferred - before.deferred,
+    };
     let suppressed: u64 = counters.suppressed.values().sum();
     if before.suppressed < suppressed {
         let suppressed = suppressed - before.suppressed;
         tracing::warn!(suppressed, "actions suppressed by pause");
     }
-    if before.capped < counters.reclaims_capped {
-        let deferred_reclaims = counters.reclaims_capped - before.capped;
+    if 0 < held_back.capped {
+        let deferred_reclaims = held_back.capped;
         let cap_fraction = f64::from(core.rails().reclaim_cap_per_million) / 1e6;
         tracing::warn!(deferred_reclaims, cap_fraction, "blast-radius cap engaged");
     }
     (before.suppressed, before.capped) = (suppressed, counters.reclaims_capped);
+    before.deferred = counters.deferred;
     let mut count = 0;
     // The three oldest, the first by name among equals: there may be thousands, and this is each cycle.
     let mut oldest: Vec<(Reverse<u32>, &str)> = Vec::new();
@@ -91,6 +106,7 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) {
             _ => tracing::warn!(count, ?top_fingerprints, "shortfalls present"),
         }
     }
+    held_back
 }
 
 /// Says what an effect means, where that is news.

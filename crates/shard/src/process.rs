@@ -272,9 +272,11 @@ fn audit(settings: &Settings, lost: &Arc<AtomicU64>) -> Result<Option<AuditLog>,
     let Some(path) = &settings.audit_log else {
         return Ok(None);
     };
-    let log = AuditLog::start(path, Arc::clone(lost)).map_err(|source| StartRefused::Audit {
-        path: path.clone(),
-        source,
+    let log = AuditLog::start(path, &settings.core.shard, Arc::clone(lost)).map_err(|source| {
+        StartRefused::Audit {
+            path: path.clone(),
+            source,
+        }
     })?;
     tracing::info!(path = %path.display(), "audit log enabled");
     Ok(Some(log))

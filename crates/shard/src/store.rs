@@ -445,7 +445,9 @@ impl<'t> Tables<'t> {
                 self.clusters.insert(cluster.as_str(), value.as_slice())?;
             }
             Record::Owned { machine, owned } => mark(&mut self.owned, machine.as_str(), *owned)?,
-            Record::Retired(machine) => mark(&mut self.retired, machine.as_str(), true)?,
+            Record::Retired { machine, retired } => {
+                mark(&mut self.retired, machine.as_str(), *retired)?;
+            }
             Record::Released { cluster, released } => {
                 mark(&mut self.released, cluster.as_str(), *released)?;
             }

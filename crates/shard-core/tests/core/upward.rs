@@ -215,6 +215,15 @@ fn a_retired_machine_is_not_taken_in_while_it_is_failed() {
     there.become_state(State::Idle);
     world.run(20.0);
     assert_eq!(world.state("m1"), State::Idle);
+    // That it is something else again outlives a restart: the next failure is one to be seen.
+    let disk = world.disk.clone();
+    let config = ShardConfig::production("s", "p");
+    let mut again = World::around(config, world.provider.clone(), 2, disk, world.now);
+    again.run(1.0);
+    let there = again.provider.machines.get_mut(&id("m1")).unwrap();
+    there.become_state(State::Failed);
+    again.run(20.0);
+    assert_eq!(again.state("m1"), State::Failed);
 }
 
 /// G22: a gang that settles is counted in, and then nothing moves; one that moves house is counted.

@@ -415,7 +415,11 @@ pub(super) fn owned(key: &str) -> Result<Record, String> {
 
 /// A machine an admin has retired.
 pub(super) fn retired(key: &str) -> Result<Record, String> {
-    machine_id(key).map(Record::Retired)
+    let machine = machine_id(key)?;
+    Ok(Record::Retired {
+        machine,
+        retired: true,
+    })
 }
 
 /// A cluster an admin has released.

@@ -162,7 +162,10 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             forgotten("m2"),
             kept("m1", Some("b")),
             owned("m4", false),
-            Record::Retired(machine("m9")),
+            Record::Retired {
+                machine: machine("m9"),
+                retired: true,
+            },
             domain("a", false),
             domain("b", true),
             arrival("g", None),
@@ -185,7 +188,10 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             domain("a", false),
             domain("b", true),
             owned("m3", true),
-            Record::Retired(machine("m9")),
+            Record::Retired {
+                machine: machine("m9"),
+                retired: true,
+            },
             released(true),
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(10.5))),
