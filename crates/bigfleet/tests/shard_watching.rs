@@ -4,8 +4,12 @@
 
 mod shard_scene;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use bigfleet_net::testing::Authority;
+use bigfleet_wire::v1alpha1 as wire;
 use shard_scene::ledger::{Ledgered, Lie};
-use shard_scene::operator::{Manner, Operator, row};
+use shard_scene::operator::{Heard, Manner, Operator, row};
 use shard_scene::{Folder, Process, provider, shard, until};
 
 async fn names(shard: Process, part: &str) {
@@ -147,12 +151,16 @@ async fn a_quarantine_is_told_with_its_rows_and_so_is_its_end() {
     let a = Operator::connect(shard.addr, "a", Manner::Plain).await;
     let rows = (0..12).map(|at| row(1, 100 + at, "")).collect();
     a.needs(rows).await;
-    a.sees("the demand accepted", |heard| heard.acks.len() == 1)
-        .await;
-    for held in 1..=2 {
-        a.needs(Vec::new()).await;
-        a.sees("a roll-up held", |heard| heard.acks.len() == 1 + held)
-            .await;
+    for held in 0..=2 {
+        let so_many = |heard: &Heard| {
+            let of_guard = |ack: &&wire::Acknowledgement| ack.reason == "held by rail 2";
+            let answered = heard.acks.iter().filter(|ack| ack.echo == "rollup").count();
+            heard.acks.iter().filter(of_guard).count() == held && answered == 1 + held
+        };
+        a.sees("a roll-up answered", so_many).await;
+        if held < 2 {
+            a.needs(Vec::new()).await;
+        }
     }
     let held = shard.logged("roll-up quarantined: the demand before stays");
     assert_eq!(held["fields"]["cluster"], "a");
@@ -210,4 +218,94 @@ async fn an_audited_action_names_its_shard_its_operation_its_time_and_its_price(
     assert!(!text("provider_operation").is_empty(), "{bound}");
     assert!(0.0 < bound["duration_seconds"].as_f64().unwrap(), "{bound}");
     assert!(0.0 <= bound["price_per_hour"].as_f64().unwrap(), "{bound}");
+}
+
+const METRICS: &str = include_str!("../../../docs/metrics.md");
+
+/// The names in the tables of the document, and whether they are there only with certificates.
+fn documented() -> BTreeMap<String, bool> {
+    let rows = METRICS.lines().filter(|line| line.starts_with("| `"));
+    let metrics = rows.filter(|row| {
+        ["counter", "gauge", "histogram"].iter().any(|kind| {
+            row.split('|')
+                .nth(2)
+                .is_some_and(|cell| cell.trim().starts_with(kind))
+        })
+    });
+    let names = |row: &str| {
+        let cell = row.split('|').nth(1).unwrap_or_default().to_owned();
+        let with_tls = row.contains("with certificates only");
+        let names: Vec<String> = cell
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect();
+        names.into_iter().map(move |name| (full(&name), with_tls))
+    };
+    metrics.flat_map(names).collect()
+}
+
+fn full(name: &str) -> String {
+    match name.starts_with("bigfleet_") {
+        true => name.to_owned(),
+        false => format!("bigfleet_shard_{name}"),
+    }
+}
+
+/// The names on the page: counters with the ending their samples have.
+fn published(page: &str) -> BTreeSet<String> {
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let name = |line: &str| match line.split_once(' ') {
+        Some((name, "counter")) => format!("{name}_total"),
+        Some((name, _)) => name.to_owned(),
+        None => line.to_owned(),
+    };
+    types.map(name).collect()
+}
+
+/// Whoever is paged looks a name up and finds it; whoever reads of one can graph it.
+#[tokio::test]
+async fn every_metric_is_in_the_document_and_every_one_there_is_published() {
+    let folder = Folder::new("names");
+    let cloud = provider(&["--seed-count=4"]);
+    let shard = shard(&folder.file("data"), cloud.addr, &[]);
+    let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
+    a.needs(vec![row(4, 100, "")]).await;
+    a.has(1).await;
+    let documented = documented();
+    assert!(60 < documented.len(), "{documented:?}");
+    let plain = documented.iter().filter(|(_, with_tls)| !**with_tls);
+    let plain: BTreeSet<String> = plain.map(|(name, _)| name.clone()).collect();
+    let seen = until("every documented name", async || {
+        let seen = published(&shard.http("/metrics"));
+        (
+            plain.is_subset(&seen),
+            Vec::from_iter(plain.difference(&seen).cloned()),
+        )
+    })
+    .await;
+    assert_eq!(seen, Vec::<String>::new());
+    let seen = published(&shard.http("/metrics"));
+    let unheard: Vec<&String> = seen
+        .iter()
+        .filter(|name| !documented.contains_key(*name))
+        .collect();
+    assert!(unheard.is_empty(), "not in docs/metrics.md: {unheard:?}");
+
+    let ca = Authority::new("ca").unwrap();
+    let leaf = ca.leaf(&["bigfleet://shard/s1"]).unwrap();
+    let files = leaf.write(&folder.file("certificates"), &ca.pem).unwrap();
+    let flags = [
+        format!("--tls-cert={}", files.cert.display()),
+        format!("--tls-key={}", files.key.display()),
+        format!("--tls-ca={}", files.ca.display()),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let secure = shard_scene::shard(&folder.file("secure"), cloud.addr, &flags);
+    let seen = published(&secure.http("/metrics"));
+    let with_tls = documented.iter().filter(|(_, with_tls)| **with_tls);
+    for (name, _) in with_tls {
+        assert!(seen.contains(name), "{name} is not published: {seen:?}");
+    }
 }

@@ -223,7 +223,7 @@ impl Page<'_, '_> {
             Value::Gauge(_) => MetricType::Gauge,
             Value::Histogram(_) => MetricType::Histogram,
         };
-        let mut encoder = self.describe(first.name, "See docs/operating.md", kind)?;
+        let mut encoder = self.describe(first.name, "See docs/metrics.md", kind)?;
         for number in of_name {
             match number.labels.is_empty() {
                 true => put(&number.value, &mut encoder)?,
