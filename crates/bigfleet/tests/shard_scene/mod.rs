@@ -53,6 +53,8 @@ impl Drop for Folder {
 pub(crate) struct Process {
     child: Child,
     log: Arc<Mutex<Vec<serde_json::Value>>>,
+    /// Reads the log; ends with the process.
+    reader: Option<std::thread::JoinHandle<()>>,
     pub(crate) addr: SocketAddr,
     pub(crate) probes: SocketAddr,
 }
@@ -75,7 +77,7 @@ impl Process {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let log: Arc<Mutex<Vec<serde_json::Value>>> = Arc::default();
         let lines = Arc::clone(&log);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for text in stderr.lines().map_while(Result::ok) {
                 let line = serde_json::from_str(&text);
                 let line = line.unwrap_or(serde_json::Value::String(text));
@@ -86,6 +88,7 @@ impl Process {
         let mut process = Self {
             child,
             log,
+            reader: Some(reader),
             addr: nowhere,
             probes: nowhere,
         };
@@ -100,11 +103,14 @@ impl Process {
     pub(crate) fn logged(&mut self, message: &str) -> serde_json::Value {
         let deadline = Instant::now() + WITHIN;
         loop {
-            let found = self.find(message);
-            if let Some(line) = found {
+            let ended = self.child.try_wait().unwrap();
+            // What it said before its end may still be on its way to us.
+            if let Some(reader) = self.reader.take_if(|_| ended.is_some()) {
+                reader.join().unwrap();
+            }
+            if let Some(line) = self.find(message) {
                 return line;
             }
-            let ended = self.child.try_wait().unwrap();
             assert!(
                 ended.is_none() && Instant::now() < deadline,
                 "it never said \"{message}\" ({ended:?}):\n{}",
