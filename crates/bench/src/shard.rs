@@ -9,14 +9,14 @@
 //! What the world sends is made before it is handed in, so that a clock around the latter measures
 //! the core and nothing else.
 
-use bigfleet_model::{Machine, MachineFacts, MachineId, Row, State, Time};
+use bigfleet_model::{Echoed, Machine, MachineFacts, MachineId, Row, State, Time};
 use bigfleet_shard_core::{
     BlobAnswer, CallOutcome, DrainPhase, Effect, Event, Features, Frame, GetId, Got, ListId,
     Listed, ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
 };
 use bigfleet_workloads::{CYCLE, Churn, Workload};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     time::{Duration, Instant},
 };
 
@@ -244,12 +244,12 @@ impl<'a> Shard<'a> {
     /// The machine as a provider shows it when the call is done.
     fn done(&self, machine: &MachineId, call: &ProviderCall) -> Option<Sighting> {
         let known = self.core.machine(machine)?;
-        let mut echoed = BTreeMap::new();
+        let mut echoed = Echoed::default();
         let state = match call {
             ProviderCall::Create | ProviderCall::Drain { .. } => State::Idle,
             ProviderCall::Delete => State::Speculative,
             ProviderCall::Configure { metadata, .. } => {
-                echoed = metadata.clone();
+                echoed = metadata.into();
                 State::Configured
             }
         };
@@ -296,8 +296,8 @@ fn shown(known: &Machine, change: impl FnOnce(&mut MachineFacts)) -> Option<Mach
 
 fn seeded(record: Machine) -> Sighting {
     let echoed = match record.cluster() {
-        Some(_) => record.assignment().to_metadata(),
-        None => BTreeMap::new(),
+        Some(_) => (&record.assignment().to_metadata()).into(),
+        None => Echoed::default(),
     };
     let machine = shown(&record, |_| {}).unwrap_or(record);
     Sighting { machine, echoed }

@@ -3,7 +3,7 @@
 //! A bound machine carries an *assignment*, echoed by the provider through `shard_metadata`; one on
 //! its way (Creating, Idle, Draining) carries an *intent*, known to the shard alone.
 
-use crate::{ClusterId, Dollars, Fingerprint, Group, NeedKey, Price, Profile, shown};
+use crate::{ClusterId, Dollars, Echoed, Fingerprint, Group, NeedKey, Price, Profile, shown};
 use std::{collections::BTreeMap, fmt};
 
 /// What a machine is worth to the Need it serves, fixed when it was committed.
@@ -111,7 +111,7 @@ impl Assignment {
 
     /// Takes over what the provider echoed, key by key: an absent key leaves its field alone, an
     /// unknown one is ignored, a malformed one is skipped and returned (MD-2).
-    pub fn read_metadata(&mut self, metadata: &BTreeMap<String, String>) -> Vec<Skipped> {
+    pub fn read_metadata(&mut self, metadata: &Echoed) -> Vec<Skipped> {
         let mut skipped = Vec::new();
         let mut skip = |key: &'static str, value: &str| {
             skipped.push(Skipped {
@@ -171,11 +171,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn metadata(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
-        entries
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect()
+    fn metadata(entries: &[(&str, &str)]) -> Echoed {
+        let sorted: BTreeMap<&str, &str> = entries.iter().copied().collect();
+        Echoed::new(sorted.iter().map(|(key, value)| (*key, *value)))
     }
 
     /// EX-MD1.
@@ -211,7 +209,7 @@ mod tests {
             terms,
             ..Assignment::default()
         };
-        assert_eq!(assignment.read_metadata(&BTreeMap::new()), []);
+        assert_eq!(assignment.read_metadata(&Echoed::default()), []);
         assert_eq!(assignment.terms.priority, 7);
     }
 
@@ -257,7 +255,7 @@ mod tests {
                 keep_price: None,
             };
             let mut read = Assignment::default();
-            prop_assert_eq!(read.read_metadata(&written.to_metadata()), vec![]);
+            prop_assert_eq!(read.read_metadata(&Echoed::from(&written.to_metadata())), vec![]);
             prop_assert_eq!(read, written);
         }
 

@@ -74,6 +74,8 @@ struct Held {
     machine: Machine,
     /// When it came into its state, or its idle clock was started anew.
     since: Time,
+    /// What it was marked with last.
+    mark: u64,
 }
 
 impl Inventory {
@@ -86,6 +88,11 @@ impl Inventory {
         self.places.find(id.as_str(), is)
     }
 
+    /// Makes room for so many machines at once: to grow bit by bit takes twice the memory on the way.
+    pub fn reserve(&mut self, machines: usize) {
+        self.slots.reserve_exact(machines);
+    }
+
     /// Adds a machine seen for the first time.
     pub fn insert(&mut self, machine: Machine, now: Time) -> Result<(), WriteRefused> {
         if self.place(machine.id()).is_some() {
@@ -95,6 +102,7 @@ impl Inventory {
         let held = Some(Held {
             machine,
             since: now,
+            mark: 0,
         });
         let place = match self.free.pop() {
             Some(place) => {
@@ -136,6 +144,38 @@ impl Inventory {
             held.since = now;
         }
         Ok(std::mem::replace(&mut held.machine, machine))
+    }
+
+    /// Starts the clock of a machine's state anew.
+    pub fn restart_clock(&mut self, id: &MachineId, now: Time) {
+        if let Some(held) = self.held_mut(id) {
+            held.since = now;
+        }
+    }
+
+    /// Marks a machine with a number that means something to the caller. A mark is not a write: it
+    /// changes nothing of the machine, and lasts until the next.
+    pub fn mark(&mut self, id: &MachineId, mark: u64) {
+        if let Some(held) = self.held_mut(id) {
+            held.mark = mark;
+        }
+    }
+
+    /// What a machine was marked with; 0 if never.
+    pub fn marked(&self, id: &MachineId) -> Option<u64> {
+        Some(self.slot(self.place(id)?)?.mark)
+    }
+
+    /// All machines that were last marked with something else, by id.
+    pub fn not_marked(&self, mark: u64) -> impl Iterator<Item = &Machine> {
+        let held = self.in_order.values().filter_map(|place| self.slot(*place));
+        let others = held.filter(move |held| held.mark != mark);
+        others.map(|held| &held.machine)
+    }
+
+    fn held_mut(&mut self, id: &MachineId) -> Option<&mut Held> {
+        let place = self.place(id)?;
+        self.slots[place as usize].as_mut()
     }
 
     /// Forgets a machine; returns what was known of it.
@@ -293,6 +333,25 @@ mod tests {
         assert_eq!(inventory.idle_since(&id("m1")), None);
         step(&mut inventory, State::Idle, 7.0);
         assert_eq!(inventory.idle_since(&id("m1")), Some(at(7.0)));
+    }
+
+    #[test]
+    fn a_mark_stays_with_its_machine_until_the_next() {
+        let mut inventory = Inventory::default();
+        for name in ["m1", "m2", "m3"] {
+            let idle = machine(name, State::Idle, 1.0, 0.0);
+            inventory.insert(idle, at(0.0)).unwrap();
+        }
+        inventory.mark(&id("m1"), 7);
+        inventory.mark(&id("m2"), 7);
+        inventory.mark(&id("m2"), 8);
+        inventory.mark(&id("unknown"), 7);
+        let configuring = machine("m1", State::Configuring, 1.0, 0.0);
+        inventory.apply(configuring, Via::Step, at(1.0)).unwrap();
+        let marks = ["m1", "m2", "m3", "unknown"].map(|name| inventory.marked(&id(name)));
+        assert_eq!(marks, [Some(7), Some(8), Some(0), None]);
+        let others = inventory.not_marked(7).map(|machine| machine.id().as_str());
+        assert_eq!(others.collect::<Vec<_>>(), ["m2", "m3"]);
     }
 
     /// EX-INV3, and EX-ST: an illegal step is refused.

@@ -26,6 +26,7 @@ mod state;
 mod need;
 
 mod decision;
+mod echoed;
 mod fleet;
 
 pub use amounts::Amounts;
@@ -34,9 +35,10 @@ pub use decision::{
     Action, ActionKind, Claim, Decision, Digest, Digestible, DomainCoverage, MatchingSupply,
     Reason, Restamp, UnmetReason, Verdict,
 };
+pub use echoed::Echoed;
 pub use fleet::{Cluster, Fleet, FleetMachine, Holds};
 pub use inventory::{Inventory, WriteRefused};
-pub use machine::{Breach, Host, Machine, MachineFacts, MachineRefused};
+pub use machine::{Breach, Host, Machine, MachineFacts, MachineRefused, StatedFacts};
 pub use money::{Bucket, Cost, Dollars, Price, Probability, effective_cost};
 pub use need::{Need, NeedsTable, RequirementFacts, Row, RowFacts, RowRefused, SpreadFacts};
 pub use profile::{Operator, Profile, Requirement, Spread, WhenUnsatisfiable};

@@ -7,10 +7,10 @@
 //! A [`Machine`] can only be made through the grid, so none can hold what the grid forbids.
 
 use crate::{
-    Assignment, ClusterId, Dollars, IdRefused, Intent, MachineId, NeedKey, Price, Probability,
-    Shape, Skipped, State, StateNumber, Terms, shown,
+    Assignment, ClusterId, Dollars, Echoed, IdRefused, Intent, MachineId, NeedKey, Price,
+    Probability, Shape, Skipped, State, StateNumber, Terms, shown,
 };
-use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
+use std::{cmp::Reverse, fmt, sync::Arc};
 
 /// Where a machine physically is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,18 +72,35 @@ impl MachineFacts {
 
     /// Fills in the commitment: a machine known here keeps what is known (MD-3); one seen for the
     /// first time takes what its provider echoes. Returns what could not be read.
-    pub fn recall(
-        &mut self,
-        known: Option<&Machine>,
-        echoed: &BTreeMap<String, String>,
-    ) -> Vec<Skipped> {
+    pub fn recall(&mut self, known: Option<&Machine>, echoed: &Echoed) -> Vec<Skipped> {
         let Some(known) = known else {
             return self.assignment.read_metadata(echoed);
         };
         self.assignment = known.assignment.clone();
-        self.intent = known.intent.clone();
+        self.intent = known.intent().cloned();
         Vec::new()
     }
+}
+
+/// The facts a provider states of a machine: unchecked, not copied, without commitment.
+#[derive(Clone, Debug)]
+pub struct StatedFacts<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The number of its state.
+    pub state: StateNumber,
+    /// Its host's provider, and that provider's name for it; both empty for none.
+    pub host: (&'a str, &'a str),
+    /// The cluster it is bound to; empty for none.
+    pub cluster: &'a str,
+    /// What it is like.
+    pub shape: Arc<Shape>,
+    /// Dollars per hour.
+    pub price_per_hour: f64,
+    /// Chance of interruption per hour.
+    pub interruption_probability: f64,
+    /// Why it failed.
+    pub last_error: &'a str,
 }
 
 /// Why a record was refused. The last good record stays in force.
@@ -191,59 +208,129 @@ pub struct Machine {
     interruption: Probability,
     last_error: String,
     assignment: Assignment,
-    intent: Option<Intent>,
+    /// Few machines have one, and it is a third of what they all would take.
+    intent: Option<Box<Intent>>,
 }
 
 impl Machine {
     /// Passes the facts through the grid. A cluster on an Idle, Deleting or Speculative machine is
     /// dropped (ST-5), and an assignment on a machine that is not bound with it (M-3).
     pub fn new(facts: MachineFacts) -> Result<Self, MachineRefused> {
-        let id = shown(&facts.id);
-        Self::check(facts).map_err(|breach| MachineRefused { id, breach })
+        let stated = StatedFacts {
+            id: &facts.id,
+            state: facts.state,
+            host: (&facts.host.provider, &facts.host.reference),
+            cluster: &facts.cluster,
+            shape: facts.shape,
+            price_per_hour: facts.price_per_hour,
+            interruption_probability: facts.interruption_probability,
+            last_error: &facts.last_error,
+        };
+        let machine = Self::check(&stated, facts.intent.is_some(), ClusterId::new)?;
+        Ok(Self {
+            host: Some(facts.host).filter(|host| !host.is_empty()),
+            last_error: facts.last_error,
+            assignment: match machine.cluster {
+                Some(_) => facts.assignment,
+                None => Assignment::default(),
+            },
+            intent: facts.intent.map(Box::new),
+            ..machine
+        })
     }
 
-    fn check(facts: MachineFacts) -> Result<Self, Breach> {
-        let MachineFacts {
-            host,
-            mut cluster,
-            last_error,
-            mut assignment,
-            intent,
-            ..
-        } = facts;
-        let id = MachineId::new(&facts.id).map_err(Breach::Id)?;
-        let state = State::from_number(facts.state.0).ok_or(Breach::UnknownState(facts.state))?;
-        if matches!(state, State::Idle | State::Deleting | State::Speculative) {
-            cluster.clear();
-        }
-        structure(state, &host, &cluster, &last_error)?;
-        if intent.is_some() && !state.may_hold_intent() {
-            return Err(Breach::IntentGiven(state));
-        }
-        let interruption = Probability::new(facts.interruption_probability)
-            .ok_or(Breach::Probability(facts.interruption_probability))?;
-        let price = Price::new(facts.price_per_hour).ok_or(Breach::Price(facts.price_per_hour))?;
-        let cluster = match cluster.as_str() {
-            "" => None,
-            text => Some(ClusterId::new(text).map_err(Breach::Cluster)?),
-        };
-        if cluster.is_none() {
-            assignment = Assignment::default();
-        }
-        let host = Some(host).filter(|host| !host.is_empty());
-        let shape = facts.shape;
+    /// The same for facts that are not copied before they have passed. `cluster` names the cluster: of
+    /// many machines most have one that another has, too.
+    pub fn stated(
+        facts: &StatedFacts<'_>,
+        cluster: impl FnOnce(&str) -> Result<ClusterId, IdRefused>,
+    ) -> Result<Self, MachineRefused> {
+        let machine = Self::check(facts, false, cluster)?;
+        let host = (facts.host != ("", "")).then(|| Host {
+            provider: facts.host.0.to_owned(),
+            reference: facts.host.1.to_owned(),
+        });
+        let last_error = facts.last_error.to_owned();
         Ok(Self {
-            id,
-            state,
             host,
-            cluster,
-            shape,
-            price,
-            interruption,
             last_error,
-            assignment,
-            intent,
+            ..machine
         })
+    }
+
+    /// Without host, error and commitment, which are the caller's.
+    fn check(
+        facts: &StatedFacts<'_>,
+        has_intent: bool,
+        name: impl FnOnce(&str) -> Result<ClusterId, IdRefused>,
+    ) -> Result<Self, MachineRefused> {
+        let refused = |breach| MachineRefused {
+            id: shown(facts.id),
+            breach,
+        };
+        let checked = || {
+            let id = MachineId::new(facts.id).map_err(Breach::Id)?;
+            let state =
+                State::from_number(facts.state.0).ok_or(Breach::UnknownState(facts.state))?;
+            let unbound = matches!(state, State::Idle | State::Deleting | State::Speculative);
+            let cluster = if unbound { "" } else { facts.cluster };
+            let has_host = facts.host != ("", "");
+            structure(state, has_host, cluster, facts.last_error)?;
+            if has_intent && !state.may_hold_intent() {
+                return Err(Breach::IntentGiven(state));
+            }
+            let interruption = Probability::new(facts.interruption_probability)
+                .ok_or(Breach::Probability(facts.interruption_probability))?;
+            let price =
+                Price::new(facts.price_per_hour).ok_or(Breach::Price(facts.price_per_hour))?;
+            let cluster = match cluster {
+                "" => None,
+                text => Some(name(text).map_err(Breach::Cluster)?),
+            };
+            Ok(Self {
+                id,
+                state,
+                host: None,
+                cluster,
+                shape: Arc::clone(&facts.shape),
+                price,
+                interruption,
+                last_error: String::new(),
+                assignment: Assignment::default(),
+                intent: None,
+            })
+        };
+        checked().map_err(refused)
+    }
+
+    /// The same machine with another commitment, which passes the grid as in [`Self::new`]; all other
+    /// facts have passed it.
+    pub fn committed(
+        self,
+        assignment: Assignment,
+        intent: Option<Intent>,
+    ) -> Result<Self, MachineRefused> {
+        if intent.is_some() && !self.state.may_hold_intent() {
+            return Err(MachineRefused {
+                id: shown(self.id.as_str()),
+                breach: Breach::IntentGiven(self.state),
+            });
+        }
+        let assignment = match self.cluster {
+            Some(_) => assignment,
+            None => Assignment::default(),
+        };
+        Ok(Self {
+            assignment,
+            intent: intent.map(Box::new),
+            ..self
+        })
+    }
+
+    /// Shares the shape of another machine, which is equal to its own.
+    pub fn share_shape(&mut self, shape: &Arc<Shape>) {
+        debug_assert_eq!(*self.shape, **shape, "only what is equal is shared");
+        self.shape.clone_from(shape);
     }
 
     /// The facts again, to change some and pass the grid anew.
@@ -261,7 +348,7 @@ impl Machine {
             interruption_probability: self.interruption.per_hour(),
             last_error: self.last_error,
             assignment: self.assignment,
-            intent: self.intent,
+            intent: self.intent.map(|intent| *intent),
         }
     }
 
@@ -312,7 +399,7 @@ impl Machine {
 
     /// The commitment of one on its way.
     pub fn intent(&self) -> Option<&Intent> {
-        self.intent.as_ref()
+        self.intent.as_deref()
     }
 
     /// The Need it is committed to, as recorded (RF-1).
@@ -356,14 +443,14 @@ impl Machine {
 }
 
 /// Which parts a state must and must not have.
-fn structure(state: State, host: &Host, cluster: &str, last_error: &str) -> Result<(), Breach> {
+fn structure(state: State, has_host: bool, cluster: &str, last_error: &str) -> Result<(), Breach> {
     use State::*;
     match state {
-        Speculative | Creating if !host.is_empty() => Err(Breach::HostGiven(state)),
+        Speculative | Creating if has_host => Err(Breach::HostGiven(state)),
         Speculative | Creating if !cluster.is_empty() => {
             Err(Breach::ClusterGiven(state, shown(cluster)))
         }
-        Idle | Configuring | Configured | Draining | Deleting if host.is_empty() => {
+        Idle | Configuring | Configured | Draining | Deleting if !has_host => {
             Err(Breach::NoHost(state))
         }
         Configured | Draining if cluster.is_empty() => Err(Breach::NoCluster(state)),
@@ -506,7 +593,7 @@ mod tests {
             ..facts(State::Configured)
         };
         let known = Machine::new(known).unwrap();
-        let echoed = priority(900).to_metadata();
+        let echoed = Echoed::from(&priority(900).to_metadata());
         let mut seen = facts(State::Configured);
         assert_eq!(seen.recall(Some(&known), &echoed), []);
         assert_eq!(seen.assignment.terms.priority, 500);
@@ -548,6 +635,37 @@ mod tests {
             with(State::Configured).unwrap_err().breach,
             Breach::IntentGiven(_)
         ));
+    }
+
+    /// A commitment given later passes the grid as one given at once, in every state.
+    #[test]
+    fn a_commitment_passes_the_grid_whenever_it_is_given() {
+        let need = Assignment {
+            fingerprint: crate::Fingerprint::new("f"),
+            ..Assignment::default()
+        };
+        let cluster = ClusterId::new("a").unwrap();
+        let intent = need.need(&cluster).map(|need| Intent {
+            need,
+            terms: Terms::default(),
+            keep_price: None,
+        });
+        for state in State::ALL {
+            let mut bare = facts(state);
+            bare.last_error = "boom".to_owned();
+            if matches!(state, State::Speculative | State::Creating) {
+                (bare.host, bare.cluster) = (Host::default(), String::new());
+            }
+            for intent in [None, intent.clone()] {
+                let later = Machine::new(bare.clone()).unwrap();
+                let at_once = MachineFacts {
+                    assignment: need.clone(),
+                    intent: intent.clone(),
+                    ..bare.clone()
+                };
+                assert_eq!(later.committed(need.clone(), intent), Machine::new(at_once));
+            }
+        }
     }
 
     impl MachineFacts {

@@ -212,12 +212,14 @@ fn parse_exponent(bytes: &[u8]) -> Option<i32> {
         [b'+', rest @ ..] => (1, rest),
         _ => (1, bytes),
     };
-    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     // Far beyond what any value survives, so a longer exponent changes nothing.
     let magnitude = digits
         .iter()
         .fold(0_i32, |sum, d| (sum * 10 + i32::from(d - b'0')).min(1000));
-    all_digits.then_some(sign * magnitude)
+    Some(sign * magnitude)
 }
 
 /// An unsigned integer of 352 bits, least significant limb first.
@@ -308,7 +310,8 @@ mod tests {
     fn what_is_not_a_quantity_is_refused_by_name() {
         let problem = |text: &str| parse_demand(text).unwrap_err().problem;
         for text in [
-            "", "abc", "1x", " 1", "1 ", "1.2.3", ".", "-", "1e", "1e+", "1ki", "0x1", "NaN",
+            "", "abc", "1x", " 1", "1 ", "1.2.3", ".", "-", "1e", "1e+", "1e\u{1}", "1ki", "0x1",
+            "NaN",
         ] {
             assert_eq!(problem(text), QuantityProblem::Malformed, "{text:?}");
         }

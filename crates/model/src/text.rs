@@ -91,7 +91,10 @@ macro_rules! free_text {
         impl $name {
             /// Wraps the text as it is.
             pub fn new(text: &str) -> Self {
-                Self(text.into())
+                match text {
+                    "" => Self::default(),
+                    text => Self(text.into()),
+                }
             }
 
             /// Whether the text is empty.
@@ -101,8 +104,9 @@ macro_rules! free_text {
         }
 
         impl Default for $name {
+            /// Empty, as most are: that takes no memory.
             fn default() -> Self {
-                Self::new("")
+                Self(Arc::default())
             }
         }
     };

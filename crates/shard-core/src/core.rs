@@ -359,6 +359,15 @@ impl ShardCore {
         self.arm_flush();
     }
 
+    /// The same where it may be on disk already, as this: a fleet that is as it was is not written
+    /// again at every start.
+    pub(crate) fn remember_if_other(&mut self, machine: &MachineId, on_disk: &Kept) {
+        match self.kept(machine).as_deref() == Some(on_disk) {
+            true => self.arm_flush(), // the epoch is not
+            false => self.remember(machine),
+        }
+    }
+
     /// A record that replaces nothing yet written.
     pub(crate) fn remember_record(&mut self, record: Record) {
         self.journal.others.push(record);
@@ -407,6 +416,7 @@ impl ShardCore {
             return self.truth.remembered.get(machine).cloned();
         };
         let beside = self.ledger.beside(machine);
+        let operation = self.operations.get(machine);
         let mut kept = Kept {
             cluster: known.cluster().cloned(),
             bound_by: self.ledger.bound_by(machine),
@@ -415,7 +425,7 @@ impl ShardCore {
             not_ready: beside.not_ready,
             undeletable: beside.undeletable,
             given_up: self.cancelled.get(machine),
-            operation: self.operations.get(machine).map(Operation::kept),
+            operation: operation.map(|operation| Box::new(operation.kept())),
         };
         if self.has(Defect::IntentNotDurable) {
             (kept.intent, kept.operation) = (None, None);

@@ -9,8 +9,10 @@ use crate::{
     pause::{PauseNote, Scope},
     report::Instruction,
 };
-use bigfleet_model::{ClusterId, Machine, MachineId, MachineRefused, Row, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use bigfleet_model::{
+    Assignment, ClusterId, Echoed, Machine, MachineId, MachineRefused, Row, Time,
+};
+use std::collections::BTreeSet;
 
 /// A session as the hands number it; a number is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,14 +24,23 @@ pub struct Sighting {
     /// The record, without commitment.
     pub machine: Machine,
     /// The metadata the provider echoes.
-    pub echoed: BTreeMap<String, String>,
+    pub echoed: Echoed,
+}
+
+impl Sighting {
+    /// The commitment the provider echoes; what of it cannot be read is passed over (MD-2).
+    pub(crate) fn recalled(&self) -> Assignment {
+        let mut assignment = self.machine.assignment().clone();
+        assignment.read_metadata(&self.echoed);
+        assignment
+    }
 }
 
 impl From<Machine> for Sighting {
     fn from(machine: Machine) -> Self {
         Self {
             machine,
-            echoed: BTreeMap::new(),
+            echoed: Echoed::default(),
         }
     }
 }

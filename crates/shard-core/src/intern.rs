@@ -1,7 +1,7 @@
 //! Interning: one copy and one number for values that are equal and compared often.
 //!
 //! ```text
-//! an Arc of the table ─ by its address ─▶ number     any other ─ by its value ─▶ number
+//! an Arc of the table, or the last other ─ by its address ─▶ number     any other ─ by its value ─▶ number
 //! ```
 //!
 //! Profiles and shapes are long texts; comparing them row by row was most of what a roll-up cost. The
@@ -16,6 +16,8 @@ pub(crate) struct Interned<T> {
     by_value: BTreeMap<Arc<T>, u32>,
     by_address: BTreeMap<usize, u32>,
     slots: Vec<Option<(Arc<T>, u32)>>,
+    /// The last value that was found equal to one of the table: who reads many has few copies.
+    last: Option<(Arc<T>, u32)>,
     free: Vec<u32>,
     /// How often a value came in that was not there.
     pub(crate) arrivals: u64,
@@ -27,6 +29,7 @@ impl<T> Default for Interned<T> {
             by_value: BTreeMap::new(),
             by_address: BTreeMap::new(),
             slots: Vec::new(),
+            last: None,
             free: Vec::new(),
             arrivals: 0,
         }
@@ -38,15 +41,24 @@ fn address<T>(value: &Arc<T>) -> usize {
 }
 
 impl<T: Ord> Interned<T> {
-    /// The number of a value that is there.
+    /// The number of a value that is there, or of one that was found equal to it last.
     fn find(&self, value: &Arc<T>) -> Option<u32> {
-        let by_address = self.by_address.get(&address(value));
-        by_address.or_else(|| self.by_value.get(value)).copied()
+        let last = self
+            .last
+            .as_ref()
+            .filter(|(one, _)| Arc::ptr_eq(one, value));
+        let by_address = last.map(|(_, number)| number);
+        let by_address = by_address.or_else(|| self.by_address.get(&address(value)));
+        by_address.copied()
     }
 
     /// The number of a value, which is not counted as used yet.
     pub(crate) fn number(&mut self, value: &Arc<T>) -> u32 {
         if let Some(number) = self.find(value) {
+            return number;
+        }
+        if let Some(number) = self.by_value.get(value).copied() {
+            self.last = Some((Arc::clone(value), number));
             return number;
         }
         self.arrivals += 1;
@@ -95,6 +107,7 @@ impl<T: Ord> Interned<T> {
         let Some((value, _)) = slot.take_if(|(_, uses)| *uses == 0) else {
             return slot.is_none();
         };
+        self.last = self.last.take().filter(|(_, last)| *last != number);
         self.by_value.remove(&value);
         self.by_address.remove(&address(&value));
         self.free.push(number);
@@ -118,6 +131,7 @@ mod tests {
         let (one, same, other) = (Arc::new("a"), Arc::new("a"), Arc::new("b"));
         let number = table.number(&one);
         assert_eq!(table.number(&same), number);
+        assert_eq!(table.number(&same), number, "found by its address now");
         assert!(Arc::ptr_eq(table.get(number).unwrap(), &one));
         table.keep(number);
         assert!(!table.forget_unused(number));
@@ -126,5 +140,6 @@ mod tests {
         assert_eq!(table.number(&other), number, "its number is free again");
         assert_eq!((table.arrivals, table.iter().count()), (2, 1));
         assert_ne!(table.number(&one), number);
+        assert_ne!(table.number(&same), number, "not by what it was before");
     }
 }

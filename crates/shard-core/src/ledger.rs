@@ -6,7 +6,12 @@
 //!
 //! One way to write, so inventory, indexes and engine cannot disagree, and a cycle costs what changed.
 
-use crate::{breaker::Pool, defect::Defect, effect::OperationId, stock::Stock};
+use crate::{
+    breaker::Pool,
+    defect::Defect,
+    effect::{ListId, OperationId},
+    stock::Stock,
+};
 use bigfleet_engine::Engine;
 use bigfleet_model::{
     Bucket, CapacityType, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
@@ -109,6 +114,11 @@ impl Ledger {
         self.configured.get(cluster).copied().unwrap_or(0)
     }
 
+    /// Makes room for so many machines, which are to come.
+    pub(crate) fn reserve(&mut self, machines: usize) {
+        self.machines.reserve(machines);
+    }
+
     /// Adds a machine seen for the first time.
     pub(crate) fn insert(&mut self, machine: Machine, now: Time) -> Result<(), WriteRefused> {
         let id = machine.id().clone();
@@ -147,11 +157,8 @@ impl Ledger {
 
     /// Starts the idle clock of an Idle machine anew (RF-13).
     pub(crate) fn restart_idle_clock(&mut self, id: &MachineId, now: Time) {
-        if let Some(machine) = self.machines.remove(id) {
-            let again = self.machines.insert(machine, now);
-            debug_assert!(again.is_ok(), "it was just taken out");
-            self.tell_engine(id);
-        }
+        self.machines.restart_clock(id, now);
+        self.tell_engine(id);
     }
 
     pub(crate) fn remove(&mut self, id: &MachineId) -> Option<Machine> {
@@ -199,6 +206,21 @@ impl Ledger {
         let began = self.reads;
         self.reads += 1;
         began
+    }
+
+    /// Notes that a List shows a machine.
+    pub(crate) fn shown(&mut self, id: &MachineId, list: ListId) {
+        self.machines.mark(id, list.0);
+    }
+
+    /// Whether a List has shown a machine, and no later one.
+    pub(crate) fn is_shown(&self, id: &MachineId, list: ListId) -> bool {
+        self.machines.marked(id) == Some(list.0)
+    }
+
+    /// Machines a List has not shown, by id.
+    pub(crate) fn not_shown(&self, list: ListId) -> impl Iterator<Item = &MachineId> {
+        self.machines.not_marked(list.0).map(Machine::id)
     }
 
     /// Whether a read that began then may show less than what was done here since.

@@ -289,7 +289,7 @@ impl ShardCore {
         Some(MachineView {
             machine: machine.clone(),
             state_since: self.ledger.state_since(id),
-            seen_at: self.truth.seen_at(id),
+            seen_at: self.truth.seen_at(id, &self.ledger),
             node_name: self.nodes.name(id),
             not_ready: beside.not_ready,
             held: self.held.binary_search(id).is_ok(),

@@ -19,7 +19,7 @@ use crate::{
     settle::Place,
     timers::Timer,
 };
-use bigfleet_model::{ClusterId, MachineId, State, Time, Via};
+use bigfleet_model::{ClusterId, Machine, MachineId, State, Time, Via};
 use std::{collections::BTreeSet, fmt};
 
 /// Why a shard does not start.
@@ -162,6 +162,7 @@ impl ShardCore {
         }
         core.hold_remembered(now);
         core.truth.remembered_at_start = core.truth.remembered.len();
+        core.ledger.reserve(core.truth.remembered_at_start);
         let intents = core.truth.remembered.values();
         let meant = intents.filter_map(|kept| Some(kept.intent.as_ref()?.need.cluster.clone()));
         let bound = core.truth.remembered.values();
@@ -248,36 +249,36 @@ impl ShardCore {
         let by = crate::settle::bound_by(&sighting);
         let rebound = by.is_some() && kept.bound_by.is_some() && by != kept.bound_by;
         let same_cluster = sighting.machine.cluster() == kept.cluster.as_ref() && !rebound;
-        let mut facts = sighting.machine.clone().into_facts();
-        if same_cluster {
-            facts.assignment = kept.assignment.clone();
-        } else {
-            facts.recall(None, &sighting.echoed);
-        }
-        facts.intent = kept.intent.clone().filter(|_| seen.may_hold_intent());
+        let assignment = match same_cluster {
+            true => kept.assignment.clone(),
+            false => sighting.recalled(),
+        };
+        let intent = kept.intent.clone().filter(|_| seen.may_hold_intent());
         if let Some(given_up) = kept.given_up.filter(|_| same_cluster) {
             self.cancelled.recall(id.clone(), given_up);
         }
-        let journalled = kept.operation.clone();
-        let Some(journalled) = journalled else {
-            self.admit_machine(now, facts, effects);
+        let Some(journalled) = kept.operation.as_deref().cloned() else {
+            let machine = sighting.machine.committed(assignment, intent);
+            self.admit_machine(now, machine, effects);
             if let Some(by) = by.or(kept.bound_by.filter(|_| same_cluster)) {
                 self.ledger.note_bound_by(&id, by);
             }
             self.mark_not_ready(&id, kept.not_ready && same_cluster);
-            self.remember(&id);
+            self.mark_undeletable(&id, kept.undeletable);
+            self.remember_if_other(&id, &kept);
             return;
         };
+        let shown = sighting.machine.clone().committed(assignment, intent);
         // The ledger holds what was committed: the state on the way, with its commitments.
         let walk = walk(journalled.action);
         let operation = Operation::remembered(journalled, id.clone(), now);
         let on_the_walk = [walk.source, walk.transitional, walk.target].contains(&seen);
         if !on_the_walk {
-            self.admit_machine(now, facts, effects);
+            self.admit_machine(now, shown, effects);
             self.end_remembered(now, operation, Outcome::ProviderError, effects);
             return;
         }
-        let mut committed = facts.clone();
+        let mut committed = sighting.machine.clone().into_facts();
         committed.state = walk.transitional.into();
         committed.intent = kept.intent.clone();
         committed.cluster = kept
@@ -290,13 +291,13 @@ impl ShardCore {
             committed.host = bigfleet_model::Host::default();
         } else if committed.host.is_empty() {
             // Delete that has come to its end: nothing is left to wait for.
-            self.admit_machine(now, facts, effects);
+            self.admit_machine(now, shown, effects);
             self.end_remembered(now, operation, Outcome::Success, effects);
             return;
         }
-        self.admit_machine(now, committed, effects);
+        self.admit_machine(now, Machine::new(committed), effects);
         if self.ledger.get(&id).is_none() {
-            self.admit_machine(now, facts, effects);
+            self.admit_machine(now, shown, effects);
             self.end_remembered(now, operation, Outcome::ProviderError, effects);
             return;
         }
@@ -366,7 +367,8 @@ impl ShardCore {
     }
 
     pub(crate) fn mark_undeletable(&mut self, id: &MachineId, undeletable: bool) {
-        if undeletable && self.ledger.get(id).is_some() {
+        let is_known = || self.ledger.get(id).is_some();
+        if undeletable && !self.ledger.beside(id).undeletable && is_known() {
             self.ledger.note(id, |beside| beside.undeletable = true);
         }
     }

@@ -103,8 +103,8 @@ pub struct Kept {
     pub undeletable: bool,
     /// Reclaims of it that were given up in a row, and until when none is tried (SH-14).
     pub given_up: Option<(u32, Time)>,
-    /// What is being done to it.
-    pub operation: Option<KeptOperation>,
+    /// What is being done to it; most machines are left alone.
+    pub operation: Option<Box<KeptOperation>>,
 }
 
 impl Kept {

@@ -48,6 +48,14 @@ impl Stock {
         }
     }
 
+    /// The same for a machine.
+    pub(crate) fn share_with(&mut self, machine: &mut Machine) {
+        let number = self.shapes.number(machine.shape());
+        if let Some(shared) = self.shapes.get(number) {
+            machine.share_shape(shared);
+        }
+    }
+
     /// A machine was one thing and is another; either may be nothing.
     pub(crate) fn replace(&mut self, was: Option<&Machine>, is: Option<&Machine>) {
         let from = was.map(|machine| (self.place(machine.shape()), Counted::of(machine)));

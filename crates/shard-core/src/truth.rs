@@ -15,13 +15,14 @@ use crate::{
     defect::Defect,
     effect::{Alert, Effect, GetId, ListId},
     event::{Got, Listed, Sighting},
+    ledger::Ledger,
     operation::{Operation, Step},
     record::Kept,
     settings::MOST_GETS,
     settle::Place,
     timers::{Timer, after},
 };
-use bigfleet_model::{ClusterId, MachineFacts, MachineId, MachineRefused, Time, Via};
+use bigfleet_model::{ClusterId, Machine, MachineId, MachineRefused, Time, Via};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Complete Lists that must agree before many machines are believed gone.
@@ -80,16 +81,19 @@ struct Listing {
     id: ListId,
     started: Time,
     began: u64,
-    seen: BTreeSet<MachineId>,
+    /// Shown with records that were refused, of machines that are not in the ledger. Those that are
+    /// carry the List's id there.
+    refused: BTreeSet<MachineId>,
     /// Shown otherwise than they are known, but known from something that came after the List began.
     overtaken: Vec<MachineId>,
 }
 
 impl Truth {
-    /// When the provider last showed a machine, to within a List: `None` if not since the start.
-    pub(crate) fn seen_at(&self, machine: &MachineId) -> Option<Time> {
+    /// When the provider last showed a machine of the ledger, to within a List: `None` if not since the
+    /// start.
+    pub(crate) fn seen_at(&self, machine: &MachineId, ledger: &Ledger) -> Option<Time> {
         let listing = self.listing.as_ref();
-        if let Some(now) = listing.filter(|listing| listing.seen.contains(machine)) {
+        if let Some(now) = listing.filter(|listing| ledger.is_shown(machine, listing.id)) {
             return Some(now.started);
         }
         let missing = self.missing.get(machine);
@@ -113,7 +117,7 @@ impl ShardCore {
             id,
             started: now,
             began: self.ledger.begin_read(),
-            seen: BTreeSet::new(),
+            refused: BTreeSet::new(),
             overtaken: Vec::new(),
         });
         self.truth.since_full += 1;
@@ -139,18 +143,20 @@ impl ShardCore {
         for (id, why) in &refused {
             // Not believed, but there: it is not missing.
             if let Ok(id) = MachineId::new(id) {
-                listing.seen.insert(id.clone());
                 if self.ledger.get(&id).is_some() {
+                    self.ledger.shown(&id, list);
                     self.truth.refused.insert(id, why.to_string());
+                } else {
+                    listing.refused.insert(id);
                 }
             }
             let label = why.breach.label();
             *self.counters.machines_rejected.entry(label).or_default() += 1;
         }
-        let seen = machines.iter().map(|one| one.machine.id().clone());
-        listing.seen.extend(seen);
         for sighting in machines {
+            let id = sighting.machine.id().clone();
             self.see(now, began, sighting, effects);
+            self.ledger.shown(&id, list);
         }
     }
 
@@ -186,7 +192,7 @@ impl ShardCore {
         if full {
             self.truth.since_full = 0;
             self.truth.lists = self.truth.lists.saturating_add(1);
-            self.sweep(now, &listing.seen, effects);
+            self.sweep(now, &listing, effects);
             self.truth.listed = Some(now);
             self.ledger.settle_before(listing.began);
             self.judge_trust(now, effects);
@@ -214,11 +220,11 @@ impl ShardCore {
 
     /// SH-10: a few missing machines go at once, many only when three Lists agree. A machine with an
     /// operation is asked for by name.
-    fn sweep(&mut self, now: Time, seen: &BTreeSet<MachineId>, effects: &mut Vec<Effect>) {
-        let known = self.ledger.iter().map(|known| known.id());
-        let absent = known.chain(self.truth.remembered.keys());
-        let absent: BTreeSet<MachineId> =
-            absent.filter(|id| !seen.contains(*id)).cloned().collect();
+    fn sweep(&mut self, now: Time, listing: &Listing, effects: &mut Vec<Effect>) {
+        let remembered = self.truth.remembered.keys();
+        let remembered = remembered.filter(|id| !listing.refused.contains(*id));
+        let absent = self.ledger.not_shown(listing.id).chain(remembered);
+        let absent: BTreeSet<MachineId> = absent.cloned().collect();
         self.truth.missing.retain(|id, _| absent.contains(id));
         let total = self.ledger.len() + self.truth.remembered.len();
         let few = absent.len() <= (total / 100).max(1) && self.truth.trusted
@@ -253,7 +259,7 @@ impl ShardCore {
         let remembered = self.truth.remembered.remove(machine);
         match remembered.as_ref().and_then(|kept| kept.operation.clone()) {
             Some(journalled) => {
-                let operation = Operation::remembered(journalled, machine.clone(), now);
+                let operation = Operation::remembered(*journalled, machine.clone(), now);
                 self.end_remembered(now, operation, Outcome::InventoryMiss, effects);
             }
             None => self.finish(now, machine, Outcome::InventoryMiss, effects),
@@ -333,9 +339,8 @@ impl ShardCore {
         let id = sighting.machine.id().clone();
         let bound = sighting.machine.cluster().is_some();
         let bound_by = crate::settle::bound_by(&sighting);
-        let mut facts = sighting.machine.into_facts();
-        facts.recall(None, &sighting.echoed);
-        self.admit_machine(now, facts, effects);
+        let assignment = sighting.recalled();
+        self.admit_machine(now, sighting.machine.committed(assignment, None), effects);
         if let Some(operation) = bound_by {
             self.ledger.note_bound_by(&id, operation);
         }
@@ -348,15 +353,14 @@ impl ShardCore {
     pub(crate) fn admit_machine(
         &mut self,
         now: Time,
-        facts: MachineFacts,
+        machine: Result<Machine, MachineRefused>,
         effects: &mut Vec<Effect>,
     ) {
-        let mut facts = facts;
-        self.ledger.stock.share(&mut facts.shape);
-        let Ok(machine) = bigfleet_model::Machine::new(facts) else {
+        let Ok(mut machine) = machine else {
             debug_assert!(false, "a machine that passed the grid keeps passing it");
             return;
         };
+        self.ledger.stock.share_with(&mut machine);
         let id = machine.id().clone();
         if self.ledger.insert(machine, now).is_ok() {
             self.wants_cycle |= self.truth.trusted;

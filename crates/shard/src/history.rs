@@ -189,7 +189,7 @@ mod tests {
                 not_ready: false,
                 undeletable: false,
                 given_up: None,
-                operation: Some(operation),
+                operation: Some(Box::new(operation)),
             })),
         }
     }

@@ -282,7 +282,7 @@ impl Cloud {
         });
         Sighting {
             machine: record,
-            echoed: (*machine.metadata).clone(),
+            echoed: (&*machine.metadata).into(),
         }
     }
 

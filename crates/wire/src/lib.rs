@@ -34,9 +34,12 @@ mod need;
 mod rollup;
 mod shapes;
 
+mod fields;
 mod listing;
 mod machine;
+mod names;
 mod record;
+mod shown;
 
 mod blob;
 mod report;
@@ -44,11 +47,12 @@ mod report;
 mod verdict;
 
 pub use blob::{Blob, BlobAnswer, BlobRefused, check_metadata};
+pub use fields::Unreadable;
 pub use frame::{EmptyFrame, Frame};
 pub use hello::{Feature, Greeting, HelloRefused, PROTOCOL_VERSION, is_portable_id};
 pub use limits::OverLimit;
 pub use listing::{Ack, AckRefused, Listing, RefusedRecord};
-pub use record::{Record, RecordProblem, Warning};
+pub use record::{Alike, Record, RecordProblem, Warning};
 pub use report::{DrainProgress, NodeSighting, NodeSightings, ReportRefused};
 pub use rollup::{RefusedRow, Rollup, RollupRefused, RowProblem};
 pub use verdict::{reason_for, unix_nanos};

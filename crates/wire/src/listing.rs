@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use bigfleet_model::{MachineId, shown};
+use bigfleet_model::MachineId;
 
+use crate::fields::{Fields, Unreadable};
 use crate::limits::{OverLimit, check_text};
-use crate::record::{Record, RecordProblem};
-use crate::shapes::Shapes;
-use crate::v1alpha1::{Machine, MachineList, TransitionAck};
+use crate::record::{Alike, Record, RecordProblem};
+use crate::shown::Shown;
+use crate::v1alpha1::{MachineList, TransitionAck};
 
 /// A List answer, or one page of it, sorted into what can be used and what cannot.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,50 +47,121 @@ pub struct RefusedRecord {
 impl Listing {
     /// Screens a List answer. Never fails as a whole.
     pub fn read(message: MachineList) -> Self {
-        let mut listing = Self {
+        let listing = Self {
             revision: message.revision,
             is_full: message.is_full,
-            total: u32::try_from(message.total_machines)
-                .ok()
-                .filter(|total| 0 < *total),
+            total: total(message.total_machines),
             features: message.features,
             next_page: message.next_page_token,
             ..Self::default()
         };
-        let repeated = repeated(&message.machines);
-        let mut listed: BTreeSet<String> = BTreeSet::new();
-        if !message.removed_ids.is_empty() {
-            listed.extend(message.machines.iter().map(|machine| machine.id.clone()));
-        }
-        let mut shapes = Shapes::default();
-        for machine in message.machines {
-            let id = machine.id.clone();
-            let read = match repeated.contains(&id) {
-                true => Err(RecordProblem::Duplicate(shown(&id))),
-                false => Record::read_sharing(machine, &mut shapes),
-            };
-            match read {
-                Ok(record) => listing.records.push(record),
-                Err(problem) => {
-                    let id = id_of(&id);
-                    listing.refused.push(RefusedRecord { id, problem });
-                }
-            }
-        }
-        for text in message.removed_ids {
-            let problem = match MachineId::new(&text) {
-                Ok(_) if listed.contains(&text) => RecordProblem::ListedAndRemoved(shown(&text)),
-                Ok(id) => {
-                    listing.removed.insert(id);
-                    continue;
-                }
-                Err(refused) => RecordProblem::RemovedId(shown(&text), refused),
-            };
-            let id = id_of(&text);
-            listing.refused.push(RefusedRecord { id, problem });
-        }
+        let removed = message.removed_ids.iter().map(String::as_str).collect();
+        let alike = &mut Alike::default();
+        let Ok(listing) = listing.screened(&message.machines, removed, Shown::set, alike);
         listing
     }
+
+    /// Screens a List answer as it was sent, without making a message of it. What its records have in
+    /// common is shared with those of other pages. Fails only where there is no message.
+    pub fn read_bytes(message: &[u8], alike: &mut Alike) -> Result<Self, Unreadable> {
+        let (mut listing, mut removed) = (Self::default(), Vec::new());
+        let (mut machines, mut total_machines) = (Vec::new(), 0);
+        let mut fields = Fields(message);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => machines.push(field.bytes()?),
+                2 => listing.revision = field.bytes()?.to_vec(),
+                1000 => removed.push(field.text()?),
+                1001 => listing.is_full = field.bool()?,
+                1002 => total_machines = field.int32()?,
+                1003 => listing.features.push(field.text()?.to_owned()),
+                1004 => listing.next_page = field.bytes()?.to_vec(),
+                _ => {}
+            }
+        }
+        listing.total = total(total_machines);
+        listing.screened(&machines, removed, |shown, bytes| shown.read(bytes), alike)
+    }
+
+    /// Where a List answer, as it was sent, goes on; empty on the last page. Reads no record.
+    pub fn next_page(message: &[u8]) -> Result<&[u8], Unreadable> {
+        let (mut fields, mut next_page) = (Fields(message), &[][..]);
+        while let Some(field) = fields.next()? {
+            if field.number == 1004 {
+                next_page = field.bytes()?;
+            }
+        }
+        Ok(next_page)
+    }
+
+    fn screened<'a, T, E>(
+        mut self,
+        machines: &'a [T],
+        removed: Vec<&str>,
+        read: impl Fn(&mut Shown<'a>, &'a T) -> Result<(), E>,
+        alike: &mut Alike,
+    ) -> Result<Self, E> {
+        let mut ids = Vec::with_capacity(machines.len());
+        let mut repeated = BTreeSet::new();
+        loop {
+            let mut shown = Shown::default();
+            self.records.reserve_exact(machines.len());
+            for machine in machines {
+                read(&mut shown, machine)?;
+                ids.push(shown.id);
+                self.screen(&shown, repeated.contains(shown.id), alike);
+            }
+            if !repeated.is_empty() {
+                break;
+            }
+            repeated = twice(&ids);
+            if repeated.is_empty() {
+                break;
+            }
+            // Rare, and known only now: once more, without those.
+            (self.records, self.refused) = (Vec::new(), Vec::new());
+            ids.clear();
+        }
+        if !removed.is_empty() {
+            let listed = ids.into_iter().collect();
+            removed.into_iter().for_each(|id| self.remove(id, &listed));
+        }
+        Ok(self)
+    }
+
+    fn screen(&mut self, shown: &Shown<'_>, is_repeated: bool, alike: &mut Alike) {
+        let read = match is_repeated {
+            true => Err(RecordProblem::Duplicate(bigfleet_model::shown(shown.id))),
+            false => Record::screen(shown, alike),
+        };
+        match read {
+            Ok(record) => self.records.push(record),
+            Err(problem) => {
+                let id = id_of(shown.id);
+                self.refused.push(RefusedRecord { id, problem });
+            }
+        }
+    }
+
+    fn remove(&mut self, text: &str, listed: &BTreeSet<&str>) {
+        let problem = match MachineId::new(text) {
+            Ok(_) if listed.contains(text) => {
+                RecordProblem::ListedAndRemoved(bigfleet_model::shown(text))
+            }
+            Ok(id) => {
+                self.removed.insert(id);
+                return;
+            }
+            Err(refused) => RecordProblem::RemovedId(bigfleet_model::shown(text), refused),
+        };
+        let id = id_of(text);
+        self.refused.push(RefusedRecord { id, problem });
+    }
+}
+
+fn total(machines: i32) -> Option<u32> {
+    let total = u32::try_from(machines).ok();
+    total.filter(|total| 0 < *total)
 }
 
 fn id_of(text: &str) -> Option<MachineId> {
@@ -97,12 +169,15 @@ fn id_of(text: &str) -> Option<MachineId> {
 }
 
 /// Ids that appear more than once. Which of the records is true cannot be told, so none is used.
-fn repeated(machines: &[Machine]) -> BTreeSet<String> {
-    let mut ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+fn twice<'a>(ids: &[&'a str]) -> BTreeSet<&'a str> {
+    if ids.is_sorted_by(|one, next| one < next) {
+        return BTreeSet::new(); // most list by id
+    }
+    let mut ids = ids.to_vec();
     ids.sort_unstable();
     let twice = ids.windows(2).filter(|pair| pair[0] == pair[1]);
     let named = twice.filter(|pair| id_of(pair[0]).is_some());
-    named.map(|pair| pair[0].to_owned()).collect()
+    named.map(|pair| pair[0]).collect()
 }
 
 /// An accepted mutation.
@@ -152,6 +227,7 @@ impl Ack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v1alpha1::Machine;
 
     fn slot(id: &str) -> Machine {
         Machine {

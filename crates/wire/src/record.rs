@@ -7,27 +7,26 @@
 //!
 //! A refused record leaves the last good one in force; it is never read as a removal (wire 6.14).
 
-use std::collections::BTreeMap;
-
 use bigfleet_model::{
-    Assignment, Host, IdRefused, MAX_ID_BYTES, Machine, MachineFacts, MachineRefused, StateNumber,
-    shown,
+    Echoed, IdRefused, MAX_ID_BYTES, Machine, MachineRefused, StateNumber, StatedFacts, shown,
 };
 
 use crate::limits::{
     MAX_CONFIGURE_BYTES, MAX_ERROR_BYTES, MAX_LABELS, MAX_RESOURCES, OverLimit, check_bytes,
     check_count, check_text,
 };
+use crate::names::Names;
 use crate::shapes::Shapes;
+use crate::shown::Shown;
 use crate::v1alpha1::{self, FailureClass};
 
 /// A provider's record that passed the screening.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The machine, without commitment: [`MachineFacts::recall`] fills that in.
+    /// The machine, without commitment: `MachineFacts::recall` fills that in.
     pub machine: Machine,
     /// The metadata the provider echoes.
-    pub echoed: BTreeMap<String, String>,
+    pub echoed: Echoed,
     /// The shard the provider says owns it; may be empty.
     pub owner_shard: String,
     /// Whether a failure may pass; an unknown class reads as unspecified.
@@ -106,82 +105,75 @@ impl RecordProblem {
     }
 }
 
+/// What the records of a List have in common, read and kept once.
+#[derive(Debug, Default)]
+pub struct Alike {
+    shapes: Shapes,
+    names: Names,
+}
+
 impl Record {
     /// Screens a provider's record.
     pub fn read(message: v1alpha1::Machine) -> Result<Self, RecordProblem> {
-        Self::read_sharing(message, &mut Shapes::default())
+        let mut shown = Shown::default();
+        let Ok(()) = shown.set(&message);
+        Self::screen(&shown, &mut Alike::default())
     }
 
-    /// Screens one of many records, whose shapes are few.
-    pub(crate) fn read_sharing(
-        mut message: v1alpha1::Machine,
-        shapes: &mut Shapes,
-    ) -> Result<Self, RecordProblem> {
-        check_size(&message).map_err(|over| RecordProblem::Limit {
-            id: shown(&message.id),
+    /// Screens one of many records.
+    pub(crate) fn screen(record: &Shown<'_>, alike: &mut Alike) -> Result<Self, RecordProblem> {
+        check_size(record).map_err(|over| RecordProblem::Limit {
+            id: shown(record.id),
             over,
         })?;
         let mut warnings = Vec::new();
-        let shape = shapes.of(&mut message, &mut warnings);
-        let host = message.host.unwrap_or_default();
-        let machine = Machine::new(MachineFacts {
-            id: message.id,
-            state: StateNumber(message.state),
-            host: Host {
-                provider: host.provider,
-                reference: host.r#ref,
-            },
-            cluster: message.cluster,
-            shape,
-            price_per_hour: message.price_per_hour,
-            interruption_probability: message.interruption_probability,
-            last_error: cut(message.last_error, &mut warnings),
-            assignment: Assignment::default(),
-            intent: None,
-        })?;
+        let facts = StatedFacts {
+            id: record.id,
+            state: StateNumber(record.state),
+            host: (record.host_provider, record.host_reference),
+            cluster: record.cluster,
+            shape: alike.shapes.of(record, &mut warnings),
+            price_per_hour: record.price_per_hour,
+            interruption_probability: record.interruption_probability,
+            last_error: cut(record.last_error, &mut warnings),
+        };
+        let machine = Machine::stated(&facts, |text| alike.names.cluster(text))?;
         Ok(Self {
             machine,
-            echoed: message.shard_metadata,
-            owner_shard: message.owner_shard_id,
-            failure_class: FailureClass::try_from(message.failure_class).unwrap_or_default(),
+            echoed: Echoed::new(record.shard_metadata.iter()),
+            owner_shard: record.owner_shard_id.to_owned(),
+            failure_class: FailureClass::try_from(record.failure_class).unwrap_or_default(),
             warnings,
         })
     }
 }
 
-fn check_size(message: &v1alpha1::Machine) -> Result<(), OverLimit> {
-    check_text("instance_type", &message.instance_type)?;
-    check_text("zone", &message.zone)?;
-    check_bytes("owner_shard_id", message.owner_shard_id.len(), MAX_ID_BYTES)?;
-    if let Some(host) = &message.host {
-        check_text("host.provider", &host.provider)?;
-        check_text("host.ref", &host.r#ref)?;
-    }
-    for (field, resources) in [
-        ("resources", &message.resources),
-        ("allocatable", &message.allocatable),
-    ] {
-        let count = resources.as_ref().map_or(0, |held| held.resources.len());
-        check_count(field, count, MAX_RESOURCES)?;
-    }
-    check_count("labels", message.labels.len(), MAX_LABELS)?;
-    for (key, value) in &message.labels {
+fn check_size(record: &Shown<'_>) -> Result<(), OverLimit> {
+    check_text("instance_type", record.instance_type)?;
+    check_text("zone", record.zone)?;
+    check_bytes("owner_shard_id", record.owner_shard_id.len(), MAX_ID_BYTES)?;
+    check_text("host.provider", record.host_provider)?;
+    check_text("host.ref", record.host_reference)?;
+    check_count("resources", record.resources.len(), MAX_RESOURCES)?;
+    check_count("allocatable", record.allocatable.len(), MAX_RESOURCES)?;
+    check_count("labels", record.labels.len(), MAX_LABELS)?;
+    for (key, value) in record.labels.iter() {
         check_text("labels", key)?;
         check_text("labels", value)?;
     }
     // No Configure could have carried more.
-    let echoed = message.shard_metadata.iter();
+    let echoed = record.shard_metadata.iter();
     let echoed = echoed.map(|(key, value)| key.len() + value.len()).sum();
     check_bytes("shard_metadata", echoed, MAX_CONFIGURE_BYTES)
 }
 
-fn cut(mut text: String, warnings: &mut Vec<Warning>) -> String {
+fn cut<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> &'a str {
     let found = text.len();
-    if MAX_ERROR_BYTES < found {
-        text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
-        warnings.push(Warning::LastErrorCut { found });
+    if found <= MAX_ERROR_BYTES {
+        return text;
     }
-    text
+    warnings.push(Warning::LastErrorCut { found });
+    &text[..text.floor_char_boundary(MAX_ERROR_BYTES)]
 }
 
 #[cfg(test)]

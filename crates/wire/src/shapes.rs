@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bigfleet_model::{Amounts, CapacityType, Dimension, Shape, quantity::parse_supply, shown};
 
 use crate::record::Warning;
-use crate::v1alpha1::{Machine, Resources};
+use crate::shown::{Shown, Texts};
 
 /// Shapes kept: a few types in a few zones may take turns.
 const KEPT: usize = 16;
@@ -24,56 +24,48 @@ const KEPT: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Shapes(Vec<(Parts, Arc<Shape>)>);
 
-/// A shape as it was sent.
-#[derive(Debug, PartialEq)]
+/// What of a shape is not in it as it was sent.
+#[derive(Debug)]
 struct Parts {
-    instance_type: String,
-    zone: String,
     capacity_type: i32,
-    resources: Option<Resources>,
-    allocatable: Option<Resources>,
-    labels: BTreeMap<String, String>,
+    resources: BTreeMap<String, String>,
+    allocatable: BTreeMap<String, String>,
 }
 
-impl Parts {
-    fn are_of(&self, message: &Machine) -> bool {
-        self.instance_type == message.instance_type
-            && self.zone == message.zone
-            && self.capacity_type == message.capacity_type
-            && self.resources == message.resources
-            && self.allocatable == message.allocatable
-            && self.labels == message.labels
-    }
+fn are_alike(parts: &Parts, shape: &Shape, machine: &Shown<'_>) -> bool {
+    shape.instance_type == machine.instance_type
+        && shape.zone == machine.zone
+        && parts.capacity_type == machine.capacity_type
+        && machine.resources.are(&parts.resources)
+        && machine.allocatable.are(&parts.allocatable)
+        && machine.labels.are(&shape.labels)
 }
 
 impl Shapes {
-    /// The shape of a machine, taken out of its record.
-    pub(crate) fn of(&mut self, message: &mut Machine, warnings: &mut Vec<Warning>) -> Arc<Shape> {
-        let known = self.0.iter().rposition(|(parts, _)| parts.are_of(message));
-        if let Some((_, shape)) = known.and_then(|at| self.0.get(at)) {
+    /// The shape of a machine.
+    pub(crate) fn of(&mut self, machine: &Shown<'_>, warnings: &mut Vec<Warning>) -> Arc<Shape> {
+        let mut known = self.0.iter().rev();
+        if let Some((_, shape)) = known.find(|(parts, shape)| are_alike(parts, shape, machine)) {
             return Arc::clone(shape);
         }
         let before = warnings.len();
-        let parts = Parts {
-            instance_type: std::mem::take(&mut message.instance_type),
-            zone: std::mem::take(&mut message.zone),
-            capacity_type: message.capacity_type,
-            resources: message.resources.take(),
-            allocatable: message.allocatable.take(),
-            labels: std::mem::take(&mut message.labels),
-        };
         let shape = Arc::new(Shape {
-            capacity_type: capacity_type(parts.capacity_type, warnings),
-            resources: amounts("resources", &parts.resources, warnings).unwrap_or_default(),
-            allocatable: amounts("allocatable", &parts.allocatable, warnings),
-            instance_type: parts.instance_type.clone(),
-            zone: parts.zone.clone(),
-            labels: parts.labels.clone(),
+            capacity_type: capacity_type(machine.capacity_type, warnings),
+            resources: amounts("resources", &machine.resources, warnings).unwrap_or_default(),
+            allocatable: amounts("allocatable", &machine.allocatable, warnings),
+            instance_type: machine.instance_type.to_owned(),
+            zone: machine.zone.to_owned(),
+            labels: machine.labels.owned(),
         });
         if warnings.len() == before {
             if KEPT <= self.0.len() {
                 self.0.remove(0);
             }
+            let parts = Parts {
+                capacity_type: machine.capacity_type,
+                resources: machine.resources.owned(),
+                allocatable: machine.allocatable.owned(),
+            };
             self.0.push((parts, Arc::clone(&shape)));
         }
         shape
@@ -91,14 +83,9 @@ fn capacity_type(number: i32, warnings: &mut Vec<Warning>) -> CapacityType {
 }
 
 /// The vector, or `None` if nothing is stated. A stated one may still be worth nothing (M-2).
-fn amounts(
-    field: &'static str,
-    resources: &Option<Resources>,
-    warnings: &mut Vec<Warning>,
-) -> Option<Amounts> {
-    let texts = &resources.as_ref()?.resources;
+fn amounts(field: &'static str, texts: &Texts<'_>, warnings: &mut Vec<Warning>) -> Option<Amounts> {
     let mut entries = Vec::with_capacity(texts.len());
-    for (name, text) in texts {
+    for (name, text) in texts.iter() {
         let resource = || shown(name);
         match (Dimension::new(name), parse_supply(text)) {
             (Ok(dimension), Ok(milli)) => entries.push((dimension, milli.into())),
@@ -113,12 +100,13 @@ fn amounts(
             }),
         }
     }
-    (!texts.is_empty()).then(|| Amounts::from_entries(entries))
+    (texts.len() != 0).then(|| Amounts::from_entries(entries))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v1alpha1::{Machine, Resources};
 
     fn machine(cpu: &str) -> Machine {
         let resources = [("cpu".to_owned(), cpu.to_owned())].into();
@@ -129,24 +117,30 @@ mod tests {
         }
     }
 
+    fn of(shapes: &mut Shapes, message: &Machine, warnings: &mut Vec<Warning>) -> Arc<Shape> {
+        let mut machine = Shown::default();
+        let Ok(()) = machine.set(message);
+        shapes.of(&machine, warnings)
+    }
+
     #[test]
     fn machines_that_are_alike_share_a_shape() {
         let (mut shapes, mut warnings) = (Shapes::default(), Vec::new());
-        let mut of = |message: &mut Machine| shapes.of(message, &mut warnings);
-        let one = of(&mut machine("4"));
-        let other = of(&mut machine("8"));
-        assert!(Arc::ptr_eq(&one, &of(&mut machine("4"))));
+        let mut of = |message: &Machine| of(&mut shapes, message, &mut warnings);
+        let one = of(&machine("4"));
+        let other = of(&machine("8"));
+        assert!(Arc::ptr_eq(&one, &of(&machine("4"))));
         assert_ne!(one, other);
         let mut elsewhere = machine("4");
         elsewhere.zone = "b".to_owned();
-        assert_ne!(of(&mut elsewhere), one);
+        assert_ne!(of(&elsewhere), one);
     }
 
     #[test]
     fn what_cannot_be_read_is_said_of_each() {
         let (mut shapes, mut warnings) = (Shapes::default(), Vec::new());
         for _ in 0..2 {
-            shapes.of(&mut machine("many"), &mut warnings);
+            of(&mut shapes, &machine("many"), &mut warnings);
         }
         assert_eq!(warnings.len(), 2);
     }
@@ -155,7 +149,7 @@ mod tests {
     fn only_the_last_few_are_kept() {
         let (mut shapes, mut warnings) = (Shapes::default(), Vec::new());
         for cpu in 1..=2 * KEPT {
-            shapes.of(&mut machine(&cpu.to_string()), &mut warnings);
+            of(&mut shapes, &machine(&cpu.to_string()), &mut warnings);
         }
         assert_eq!(shapes.0.len(), KEPT);
     }

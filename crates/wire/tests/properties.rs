@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::{
-    Amounts, Assignment, Bucket, CapacityType, ClusterId, Dimension, Dollars, Fingerprint, Group,
-    Host, Inventory, Machine, MachineFacts, NeedsTable, Operator, Profile, Requirement, Row, Shape,
-    Spread, State, StateNumber, Terms, Time, Via, WhenUnsatisfiable,
+    Amounts, Assignment, Bucket, CapacityType, ClusterId, Dimension, Dollars, Echoed, Fingerprint,
+    Group, Host, Inventory, Machine, MachineFacts, NeedsTable, Operator, Profile, Requirement, Row,
+    Shape, Spread, State, StateNumber, Terms, Time, Via, WhenUnsatisfiable,
 };
 use bigfleet_wire::v1alpha1::{
     self, BootstrapBlobResponse, CapacityNeed, ClusterCapacityNeeds, DrainReport, Hello, HostRef,
@@ -17,7 +17,8 @@ use bigfleet_wire::v1alpha1::{
     TopologySpread, TransitionAck,
 };
 use bigfleet_wire::{
-    Ack, BlobAnswer, DrainProgress, Frame as _, Greeting, Listing, NodeSightings, Record, Rollup,
+    Ack, Alike, BlobAnswer, DrainProgress, Frame as _, Greeting, Listing, NodeSightings, Record,
+    Rollup,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -41,14 +42,22 @@ fn convert_all(bytes: &[u8]) {
     if let Ok(message) = ClusterCapacityNeeds::decode(bytes) {
         let _ = Rollup::read(message, &session()).map_err(|refused| check_text(&refused));
     }
-    if let Ok(message) = MachineList::decode(bytes) {
-        let listing = Listing::read(message);
+    let in_place = Listing::read_bytes(bytes, &mut Alike::default());
+    let message = MachineList::decode(bytes).map(Listing::read);
+    if let Ok(listing) = message {
+        // As text, since what is no number does not equal itself.
+        assert_eq!(format!("{:?}", in_place.unwrap()), format!("{listing:?}"));
+        assert_eq!(Listing::next_page(bytes), Ok(&listing.next_page[..]));
         listing.refused.iter().for_each(check_text);
         listing
             .records
             .iter()
             .flat_map(|record| &record.warnings)
             .for_each(check_text);
+    } else {
+        in_place
+            .map_err(|refused| check_text(&refused))
+            .unwrap_err();
     }
     if let Ok(message) = TransitionAck::decode(bytes) {
         let _ = Ack::read(message).map_err(|refused| check_text(&refused));
@@ -315,6 +324,45 @@ proptest! {
         }
     }
 
+    /// A peer may send fields twice, maps in any order, and messages in pieces that add up.
+    #[test]
+    fn a_list_reads_the_same_in_place_however_it_is_written(
+        machines in vec((hostile_machine(), hostile_machine()), 0..4),
+        again in any::<bool>(),
+    ) {
+        let mut bytes = Vec::new();
+        for (one, more) in machines {
+            let machine = [one.encode_to_vec(), more.encode_to_vec()].concat();
+            for _ in 0..=u8::from(again) {
+                bytes.push(0x0a);
+                prost::encode_length_delimiter(machine.len(), &mut bytes).unwrap();
+                bytes.extend(&machine);
+            }
+        }
+        let rest = MachineList {
+            revision: vec![1],
+            removed_ids: vec!["m1".to_owned(), String::new()],
+            is_full: again,
+            total_machines: 7,
+            features: vec!["f".to_owned()],
+            next_page_token: vec![2],
+            ..MachineList::default()
+        };
+        bytes.extend(rest.encode_to_vec());
+        convert_all(&bytes);
+    }
+
+    /// What records share is what they say, whichever came before them.
+    #[test]
+    fn what_pages_share_changes_no_record(pages in vec(vec(hostile_machine(), 0..4), 1..4)) {
+        let mut alike = Alike::default();
+        for machines in pages {
+            let list = MachineList { machines, ..MachineList::default() };
+            let shared = Listing::read_bytes(&list.encode_to_vec(), &mut alike).unwrap();
+            prop_assert_eq!(format!("{shared:?}"), format!("{:?}", Listing::read(list)));
+        }
+    }
+
     #[test]
     fn a_refused_rollup_is_named_and_changes_nothing(
         good in vec(rows(), 1..4),
@@ -392,7 +440,7 @@ proptest! {
         if let Ok(record) = Record::read(message.clone()) {
             prop_assert_eq!(StateNumber::from(record.machine.state()).0, message.state);
             prop_assert_eq!(Machine::new(record.machine.clone().into_facts()), Ok(record.machine));
-            prop_assert_eq!(record.echoed, message.shard_metadata);
+            prop_assert_eq!(record.echoed, Echoed::from(&message.shard_metadata));
         }
     }
 }

@@ -58,6 +58,28 @@ fn ex_rs2_no_roll_up_no_reclaim() {
     assert_eq!(world.core.machines().count(), 500);
 }
 
+/// SH-5: a fleet that is as it was left is not written again at every start, only what is otherwise.
+#[test]
+fn what_is_on_disk_already_is_not_written_again() {
+    let mut world = World::new(config(), "m1..m9 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=36");
+    world.run(60.0);
+    let mut again = restarted(&world, world.disk.len());
+    let moved = again.provider.machines.get_mut(&id("m4")).unwrap();
+    moved.set(|facts| facts.cluster = "b".to_owned());
+    let before = again.disk.len();
+    again.run(20.0);
+    let written = &again.disk[before..];
+    let machines = written.iter().filter_map(|record| match record {
+        Record::Machine { machine, .. } => Some(machine.as_str()),
+        _ => None,
+    });
+    assert_eq!(machines.collect::<Vec<_>>(), ["m4"]);
+    assert!(written.contains(&Record::Epoch(2)), "{written:?}");
+}
+
 /// EX-RS3: protection survives, from the disk or from the metadata alone.
 #[test]
 fn ex_rs3_priorities_survive_a_restart() {

@@ -529,7 +529,7 @@ pub(crate) fn rows(name: &str, needs: &str) -> Vec<Row> {
 pub(crate) fn sighting(there: &There) -> Sighting {
     Sighting {
         machine: there.machine.clone(),
-        echoed: there.metadata.clone(),
+        echoed: (&there.metadata).into(),
     }
 }
 

@@ -170,7 +170,7 @@ impl Value {
                 .then(|| Commitment::of_assignment(&kept.assignment)),
             intent: kept.intent.as_ref().map(Commitment::of_intent),
             not_ready: kept.not_ready,
-            operation: kept.operation.as_ref().map(StoredOperation::of),
+            operation: kept.operation.as_deref().map(StoredOperation::of),
             undeletable: kept.undeletable,
             given_up: kept.given_up.map(|(times, until)| GivenUp {
                 times,
@@ -382,7 +382,8 @@ pub(super) fn machine(key: &str, bytes: &[u8]) -> Result<Record, String> {
                 .operation
                 .as_ref()
                 .map(StoredOperation::read)
-                .transpose()?,
+                .transpose()?
+                .map(Box::new),
         })),
     })
 }

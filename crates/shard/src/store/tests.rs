@@ -411,7 +411,7 @@ proptest! {
             undeletable: !not_ready,
             given_up: given_up
                 .map(|(times, until)| (times, Time::from_seconds(until).unwrap())),
-            operation,
+            operation: operation.map(Box::new),
         };
         let bytes = Value::of_machine(&kept).seal();
         let record = Record::Machine { machine: machine("m1"), kept: Some(Box::new(kept)) };

@@ -128,7 +128,7 @@ fn operations_of(
             kept: Some(kept),
         } => kept
             .operation
-            .as_ref()
+            .as_deref()
             .map(|operation| (machine, operation)),
         _ => None,
     })
