@@ -194,6 +194,24 @@ async fn what_is_missing_is_named() {
     );
 }
 
+/// Whoever pauses and then looks at the metrics sees a paused shard, and the other way round.
+#[tokio::test]
+async fn the_metric_of_a_pause_is_true_when_the_pause_is_answered() {
+    let mut scene = scene("gauge", &["--seed-count=2"]);
+    let gauge = |shard: &Process| shard.metric("bigfleet_shard_actuation_paused");
+    for _ in 0..5 {
+        assert_eq!(gauge(&scene.shard), 0.0);
+        scene.admin.pause(pause_all()).await.unwrap();
+        assert_eq!(gauge(&scene.shard), 1.0);
+        let resume = ResumeRequest {
+            reason: "the test goes on".to_owned(),
+            target: pause_all().scope.map(Target::Scope),
+            dry_run: false,
+        };
+        scene.admin.resume(resume).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn nothing_leaves_while_paused_and_everything_after() {
     let mut scene = scene("paused", &["--seed-count=12"]);

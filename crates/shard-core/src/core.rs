@@ -247,10 +247,11 @@ impl ShardCore {
             Event::Pause {
                 by,
                 scope,
+                since,
                 until,
                 note,
             } => {
-                let since = now;
+                let since = since.map_or(now, |since| since.min(now));
                 let kept = KeptPause { since, until, note };
                 self.pauses.pause(by, scope.clone(), kept);
                 self.pause_changed(now, by, &scope, effects);

@@ -340,6 +340,8 @@ pub enum Event {
         by: PausedBy,
         /// What.
         scope: Scope,
+        /// Since when, if it is older than the event that tells of it.
+        since: Option<Time>,
         /// Until when; `None` until resumed.
         until: Option<Time>,
         /// Who asked for it and why.

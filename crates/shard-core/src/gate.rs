@@ -27,9 +27,15 @@ pub(crate) const ASSIGNED_SHARD: &str = "bigfleet.lucy.sh/assigned-shard";
 pub(crate) const ASSIGNED_INTENT: &str = "bigfleet.lucy.sh/assigned-intent";
 
 impl ShardCore {
+    /// Whether everything is paused: by configuration, by an admin, or since another process runs this
+    /// shard.
+    pub fn is_paused(&self) -> bool {
+        self.fenced || self.pauses.all(&self.config.provider)
+    }
+
     /// Whether nothing at all may leave.
     pub(crate) fn all_closed(&self) -> bool {
-        self.fenced || self.config.dry_run || self.pauses.all(&self.config.provider)
+        self.config.dry_run || self.is_paused()
     }
 
     /// Whether nothing may leave that concerns this machine: the cluster it is bound to or meant

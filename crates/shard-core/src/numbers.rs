@@ -223,7 +223,7 @@ impl ShardCore {
             "bigfleet_shard_actions_suppressed_total",
             &counters.suppressed,
         );
-        let paused = f64::from(u8::from(self.all_closed()));
+        let paused = f64::from(u8::from(self.is_paused()));
         sheet.gauge("bigfleet_shard_actuation_paused", paused);
         sheet.by_kind("bigfleet_shard_actions_dryrun_total", &counters.dry_run);
         for reason in ["price", "interruption_probability", "structural"] {

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use bigfleet_model::ClusterId;
+use bigfleet_model::{ClusterId, Time};
 use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
 use crate::hub::Hub;
@@ -84,6 +84,13 @@ fn look(path: &Path) -> Result<BTreeSet<Scope>, PauseFileRefused> {
     }
 }
 
+/// When the file was last written: since then it asks for what it asks for, whichever process reads it.
+fn written(path: &Path) -> Option<Time> {
+    let written = std::fs::metadata(path).and_then(|of| of.modified());
+    let since = written.ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Time::from_seconds(since.as_secs_f64())
+}
+
 /// The bottom layer of pauses: the flag, and the file as it is now.
 #[derive(Debug)]
 pub(crate) struct PauseFile {
@@ -120,13 +127,13 @@ impl PauseFile {
         let mut events = Vec::new();
         for scope in wanted.difference(&self.in_force).cloned() {
             tracing::warn!(?scope, path = %self.path.display(), flag = self.flag, "actuation paused");
-            let until = None;
-            let note = PauseNote::default();
+            let by_flag = self.flag && scope == Scope::All;
             events.push(Event::Pause {
                 by,
                 scope,
-                until,
-                note,
+                since: (!by_flag).then(|| written(&self.path)).flatten(),
+                until: None,
+                note: PauseNote::default(),
             });
         }
         for scope in self.in_force.difference(&wanted).cloned() {
@@ -178,9 +185,10 @@ mod tests {
         let path = std::env::temp_dir().join(format!("bigfleet-pause-{}", std::process::id()));
         drop(std::fs::remove_file(&path));
         let by = PausedBy::Configuration;
-        let pause = |scope| Event::Pause {
+        let pause = |scope, since| Event::Pause {
             by,
             scope,
+            since,
             until: None,
             note: PauseNote::default(),
         };
@@ -188,15 +196,19 @@ mod tests {
         let mut file = PauseFile::new(&path, false);
         assert_eq!(file.changes(), []);
         std::fs::write(&path, "cluster a").unwrap();
-        assert_eq!(file.changes(), [pause(cluster("a"))]);
+        assert_eq!(file.changes(), [pause(cluster("a"), written(&path))]);
         assert_eq!(file.changes(), []);
         std::fs::write(&path, "what?").unwrap();
-        assert_eq!(file.changes(), [pause(Scope::All), resume(cluster("a"))]);
+        let all = pause(Scope::All, written(&path));
+        assert_eq!(file.changes(), [all.clone(), resume(cluster("a"))]);
+        assert!(written(&path).is_some());
+        let mut restarted = PauseFile::new(&path, false);
+        assert_eq!(restarted.changes(), [all], "as old as the file");
         std::fs::remove_file(&path).unwrap();
         assert_eq!(file.changes(), [resume(Scope::All)]);
 
         let mut file = PauseFile::new(&path, true);
-        assert_eq!(file.changes(), [pause(Scope::All)]);
+        assert_eq!(file.changes(), [pause(Scope::All, None)]);
         std::fs::write(&path, "").unwrap();
         assert_eq!(file.changes(), []);
         std::fs::remove_file(&path).unwrap();

@@ -184,6 +184,7 @@ impl World {
         let pause = Event::Pause {
             by: PausedBy::Admin,
             scope: Scope::All,
+            since: None,
             until: Some(until.time()),
             note: PauseNote::default(),
         };

@@ -87,6 +87,7 @@ fn a_paused_shard_decides_and_commits_nothing() {
     world.tell(Event::Pause {
         by: PausedBy::Configuration,
         scope: Scope::All,
+        since: None,
         until: None,
         note: PauseNote::default(),
     });
@@ -143,6 +144,7 @@ fn a_deadline_stands_still_while_paused() {
     world.tell(Event::Pause {
         by: PausedBy::Admin,
         scope: Scope::Cluster(cluster("a")),
+        since: None,
         until: Some(at(world.now + 5000.0)),
         note: PauseNote::default(),
     });
@@ -256,6 +258,7 @@ fn step(world: &mut World, paused: &mut BTreeSet<Scope>, (what, how): (u8, u8)) 
             world.tell(Event::Pause {
                 by: PausedBy::Admin,
                 scope,
+                since: None,
                 until: None,
                 note: PauseNote::default(),
             });

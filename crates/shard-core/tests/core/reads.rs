@@ -261,6 +261,7 @@ fn work_shows_what_it_waits_for_and_since_when() {
     world.tell(Event::Pause {
         by: PausedBy::Admin,
         scope: Scope::All,
+        since: None,
         until: Some(at(world.now + 60.0)),
         note: PauseNote::default(),
     });

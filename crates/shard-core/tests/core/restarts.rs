@@ -110,6 +110,7 @@ fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
     let pause = |by, scope, lasts| Event::Pause {
         by,
         scope,
+        since: None,
         until: Some(at(lasts)),
         note: note.clone(),
     };

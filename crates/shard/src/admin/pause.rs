@@ -76,6 +76,7 @@ async fn set(
     let event = Event::Pause {
         by: PausedBy::Admin,
         scope: scope.clone(),
+        since: None,
         until: Some(until),
         note,
     };

@@ -300,6 +300,40 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
     );
 }
 
+/// Pauses came after the other tables, under the same number.
+#[test]
+fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
+    let folder = Folder::new("older");
+    let opened = folder.open().unwrap();
+    let before = [Record::Epoch(1), kept("m1", Some("a"))];
+    commit(&opened.database, &before).unwrap();
+    let write = opened.database.begin_write().unwrap();
+    assert!(write.delete_table(PAUSES).unwrap());
+    write.commit().unwrap();
+    drop(opened);
+    let opened = folder.open().unwrap();
+    assert_eq!(opened.records, before);
+    let pause = Record::Paused {
+        scope: Scope::All,
+        kept: Some(KeptPause {
+            since: Time::ZERO,
+            until: Time::from_seconds(9.0),
+            note: PauseNote::default(),
+        }),
+    };
+    commit(&opened.database, std::slice::from_ref(&pause)).unwrap();
+    drop(opened);
+    assert!(folder.open().unwrap().records.contains(&pause));
+
+    // Any other table has always been there.
+    let opened = folder.open().unwrap();
+    let write = opened.database.begin_write().unwrap();
+    assert!(write.delete_table(MACHINES).unwrap());
+    write.commit().unwrap();
+    drop(opened);
+    assert!(folder.refused().contains("is damaged"));
+}
+
 /// Whatever happens to the bytes of the file: an answer, never a panic, never another shard's past.
 #[test]
 fn a_file_cut_or_overwritten_anywhere_is_refused_or_reads_as_it_was() {
