@@ -8,24 +8,10 @@ mod shard_scene;
 use bigfleet_wire::v1alpha1 as wire;
 use shard_scene::ledger::{Kind, Ledgered};
 use shard_scene::operator::{Manner, Operator, cpus, row};
-use shard_scene::{Folder, Process, provider, shard, shard_flags, until};
+use shard_scene::{Folder, Process, machines, provider, shard, shard_flags, until};
 use std::process::Command;
 use wire::MachineState::{Configured, Creating, Draining, Idle};
 use wire::operator_message::Payload;
-
-/// So many machines of four cpus: metal that is there, or slots that would have to be bought.
-fn machines(folder: &Folder, metal: usize, slots: usize) -> String {
-    let entry = |tier: &str, count: usize| {
-        serde_json::json!({
-            "instance_type": "m4", "zone": "zone-a", "capacity_type": tier, "count": count,
-            "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" }, "price_per_hour": 0.5,
-        })
-    };
-    let all = serde_json::json!([entry("bare_metal", metal), entry("on_demand", slots)]);
-    let path = folder.file("offerings.json");
-    std::fs::write(&path, all.to_string()).unwrap();
-    format!("--offerings={}", path.display())
-}
 
 /// A provider behind a ledger, and a shard on it.
 struct Scene {

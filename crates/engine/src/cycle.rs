@@ -20,6 +20,18 @@ use crate::{
 use bigfleet_model::{Amounts, DomainCoverage, MatchingSupply, State, Time, UnmetReason};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A part of a decision, for whoever wants to know how long each takes: the engine has no clock. What
+/// comes before the first is taking in what changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Every Need keeps its own, then those still short are served in order (Phase 1).
+    Serve,
+    /// Preemption, and what is exchanged in its wake (Phase 2).
+    Preempt,
+    /// Reclaims, releases and the verdicts (Phase 3).
+    LetGo,
+}
+
 /// One thing to do, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -105,8 +117,14 @@ impl Book {
         self.supply_moved = true;
     }
 
-    /// Runs one cycle on what changed since `before`, or on everything.
-    pub(crate) fn cycle(&mut self, before: Outcome, now: Time, in_full: bool) -> Outcome {
+    /// Runs one cycle on what changed since `before`, or on everything; says when each part begins.
+    pub(crate) fn cycle(
+        &mut self,
+        before: Outcome,
+        now: Time,
+        in_full: bool,
+        begins: &mut dyn FnMut(Part),
+    ) -> Outcome {
         for machine in before.preempted {
             self.records[machine as usize].preempted = false;
         }
@@ -121,6 +139,7 @@ impl Book {
         self.fold();
         let dirty = self.take_dirty();
         self.end_intents();
+        begins(Part::Serve);
         self.keep_all_own(&dirty);
         self.changed = false;
 
@@ -142,6 +161,7 @@ impl Book {
             .copied()
             .filter(|need| self.is_short(*need))
             .collect();
+        begins(Part::Preempt);
         let held = self.preempt_for(&short, &mut outcome);
         let exchanged = self.exchange(&held, &short);
         let held = match exchanged.is_empty() {
@@ -150,6 +170,7 @@ impl Book {
         };
         outcome.touched = served;
         outcome.touched.extend(exchanged);
+        begins(Part::LetGo);
         self.let_go(now, &held, &mut outcome);
         self.review_intents(&mut outcome);
         self.judge_supply(&mut outcome);

@@ -60,6 +60,7 @@ mod render;
 mod explain;
 
 pub use book::{Counts, Work};
+pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, Comparison, DomainWeight, Explainer, Explanation, Fate, How, Kind,
     LeftOut, Outranks, Preemption, Rule, Victim, VictimFate, explain,
@@ -251,19 +252,24 @@ impl Engine {
 
     /// Decides on what changed since the last decision.
     pub fn decide(&mut self, now: Time) {
+        self.decide_in_parts(now, &mut |_| {});
+    }
+
+    /// As [`Self::decide`], and says when each part begins; none does where nothing changed.
+    pub fn decide_in_parts(&mut self, now: Time, begins: &mut dyn FnMut(Part)) {
         if self.book.changed || !self.outcome.stands_at(now) {
             if let Some(book) = self.book.compacted() {
                 (self.book, self.outcome) = (book, Outcome::default());
             }
             let before = std::mem::take(&mut self.outcome);
-            self.outcome = self.book.cycle(before, now, false);
+            self.outcome = self.book.cycle(before, now, false, begins);
         }
     }
 
     /// Decides with no use of an earlier decision.
     pub fn decide_full(&mut self, now: Time) {
         let before = std::mem::take(&mut self.outcome);
-        self.outcome = self.book.cycle(before, now, true);
+        self.outcome = self.book.cycle(before, now, true, &mut |_| {});
     }
 
     /// The last decision, in the words of the model.

@@ -9,7 +9,7 @@ use crate::{
     effect::{Barrier, Effect, OperationId},
     event::Event,
     hints::Hints,
-    histogram::Latencies,
+    histogram::{Latencies, Phase},
     ledger::Ledger,
     node::Nodes,
     operation::Operation,
@@ -178,26 +178,44 @@ impl ShardCore {
     /// Takes in what happened and says what to do about it. A moment earlier than the last one heard
     /// counts as the last one.
     pub fn handle(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) {
+        self.handle_in_phases(now, event, effects, &mut |_| {});
+    }
+
+    /// As [`Self::handle`], and says when each phase of a cycle begins, if the event brought one on: for
+    /// whoever has a clock. The last one lasts until the effects are started.
+    pub fn handle_in_phases(
+        &mut self,
+        now: Time,
+        event: Event,
+        effects: &mut Vec<Effect>,
+        begins: &mut dyn FnMut(Phase),
+    ) {
         let now = now.max(self.now);
         self.now = now;
         self.heard += 1;
-        self.take(now, event, effects);
+        self.take(now, event, effects, begins);
         while let Some(timer) = self.timers.due(now) {
             self.remind(now, timer, effects);
         }
         if self.wants_cycle {
-            self.cycle_if_spaced(now, effects);
+            self.cycle_if_spaced(now, effects, begins);
         }
         self.pump(now, effects);
         self.ask(effects);
         self.ask_to_be_woken(effects);
     }
 
-    fn take(&mut self, now: Time, event: Event, effects: &mut Vec<Effect>) {
+    fn take(
+        &mut self,
+        now: Time,
+        event: Event,
+        effects: &mut Vec<Effect>,
+        begins: &mut dyn FnMut(Phase),
+    ) {
         match event {
             // A clock may be early by its resolution: then the same moment is asked for again.
             Event::Woken => self.woken_at = None,
-            Event::CycleDue => self.run_cycle(now, effects),
+            Event::CycleDue => self.run_cycle(now, effects, begins),
             Event::Persisted { barrier } => self.persisted(barrier),
             Event::ListPage {
                 list,
@@ -313,11 +331,16 @@ impl ShardCore {
     }
 
     /// Wake-ups within the spacing are one.
-    fn cycle_if_spaced(&mut self, now: Time, effects: &mut Vec<Effect>) {
+    fn cycle_if_spaced(
+        &mut self,
+        now: Time,
+        effects: &mut Vec<Effect>,
+        begins: &mut dyn FnMut(Phase),
+    ) {
         let earliest = self.last_cycle.map(|last| after(last, self.spacing()));
         match earliest.filter(|earliest| now < *earliest) {
             Some(earliest) => self.cycle_by(earliest),
-            None => self.run_cycle(now, effects),
+            None => self.run_cycle(now, effects, begins),
         }
         self.wants_cycle = false;
     }

@@ -14,6 +14,7 @@ use crate::{
     audit::{AuditRecord, Outcome},
     defect::Defect,
     effect::{Effect, OperationId},
+    histogram::Phase,
     operation::{Operation, walk},
     settings::{CYCLE_SPACING, MOST_IN_FLIGHT},
     shortfall::{ShortCounts, Shortfall},
@@ -26,13 +27,33 @@ use bigfleet_model::{
 use std::collections::BTreeMap;
 
 impl ShardCore {
-    pub(crate) fn run_cycle(&mut self, now: Time, effects: &mut Vec<Effect>) {
+    pub(crate) fn run_cycle(
+        &mut self,
+        now: Time,
+        effects: &mut Vec<Effect>,
+        begins: &mut dyn FnMut(Phase),
+    ) {
+        begins(Phase::Snapread);
         self.begin_cycle(now);
         // CY-5, SH-10: what the provider has is not known well enough to decide on.
         if !self.truth.trusted {
+            begins(Phase::Execute);
             return;
         }
-        self.ledger.engine.decide(now);
+        let engine = &mut self.ledger.engine;
+        engine.decide_in_parts(now, &mut |part| begins(Phase::of(part)));
+        begins(Phase::Execute);
+        let decided = self.commit_decision(now, effects);
+        begins(Phase::Emit);
+        self.send_hints(now, effects);
+        begins(Phase::Execute);
+        if decided {
+            self.persist(effects);
+        }
+    }
+
+    /// Commits what was decided, as far as it may be done; says whether any of it is to leave.
+    fn commit_decision(&mut self, now: Time, effects: &mut Vec<Effect>) -> bool {
         // Read whole before any of it, a parked gang included, changes what was decided on.
         let ended = self.ledger.engine.ended_intents();
         let restamps = self.ledger.engine.restamps();
@@ -62,10 +83,7 @@ impl ShardCore {
         for action in actions {
             self.commit(now, action, effects);
         }
-        self.send_hints(now, effects);
-        if decided {
-            self.persist(effects);
-        }
+        decided
     }
 
     /// Takes in what the engine left short: shortfalls, ages, parking. Only a new decision is looked

@@ -390,9 +390,9 @@ pub enum Event {
     },
     /// How long a cycle took, by the clock of whoever drives the core.
     CycleTook {
-        /// From its event to the end of its effects, in seconds.
+        /// From its beginning until its effects were started, in seconds.
         seconds: f64,
-        /// Its parts, in seconds.
+        /// Its phases, in seconds; and taking in a List, if one has ended since the last cycle.
         phases: Vec<(Phase, f64)>,
     },
 }

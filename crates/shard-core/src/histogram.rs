@@ -1,6 +1,7 @@
 //! Histograms: how long things took, as counts per bucket.
 
 use crate::{ShardCore, audit::Outcome};
+use bigfleet_engine::Part;
 use bigfleet_model::ActionKind;
 use std::collections::BTreeMap;
 
@@ -50,22 +51,22 @@ impl Histogram {
     }
 }
 
-/// A part of a cycle, as the one who drives it tells them apart.
+/// A part of a cycle (CY-3). A core says when one begins; how long it takes is for whoever has a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Taking in a List.
+    /// Taking in a List, all of its pages: beside the cycle, since Lists have their own interval (SH-1).
     Reconcile,
-    /// Reading what is decided on; nothing here, since the engine is told as things change.
+    /// Taking in what changed since the last decision: heirs, folding, intents that ended.
     Snapread,
     /// Own first, then the rest.
     Phase1,
-    /// Preemption.
+    /// Preemption, and exchanges in its wake.
     Phase2,
-    /// Reclaim and release.
+    /// Reclaim, release, verdicts.
     Phase3,
     /// Hints.
     Emit,
-    /// Committing and handing out.
+    /// Shortfalls, rails, committing and handing out.
     Execute,
 }
 
@@ -80,6 +81,14 @@ impl Phase {
         Self::Emit,
         Self::Execute,
     ];
+
+    pub(crate) fn of(part: Part) -> Self {
+        match part {
+            Part::Serve => Self::Phase1,
+            Part::Preempt => Self::Phase2,
+            Part::LetGo => Self::Phase3,
+        }
+    }
 
     /// The label in metrics.
     pub fn label(self) -> &'static str {

@@ -29,6 +29,7 @@ use crate::news::{self, HeldBack};
 use crate::outbox::{Link, Stuck};
 use crate::provider::Provider;
 use crate::publish::{Published, Publisher};
+use crate::stopwatch::Stopwatch;
 use crate::store::Store;
 use crate::timing::{TIMING, milliseconds};
 
@@ -73,10 +74,13 @@ struct Running {
     durable: Barrier,
     /// Who waits for a write to be on disk.
     awaiting: VecDeque<(Barrier, Question)>,
-    /// The picture that hangs is older than the last cycle, and since when one hangs.
+    /// The picture that hangs is older than the last cycle, since when one hangs, and whether it shows
+    /// a shard that is paused.
     stale: bool,
     published: Instant,
+    shows_paused: bool,
     counted: news::Counted,
+    stopwatch: Stopwatch,
     /// Somebody waits for the last call to end.
     stopping: Option<oneshot::Sender<()>>,
     lost: Option<Failed>,
@@ -105,7 +109,9 @@ impl Driver {
             awaiting: VecDeque::new(),
             stale: false,
             published: Instant::now(),
+            shows_paused: false,
             counted: news::Counted::default(),
+            stopwatch: Stopwatch::new(Instant::now()),
             stopping: None,
             lost: None,
             since_question: 0,
@@ -220,43 +226,51 @@ impl Running {
         }
     }
 
-    /// The core takes in what happened, and what it asks for is started.
+    /// The core takes in what happened, and what it asks for is started. Then it hears how long that
+    /// took, if it was a cycle, in an event of its own.
     fn happened(&mut self, event: Event) {
+        let before = self.driver.core.cycle();
         self.handle(event);
+        let was_cycle = self.driver.core.cycle() != before;
+        if was_cycle && self.driver.attribution_probe {
+            attribution::of_cycle(&mut self.driver.core, &self.effects);
+        }
         self.start_effects();
+        if let Some(took) = self.stopwatch.stop(was_cycle, Instant::now()) {
+            tracing::debug!(target: TIMING, ms = milliseconds(took.cycle), "cycle took");
+            let held_back = news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
+            self.audit_rails(held_back);
+            self.stale = true;
+            self.happened(Event::CycleTook {
+                seconds: took.cycle.as_secs_f64(),
+                phases: took.phases,
+            });
+        }
+        // Whoever has paused the shard, and looks, must not see that it is not.
+        let paused_since = self.driver.core.is_paused() != self.shows_paused;
+        if paused_since || (self.stale && PUBLISH_EVERY <= self.published.elapsed()) {
+            self.publish();
+        }
     }
 
     fn handle(&mut self, event: Event) {
-        let core = &mut self.driver.core;
-        let cycle = core.cycle();
-        let (began, now) = (Instant::now(), self.driver.clock.now());
+        let now = self.driver.clock.now();
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
         }
+        let (core, watch) = (&mut self.driver.core, &mut self.stopwatch);
         news::of_event(core, &event);
-        core.handle(now, event, &mut self.effects);
-        if core.cycle() != cycle {
-            let took = began.elapsed();
-            tracing::debug!(target: TIMING, ms = milliseconds(took), "cycle took");
-            let seconds = took.as_secs_f64();
-            let phases = Vec::new();
-            core.handle(now, Event::CycleTook { seconds, phases }, &mut self.effects);
-            let held_back = news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
-            self.audit_rails(held_back);
-            if self.driver.attribution_probe {
-                attribution::of_cycle(&mut self.driver.core, &self.effects);
-            }
-            self.stale = true;
-        }
-        if self.stale && PUBLISH_EVERY <= self.published.elapsed() {
-            self.publish();
-        }
+        watch.start(&event, Instant::now());
+        core.handle_in_phases(now, event, &mut self.effects, &mut |phase| {
+            watch.begins(Some(phase), Instant::now());
+        });
     }
 
     fn publish(&mut self) {
         let published = Published::of(&self.driver.core, self.driver.clock.now());
         self.driver.publisher.publish(published);
         (self.stale, self.published) = (false, Instant::now());
+        self.shows_paused = self.driver.core.is_paused();
     }
 
     fn start_effects(&mut self) {

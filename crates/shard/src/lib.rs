@@ -52,6 +52,7 @@ mod history;
 mod news;
 mod pause;
 mod publish;
+mod stopwatch;
 
 mod admin;
 mod read;

@@ -121,9 +121,14 @@ impl Process {
     }
 
     fn find(&self, message: &str) -> Option<serde_json::Value> {
+        self.all_logged(message).into_iter().next()
+    }
+
+    /// Every line so far that says this.
+    pub(crate) fn all_logged(&self, message: &str) -> Vec<serde_json::Value> {
         let log = self.log.lock().unwrap();
         let says = |line: &&serde_json::Value| line["fields"]["message"] == message;
-        log.iter().find(says).cloned()
+        log.iter().filter(says).cloned().collect()
     }
 
     pub(crate) fn text(&self) -> String {
@@ -207,6 +212,20 @@ pub(crate) fn provider(flags: &[&str]) -> Process {
     ];
     all.extend(flags.iter().map(|flag| (*flag).to_owned()));
     Process::start(&["provider", "fake"], &all)
+}
+
+/// So many machines of four cpus: metal that is there, or slots that would have to be bought.
+pub(crate) fn machines(folder: &Folder, metal: usize, slots: usize) -> String {
+    let entry = |tier: &str, count: usize| {
+        serde_json::json!({
+            "instance_type": "m4", "zone": "zone-a", "capacity_type": tier, "count": count,
+            "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" }, "price_per_hour": 0.5,
+        })
+    };
+    let all = serde_json::json!([entry("bare_metal", metal), entry("on_demand", slots)]);
+    let path = folder.file("offerings.json");
+    std::fs::write(&path, all.to_string()).unwrap();
+    format!("--offerings={}", path.display())
 }
 
 /// A shard with quick cycles and no rail that would slow a test down.

@@ -1,7 +1,7 @@
 //! How often a shard decides, and what makes it decide again (SH-1, SH-2).
 
-use crate::support::{FULL, World};
-use bigfleet_shard_core::{Event, ShardConfig};
+use crate::support::{FULL, World, at};
+use bigfleet_shard_core::{Event, Phase, ShardConfig};
 
 /// More machines than may be under way at once, at a provider that takes its time.
 fn busy() -> World {
@@ -57,4 +57,42 @@ fn a_cycle_that_took_long_is_not_followed_at_once() {
     assert_eq!(world.core.cycle(), before, "within twice what it took");
     world.run(1.5);
     assert!(before < world.core.cycle());
+}
+
+/// The phases of a cycle that is due now, in the order in which they begin.
+fn phases(world: &World) -> Vec<Phase> {
+    let (mut core, mut begun) = (world.core.clone(), Vec::new());
+    let mut begins = |phase| begun.push(phase);
+    let now = at(world.now);
+    core.handle_in_phases(now, Event::CycleDue, &mut Vec::new(), &mut begins);
+    begun
+}
+
+/// Whoever has a clock can tell what a cycle spends its time on (CY-3).
+#[test]
+fn a_cycle_says_when_each_of_its_phases_begins() {
+    use Phase::{Emit, Execute, Phase1, Phase2, Phase3, Snapread};
+    let mut world = World::new(ShardConfig::undamped("s", "p"), "m1 Idle cpu=4 $1");
+    let unseen = [Snapread, Execute];
+    assert_eq!(phases(&world), unseen, "the provider has not been seen");
+    world.connect("a", FULL);
+    world.run(1.0);
+    let quiet = [Snapread, Execute, Emit, Execute];
+    assert_eq!(phases(&world), quiet, "nothing changed since the last one");
+    world.roll_up("a", "cpu=4");
+    let busy = [Snapread, Phase1, Phase2, Phase3, Execute, Emit, Execute];
+    assert_eq!(phases(&world), busy);
+}
+
+/// An event that brings no cycle on begins no phase.
+#[test]
+fn between_cycles_no_phase_begins() {
+    let mut world = World::new(ShardConfig::undamped("s", "p"), "m1 Idle cpu=4 $1");
+    world.run(1.0);
+    let mut begun = Vec::new();
+    let mut begins = |phase| begun.push(phase);
+    let now = at(world.now);
+    let (core, mut effects) = (&mut world.core, Vec::new());
+    core.handle_in_phases(now, Event::CoordinatorTerm(7), &mut effects, &mut begins);
+    assert_eq!(begun, []);
 }
