@@ -381,12 +381,13 @@ async fn a_pause_outlives_the_process_and_every_call_is_audited() {
             .unwrap()
             .starts_with("unchecked at 127.0.0.1:")
     );
-    assert!(
-        lines[0]["detail"]
-            .as_str()
-            .unwrap()
-            .starts_with("reason is empty")
-    );
+    let refused = lines[0]["detail"]["refused"].as_str().unwrap();
+    assert!(refused.starts_with("reason is empty"), "{refused}");
+    let detail = &done["detail"];
+    assert_eq!(detail["pause"]["pause_id"], "admin:all", "{detail}");
+    let until = detail["pause"]["expires_unix_nanos"].as_i64();
+    assert_eq!(until, Some(pause.expires_unix_nanos), "{detail}");
+    assert_eq!(detail["work_paused"], 0, "{detail}");
 }
 
 /// One that cannot be created stays Failed until a person says that it is to be forgotten.

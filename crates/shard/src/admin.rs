@@ -9,6 +9,7 @@
 //! The core judges again when it takes the event, so what changed since the question cannot slip
 //! through; the answer is what it made of it, and comes once that is on disk.
 
+mod answer;
 mod audit;
 mod checks;
 mod pause;

@@ -39,8 +39,8 @@ pub(crate) struct AdminRecord {
     pub(crate) asked: serde_json::Value,
     /// The status code of a refusal, or `done`.
     pub(crate) outcome: String,
-    /// What was answered.
-    pub(crate) detail: String,
+    /// What was answered: the answer's fields, or `refused` and why.
+    pub(crate) detail: serde_json::Value,
 }
 
 /// A rail that held something back (operations gap 24).
@@ -400,7 +400,7 @@ mod tests {
             dry_run: false,
             asked: serde_json::json!({ "scope": "all" }),
             outcome: "done".to_owned(),
-            detail: String::new(),
+            detail: serde_json::json!({ "work_paused": 3 }),
         };
         log.action(record("m1"));
         lines.admin(asked("Pause"));
@@ -415,6 +415,7 @@ mod tests {
             (&"admin".into(), &"Pause".into())
         );
         assert_eq!(read[1]["asked"]["scope"], "all");
+        assert_eq!(read[1]["detail"]["work_paused"], 3);
         assert_eq!(
             lost.load(Ordering::Relaxed),
             1,

@@ -1,17 +1,16 @@
 //! Audit: who asked for what and why, and what came of it, refusals included.
 
-use std::fmt::Debug;
-
 use bigfleet_model::shown;
 use bigfleet_net::Caller;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tonic::Status;
 
 use super::Admin;
+use super::answer::Written;
 use crate::audit::AdminRecord;
 
-/// Characters of an answer that are written down.
-const MOST_DETAIL: usize = 1000;
+/// Characters of a refusal that are written down.
+const MOST_REFUSAL: usize = 1000;
 
 /// A verb on its way.
 pub(super) struct Asked<'a> {
@@ -48,13 +47,13 @@ impl<'a> Asked<'a> {
     }
 
     /// Writes down what came of it.
-    pub(super) fn answered<T: Debug>(self, answer: Result<T, Status>) -> Result<T, Status> {
+    pub(super) fn answered<T: Written>(self, answer: Result<T, Status>) -> Result<T, Status> {
         let (outcome, detail) = match &answer {
-            Ok(answer) => ("done".to_owned(), format!("{answer:?}")),
-            Err(refused) => (
-                format!("{:?}", refused.code()),
-                refused.message().to_owned(),
-            ),
+            Ok(answer) => ("done".to_owned(), answer.written()),
+            Err(refused) => {
+                let why: String = refused.message().chars().take(MOST_REFUSAL).collect();
+                (format!("{:?}", refused.code()), json!({ "refused": why }))
+            }
         };
         let Self {
             admin,
@@ -64,8 +63,7 @@ impl<'a> Asked<'a> {
             dry_run,
             asked,
         } = self;
-        let detail: String = detail.chars().take(MOST_DETAIL).collect();
-        tracing::info!(target: "bigfleet::audit", verb, by, reason, dry_run, %asked, outcome, detail,
+        tracing::info!(target: "bigfleet::audit", verb, by, reason, dry_run, %asked, outcome, %detail,
             "admin");
         if let Some(audit) = &admin.audit {
             audit.admin(AdminRecord {
