@@ -129,7 +129,7 @@ pub struct Report {
     pub acks: Vec<InstructionAck>,
     /// The domains it holds; `None` if none was ever assigned: then it owns everything.
     pub domains: Option<BTreeSet<Domain>>,
-    /// The clusters it serves.
+    /// The clusters whose operators are connected (coordinator.md §8).
     pub clusters: Vec<ClusterId>,
     /// It may act: neither paused, nor fenced, nor in dry-run.
     pub acts: bool,
@@ -178,7 +178,11 @@ impl ShardCore {
             shortfalls: self.shortfalls.report(),
             acks: self.upward.acks.iter().cloned().collect(),
             domains: self.upward.domains.clone(),
-            clusters: self.demand.clusters.keys().cloned().collect(),
+            clusters: self
+                .sessions
+                .connected()
+                .map(|(id, _)| id.clone())
+                .collect(),
             acts: !self.all_closed(),
         }
     }

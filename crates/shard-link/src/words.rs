@@ -8,6 +8,7 @@ use bigfleet_wire::v1alpha1::{
     self as wire, CoordinatorInstruction, InstructAck, PenaltyBucket, ShardReport, ShardSummary,
     Shortfall, coordinator_instruction::Payload, instruct_ack::Outcome,
 };
+use ring::digest::{Context, SHA256};
 
 /// What a report says that the core does not know.
 #[derive(Clone, Debug)]
@@ -25,8 +26,10 @@ pub(crate) fn report(
     now_unix_nanos: i64,
     with_domains: bool,
 ) -> ShardReport {
-    let domains = report.domains.filter(|_| with_domains);
     let named = |domain: Domain| format!("{}={}", domain.key, domain.value);
+    let mut domains: Vec<String> = report.domains.into_iter().flatten().map(named).collect();
+    // As texts: a key may go on where another ends, and then pairs are in another order.
+    domains.sort_unstable();
     ShardReport {
         shard_id: report.shard,
         cycle: signed(number),
@@ -38,9 +41,21 @@ pub(crate) fn report(
         shard_address: about.address.clone(),
         coordinator_term_seen: signed(report.term_seen),
         clusters: report.clusters.iter().map(ToString::to_string).collect(),
-        domains: domains.into_iter().flatten().map(named).collect(),
+        domains_digest: digest(&domains),
+        domains: if with_domains { domains } else { Vec::new() },
         ..ShardReport::default()
     }
+}
+
+/// SHA-256 of the domains, a line each, so that two sides can tell whether they mean the same ones
+/// without naming them (coordinator.md §9). A shard that was never given any holds none.
+fn digest(sorted: &[String]) -> Vec<u8> {
+    let mut sum = Context::new(&SHA256);
+    for domain in sorted {
+        sum.update(domain.as_bytes());
+        sum.update(b"\n");
+    }
+    sum.finish().as_ref().to_vec()
 }
 
 fn summary(summary: Summary, about: &About) -> ShardSummary {
@@ -129,4 +144,27 @@ fn signed(number: u64) -> i64 {
 
 fn count(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum that `printf 'a.b=2\na=1\n' | sha256sum` gives, and that of nothing.
+    #[test]
+    fn a_digest_is_of_the_sorted_lines() {
+        let hex = |domains: &[&str]| -> String {
+            let domains: Vec<String> = domains.iter().map(|one| (*one).to_owned()).collect();
+            let digest = digest(&domains);
+            digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        assert_eq!(
+            hex(&["a.b=2", "a=1"]),
+            "b3698eccc8a3a6cb236d7d474c8413af7336ffea46ff881e9af5e8a12a1f378b"
+        );
+        assert_eq!(
+            hex(&[]),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
 }

@@ -1,0 +1,248 @@
+//! `bigfleet shard --coordinator-addr`: what the coordinator hears, and that the shard needs it for
+//! nothing. The coordinator is a script in the test, at an address that outlives it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shard_scene;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bigfleet_net::{Limits, Serving, listen, serve};
+use bigfleet_wire::v1alpha1 as wire;
+use ring::digest::{SHA256, digest};
+use shard_scene::operator::{Manner, Operator, cpus};
+use shard_scene::{Folder, Process, machines, provider, shard, until};
+use tonic::{Request, Response, Status};
+use wire::coordinator_server::{Coordinator, CoordinatorServer};
+
+/// Writes down every report, and answers with what it was told to ask for.
+#[derive(Clone, Default)]
+struct Scripted {
+    reports: Arc<Mutex<Vec<wire::ShardReport>>>,
+    asks: Arc<Mutex<wire::ReportAck>>,
+}
+
+impl Scripted {
+    async fn serve(&self, addr: SocketAddr) -> Serving {
+        let service = CoordinatorServer::new(self.clone());
+        let router = Limits::PROVIDER.server().add_service(service);
+        serve(listen(&addr.to_string()).await.unwrap(), None, router).unwrap()
+    }
+
+    fn asks(&self, asked: wire::ReportAck) {
+        *self.asks.lock().unwrap() = wire::ReportAck {
+            acknowledged: true,
+            ..asked
+        };
+    }
+
+    fn reports(&self) -> Vec<wire::ShardReport> {
+        self.reports.lock().unwrap().clone()
+    }
+
+    /// Waits for a report like this, among those from now on.
+    async fn hears(
+        &self,
+        what: &str,
+        is: impl Fn(&wire::ShardReport) -> bool,
+    ) -> wire::ShardReport {
+        let before = self.reports().len();
+        let heard = until(what, async || {
+            let later = self.reports().split_off(before);
+            let found = later.iter().position(&is);
+            (found.is_some(), (found, later))
+        });
+        let (found, later) = heard.await;
+        later[found.unwrap()].clone()
+    }
+}
+
+type Answered<T> = Result<Response<T>, Status>;
+
+fn not_asked<T>() -> Answered<T> {
+    Err(Status::unimplemented("nobody asks this here"))
+}
+
+#[tonic::async_trait]
+impl Coordinator for Scripted {
+    type SnapshotSaveStream = tonic::codec::Streaming<wire::SnapshotSaveChunk>;
+
+    async fn report_shard(&self, request: Request<wire::ShardReport>) -> Answered<wire::ReportAck> {
+        self.reports.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(self.asks.lock().unwrap().clone()))
+    }
+
+    async fn assign_domain(
+        &self,
+        _: Request<wire::AssignDomainRequest>,
+    ) -> Answered<wire::AssignDomainResponse> {
+        not_asked()
+    }
+
+    async fn unassign_domain(
+        &self,
+        _: Request<wire::UnassignDomainRequest>,
+    ) -> Answered<wire::UnassignDomainResponse> {
+        not_asked()
+    }
+
+    async fn remove_shard(
+        &self,
+        _: Request<wire::RemoveShardRequest>,
+    ) -> Answered<wire::RemoveShardResponse> {
+        not_asked()
+    }
+
+    async fn list_shards(
+        &self,
+        _: Request<wire::ListShardsRequest>,
+    ) -> Answered<wire::ListShardsResponse> {
+        not_asked()
+    }
+
+    async fn list_domain_assignments(
+        &self,
+        _: Request<wire::ListDomainAssignmentsRequest>,
+    ) -> Answered<wire::ListDomainAssignmentsResponse> {
+        not_asked()
+    }
+
+    async fn list_shard_reports(
+        &self,
+        _: Request<wire::ListShardReportsRequest>,
+    ) -> Answered<wire::ListShardReportsResponse> {
+        not_asked()
+    }
+
+    async fn join_raft_cluster(
+        &self,
+        _: Request<wire::JoinRaftClusterRequest>,
+    ) -> Answered<wire::JoinRaftClusterResponse> {
+        not_asked()
+    }
+
+    async fn snapshot_save(
+        &self,
+        _: Request<wire::SnapshotSaveRequest>,
+    ) -> Answered<Self::SnapshotSaveStream> {
+        not_asked()
+    }
+}
+
+/// An address where nobody listens.
+fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// A shard with eight machines, told to report to an address.
+fn reporting(name: &str, coordinator: SocketAddr) -> (Folder, Process, Process) {
+    let folder = Folder::new(name);
+    let cloud = provider(&[&machines(&folder, 8, 0)]);
+    let shard = shard(
+        &folder.file("data"),
+        cloud.addr,
+        &[
+            &format!("--coordinator-addr={coordinator}"),
+            "--coordinator-heartbeat-interval=100ms",
+            "--advertise-addr=shard-0.example:7780",
+        ],
+    );
+    (folder, cloud, shard)
+}
+
+fn lines(domains: &[&str]) -> Vec<u8> {
+    let text: String = domains.iter().map(|domain| format!("{domain}\n")).collect();
+    digest(&SHA256, text.as_bytes()).as_ref().to_vec()
+}
+
+#[tokio::test]
+async fn a_shard_whose_coordinator_was_never_there_serves_all_the_same() {
+    let (_folder, _cloud, mut shard) = reporting("alone", nobody());
+    let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
+    a.needs(vec![cpus(3)]).await;
+    a.has(3).await;
+    shard.logged("coordinator not reached: the shard goes on alone");
+    assert!(shard.http("/readyz").contains("200 OK"));
+    a.needs(vec![cpus(1)]).await;
+    a.has(1).await;
+    let said = shard.all_logged("coordinator not reached: the shard goes on alone");
+    assert_eq!(said.len(), 1, "once, not once per try");
+    assert_eq!(shard.terminate(), Some(0));
+}
+
+#[tokio::test]
+async fn a_coordinator_that_dies_and_returns_hears_of_a_shard_that_never_minded() {
+    let coordinator = Scripted::default();
+    coordinator.asks(wire::ReportAck {
+        coordinator_term: 4,
+        send_domains: true,
+        instructions: vec![wire::CoordinatorInstruction {
+            coordinator_term: 4,
+            sequence_number: 1,
+            instruction_id: "i1".to_owned(),
+            payload: Some(wire::coordinator_instruction::Payload::AssignDomain(
+                wire::AssignDomain {
+                    topology_key: "topology.kubernetes.io/zone".to_owned(),
+                    topology_value: "zone-a".to_owned(),
+                },
+            )),
+        }],
+        ..wire::ReportAck::default()
+    });
+    let server = coordinator
+        .serve(SocketAddr::from(([127, 0, 0, 1], 0)))
+        .await;
+    let addr = server.addr();
+    let (_folder, _cloud, mut shard) = reporting("linked", addr);
+
+    let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
+    a.needs(vec![cpus(3)]).await;
+    a.has(3).await;
+    let report = coordinator
+        .hears("a report of what it serves", |report| {
+            let pools = report.summary.iter().flat_map(|summary| &summary.pools);
+            pools.map(|pool| pool.configured).sum::<i32>() == 3 && !report.domains.is_empty()
+        })
+        .await;
+    assert_eq!((report.shard_id.as_str(), report.shard_epoch), ("s1", 1));
+    assert_eq!(report.shard_address, "shard-0.example:7780");
+    assert_eq!(report.coordinator_term_seen, 4);
+    assert_eq!(report.clusters, ["a"], "whose operators are connected");
+    assert_eq!(report.domains, ["topology.kubernetes.io/zone=zone-a"]);
+    assert_eq!(
+        report.domains_digest,
+        lines(&["topology.kubernetes.io/zone=zone-a"])
+    );
+    assert_eq!(report.summary.unwrap().free_machines, 5);
+    let first = &coordinator.reports()[0];
+    assert_eq!(first.cycle, 1);
+    assert_eq!(first.domains_digest, lines(&[]), "it had none yet");
+    assert!(first.domains.is_empty(), "nobody had asked");
+
+    // It is gone, and so is an operator; the shard does what it did.
+    server.stop(Duration::from_millis(50)).await;
+    shard.logged("coordinator not reached: the shard goes on alone");
+    a.needs(vec![cpus(5)]).await;
+    a.has(5).await;
+    drop(a);
+    coordinator.asks(wire::ReportAck {
+        coordinator_term: 5,
+        ..wire::ReportAck::default()
+    });
+    let before = coordinator.reports().len();
+    let _again = coordinator.serve(addr).await;
+    let report = coordinator
+        .hears("a report without the operator", |report| {
+            report.clusters.is_empty() && report.coordinator_term_seen == 5
+        })
+        .await;
+    let pools = report.summary.unwrap().pools;
+    assert_eq!(pools.iter().map(|pool| pool.configured).sum::<i32>(), 5);
+    shard.logged("coordinator reached again");
+    let all = coordinator.reports();
+    assert!(all[before - 1].cycle < all[before].cycle, "counted on");
+    assert_eq!(shard.terminate(), Some(0));
+}
