@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::{Alike, Choice, Explanation, Fate, How, Rule, VictimFate};
-use bigfleet_model::{Amounts, Machine, NeedKey, State, shown};
+use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, shown};
 use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
 use super::stream::count;
@@ -97,6 +97,37 @@ impl Step {
     }
 }
 
+/// Whether a bound machine that was not taken is of the Need's cluster. One of another cluster is never a
+/// leftover: only preemption could take it, and that is a step of its own.
+fn is_of_cluster(fate: &Fate, cluster: &ClusterId) -> bool {
+    match fate {
+        Fate::ClaimedBy(need) | Fate::PromisedTo(need) => need.cluster == *cluster,
+        // Whose it is, or was, is not told.
+        Fate::Serving(_) | Fate::OnItsWayTo(_) | Fate::PreemptedFor(_) | Fate::Failed => false,
+        // Why a machine was left is asked only of those the Need could have had.
+        Fate::Claimed(_)
+        | Fate::Preempted
+        | Fate::Pruned
+        | Fate::NotReached
+        | Fate::OutsideDomain
+        | Fate::NoDomain(_)
+        | Fate::Spread
+        | Fate::OffersNothingMissing
+        | Fate::Unavailable
+        | Fate::MayNotAcquire
+        | Fate::Parked
+        | Fate::NotBoughtInPart
+        | Fate::Held
+        | Fate::FreedLater
+        | Fate::NotReady
+        | Fate::Draining
+        | Fate::Deleting
+        | Fate::Requirement(..)
+        | Fate::BelowMinUnit { .. }
+        | Fate::OffersNothing => true,
+    }
+}
+
 /// What stood against taking a machine that fits; `None` if it was taken, or does not fit.
 fn obstacle(fate: &Fate) -> Option<&'static str> {
     match fate {
@@ -158,11 +189,15 @@ impl Tally {
 /// How the verdict came about.
 pub(super) fn steps(explained: &Explanation) -> Vec<ExplanationStep> {
     let mut tallies: BTreeMap<Step, Tally> = BTreeMap::new();
+    let cluster = &explained.verdict.need.cluster;
     for alike in &explained.machines {
         let step = match alike.fate {
             Fate::Claimed(how) => Step::by_how(how),
             _ => Step::by_state(alike.state),
         };
+        if step == Step::Leftovers && !is_of_cluster(&alike.fate, cluster) {
+            continue;
+        }
         tallies.entry(step).or_default().add(alike);
     }
     // With some kinds left out of the list the sum would be too small.
@@ -229,10 +264,14 @@ fn domain(choice: &Choice) -> ExplanationStep {
     }
 }
 
+/// Who makes way; says nothing where there is nobody to weigh.
 fn preempt(explained: &Explanation) -> Option<ExplanationStep> {
     let preemption = explained.preemption.as_ref()?;
     let verdict = &explained.verdict;
     let weighed = preemption.victims.len() + preemption.left_out;
+    if weighed == 0 {
+        return None;
+    }
     let picked = verdict.victims_found as usize;
     let eligible = preemption.victims.iter();
     let eligible = eligible.filter(|victim| victim.fate.is_eligible()).count();
@@ -256,4 +295,53 @@ fn preempt(explained: &Explanation) -> Option<ExplanationStep> {
         taken: count(picked),
         missing: stated(&verdict.residual.sub(&verdict.capacity_freed)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_testkit::fleet;
+
+    /// What is said of the one Need of cluster a, a line per step.
+    fn said(fleet_of: &str) -> Vec<String> {
+        let fleet = fleet(fleet_of);
+        let cluster = ClusterId::new("a").unwrap();
+        let key = fleet.clusters[&cluster].needs()[0].key();
+        let explained = bigfleet_engine::explain(&fleet, &key).unwrap();
+        let steps = steps(&explained).into_iter();
+        steps
+            .map(|step| format!("{}: {}", step.step, step.text))
+            .collect()
+    }
+
+    #[test]
+    fn leftovers_are_of_the_needs_own_cluster() {
+        let said = said(
+            "a1 Configured a cpu=4 $1 own=web
+             a2 Configured a cpu=4 $1
+             b1..b3 Configured b cpu=4 $1 own=other
+             b4 Configured b cpu=4 $1
+             f1 Failed cpu=4 $1
+             need a name:web cpu=4
+             need b name:other cpu=12",
+        );
+        assert_eq!(
+            said,
+            [
+                "own: 1 of 1 of its own machines count for it",
+                "leftovers: 0 of 1 of its cluster's other machines count for it; 1 not needed",
+            ]
+        );
+    }
+
+    #[test]
+    fn nobody_to_preempt_is_not_a_step() {
+        assert_eq!(said("need a cpu=4 prio=1000"), Vec::<String>::new());
+        let said = said("b1 Configured b cpu=4 $1 stamp=1\n need a cpu=4 prio=1000");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("preempt: 1 of 1 machines make way"),
+            "{said:?}"
+        );
+    }
 }
