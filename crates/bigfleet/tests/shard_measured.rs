@@ -54,8 +54,8 @@ async fn the_phases_of_its_cycles_add_up_to_them() {
         let scrape = shard.http("/metrics");
         let cycles = histograms(&scrape, "bigfleet_shard_cycle_duration_seconds");
         let phases = histograms(&scrape, "bigfleet_shard_cycle_phase_duration_seconds");
-        let seen = |phase: &&str| phases.get(**phase).is_some_and(|(count, _)| 1.0 < *count);
-        (PHASES.iter().all(|one| seen(&one)), (cycles, phases))
+        let seen = |phase: &&str| phases.get(*phase).is_some_and(|(count, _)| 1.0 < *count);
+        (PHASES.iter().all(seen), (cycles, phases))
     })
     .await;
     let (count, took) = cycles[""];

@@ -74,17 +74,34 @@ struct Running {
     durable: Barrier,
     /// Who waits for a write to be on disk.
     awaiting: VecDeque<(Barrier, Question)>,
-    /// The picture that hangs is older than the last cycle, since when one hangs, and whether it shows
-    /// a shard that is paused.
+    /// The picture that hangs is older than the last cycle, since when one hangs, and what it shows
+    /// that must never be old.
     stale: bool,
     published: Instant,
-    shows_paused: bool,
+    shown: Urgent,
     counted: news::Counted,
     stopwatch: Stopwatch,
     /// Somebody waits for the last call to end.
     stopping: Option<oneshot::Sender<()>>,
     lost: Option<Failed>,
     since_question: u32,
+}
+
+/// What is shown at once: whoever has paused the shard, and looks, must not see that it is not, and who
+/// waits for it to be ready need not wait longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Urgent {
+    paused: bool,
+    ready: bool,
+}
+
+impl Urgent {
+    fn of(core: &ShardCore) -> Self {
+        Self {
+            paused: core.is_paused(),
+            ready: core.is_ready(),
+        }
+    }
 }
 
 enum Next {
@@ -109,7 +126,7 @@ impl Driver {
             awaiting: VecDeque::new(),
             stale: false,
             published: Instant::now(),
-            shows_paused: false,
+            shown: Urgent::default(),
             counted: news::Counted::default(),
             stopwatch: Stopwatch::new(Instant::now()),
             stopping: None,
@@ -246,9 +263,8 @@ impl Running {
                 phases: took.phases,
             });
         }
-        // Whoever has paused the shard, and looks, must not see that it is not.
-        let paused_since = self.driver.core.is_paused() != self.shows_paused;
-        if paused_since || (self.stale && PUBLISH_EVERY <= self.published.elapsed()) {
+        let is_urgent = Urgent::of(&self.driver.core) != self.shown;
+        if is_urgent || (self.stale && PUBLISH_EVERY <= self.published.elapsed()) {
             self.publish();
         }
     }
@@ -270,7 +286,7 @@ impl Running {
         let published = Published::of(&self.driver.core, self.driver.clock.now());
         self.driver.publisher.publish(published);
         (self.stale, self.published) = (false, Instant::now());
-        self.shows_paused = self.driver.core.is_paused();
+        self.shown = Urgent::of(&self.driver.core);
     }
 
     fn start_effects(&mut self) {
