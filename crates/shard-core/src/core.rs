@@ -8,6 +8,7 @@ use crate::{
     demand::Demand,
     effect::{Barrier, Effect, OperationId},
     event::Event,
+    gate::Place,
     hints::Hints,
     histogram::{Latencies, Phase},
     ledger::Ledger,
@@ -61,9 +62,11 @@ pub struct ShardCore {
     /// Committed, but their commit is not known to be on disk.
     pub(crate) awaiting_disk: Vec<(Barrier, MachineId)>,
     /// Waiting to leave, most urgent first.
-    pub(crate) ready: BTreeSet<(u8, OperationId)>,
+    pub(crate) ready: BTreeSet<Place>,
     /// Likewise, but all they lack is a slot: not looked at while there is none.
-    pub(crate) queued: BTreeSet<(u8, OperationId)>,
+    pub(crate) queued: BTreeSet<Place>,
+    /// Likewise, but all they lack is a slot of their cluster's: not looked at while it has none.
+    pub(crate) crowded: BTreeMap<ClusterId, BTreeSet<Place>>,
     /// Sequence numbers of calls on the wire.
     pub(crate) on_wire: BTreeMap<u64, Option<ClusterId>>,
 
@@ -135,6 +138,7 @@ impl ShardCore {
             awaiting_disk: Vec::new(),
             ready: BTreeSet::new(),
             queued: BTreeSet::new(),
+            crowded: BTreeMap::new(),
             on_wire: BTreeMap::new(),
             pauses: Pauses::default(),
             fenced: false,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! ready operations ─▶ fenced? dry-run? paused? ─▶ a slot, an operator ─▶ Call, Reclaim, BootstrapRequest
-//!          queued ◀── all it lacks is a slot ─────────┘
+//!          queued ◀── all it lacks is a slot ─────────┤
+//!         crowded ◀── its cluster has its share ──────┘
 //! ```
 //!
 //! Whatever was committed when, retries included: if its scope is closed now, it stays where it is,
@@ -20,6 +21,9 @@ use crate::{
 };
 use bigfleet_model::{ActionKind, ClusterId, MachineId, Time};
 use std::collections::BTreeSet;
+
+/// Where an operation stands among those that wait: how urgent its kind is, then the oldest.
+pub(crate) type Place = (u8, OperationId);
 
 /// Metadata that names the shard a machine is bound by.
 pub(crate) const ASSIGNED_SHARD: &str = "bigfleet.lucy.sh/assigned-shard";
@@ -147,19 +151,57 @@ impl ShardCore {
         if let Some(operation) = self.operations.get_mut(machine) {
             operation.enter(Step::Ready, self.now);
             let place = (operation.rank(), operation.id);
-            self.queued.remove(&place);
+            self.not_ready(place);
             self.ready.insert(place);
         }
     }
 
     /// An operation waits for something else now, or is over.
-    pub(crate) fn not_ready(&mut self, place: (u8, OperationId)) {
+    pub(crate) fn not_ready(&mut self, place: Place) {
         self.ready.remove(&place);
         self.queued.remove(&place);
+        self.crowded.retain(|_, places| {
+            places.remove(&place);
+            !places.is_empty()
+        });
+    }
+
+    /// How many operations could leave but for a pause, a slot or an operator.
+    pub(crate) fn waiting(&self) -> usize {
+        let crowded: usize = self.crowded.values().map(BTreeSet::len).sum();
+        self.ready.len() + self.queued.len() + crowded
     }
 
     fn has_slot(&self) -> bool {
         self.on_wire.len() < self.config.execute_concurrency
+    }
+
+    /// How many more calls of a cluster may be on the wire: one cluster, or one slow way of configuring,
+    /// does not take every slot (G15).
+    fn share_left(&self, cluster: &ClusterId) -> usize {
+        let on_wire = self.on_wire.values().flatten();
+        let of_cluster = on_wire.filter(|one| *one == cluster).count();
+        match self.config.calls_per_cluster {
+            0 => usize::MAX,
+            most => most.saturating_sub(of_cluster),
+        }
+    }
+
+    /// Of each cluster that has part of its share left, as many of those that wait for it as that is.
+    fn ease(&mut self) {
+        let mut crowded = std::mem::take(&mut self.crowded);
+        if self.has_slot() {
+            for (cluster, places) in &mut crowded {
+                let left = match self.pauses.cluster(cluster) {
+                    true => 0,
+                    false => self.share_left(cluster),
+                };
+                let eased = std::iter::from_fn(|| places.pop_first()).take(left);
+                self.ready.extend(eased);
+            }
+            crowded.retain(|_, places| !places.is_empty());
+        }
+        self.crowded = crowded;
     }
 
     /// Lets leave what may.
@@ -167,6 +209,7 @@ impl ShardCore {
         if self.all_closed() {
             return;
         }
+        self.ease();
         let mut from = None;
         while let Some(next) = self.next_ready(from) {
             from = Some(next);
@@ -181,9 +224,9 @@ impl ShardCore {
         }
     }
 
-    fn next_ready(&self, after: Option<(u8, OperationId)>) -> Option<(u8, OperationId)> {
+    fn next_ready(&self, after: Option<Place>) -> Option<Place> {
         use std::ops::Bound::{Excluded, Unbounded};
-        let next = |places: &BTreeSet<(u8, OperationId)>| {
+        let next = |places: &BTreeSet<Place>| {
             let lower = after.map_or(Unbounded, Excluded);
             places.range((lower, Unbounded)).next().copied()
         };
@@ -220,9 +263,21 @@ impl ShardCore {
         }
         if !still_ready(self) {
             self.not_ready(place);
-        } else if !moved && !self.has_slot() && !self.may_expire(machine) {
+        } else if !moved && !self.may_expire(machine) {
+            self.put_aside(machine, place);
+        }
+    }
+
+    /// What only lacks a slot, of all or of its cluster's, is not looked at until there may be one.
+    fn put_aside(&mut self, machine: &MachineId, place: Place) {
+        let operation = self.operations.get(machine);
+        let cluster = operation.and_then(|operation| operation.cluster.clone());
+        if !self.has_slot() {
             self.ready.remove(&place);
             self.queued.insert(place);
+        } else if let Some(cluster) = cluster.filter(|cluster| self.share_left(cluster) == 0) {
+            self.not_ready(place);
+            self.crowded.entry(cluster).or_default().insert(place);
         }
     }
 
@@ -238,12 +293,12 @@ impl ShardCore {
         if !self.has_slot() {
             return;
         }
-        // G15: one cluster, or one slow way of configuring, does not take every slot.
         let operation = self.operations.get(machine);
         let cluster = operation.and_then(|operation| operation.cluster.clone());
-        let most = self.config.calls_per_cluster;
-        let of_cluster = self.on_wire.values().filter(|one| **one == cluster);
-        if 0 < most && cluster.is_some() && most <= of_cluster.count() {
+        if cluster
+            .as_ref()
+            .is_some_and(|cluster| self.share_left(cluster) == 0)
+        {
             return;
         }
         let Some(call) = self.provider_call(now, machine) else {

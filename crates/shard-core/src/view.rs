@@ -84,7 +84,7 @@ impl ShardCore {
         Gauges {
             cycle: self.cycle,
             in_flight: self.operations.len(),
-            waiting: self.ready.len() + self.queued.len(),
+            waiting: self.waiting(),
             on_wire: self.on_wire.len(),
             sessions: self.sessions.len(),
             paused: self.all_closed(),

@@ -3,7 +3,8 @@
 use crate::support::{FULL, World, at, cluster, id};
 use bigfleet_model::{ActionKind, State};
 use bigfleet_shard_core::{
-    Disposition, Domain, Event, Instruction, Order, Outcome, ShardConfig, ShardCore,
+    Disposition, Domain, Event, Instruction, Order, Outcome, PauseNote, PausedBy, Scope,
+    ShardConfig, ShardCore,
 };
 
 fn world(machines: &str) -> World {
@@ -272,6 +273,52 @@ fn g15_one_cluster_does_not_take_every_slot() {
         world.provider.serving(),
         [("a".to_owned(), 20), ("b".to_owned(), 2)].into()
     );
+}
+
+/// However many wait for their cluster's share, whoever is paused, and whoever gives up: each gets its turn,
+/// and no cluster ever more than its share.
+#[test]
+fn g15_what_waits_for_its_clusters_share_gets_its_turn() {
+    let config = ShardConfig {
+        execute_concurrency: 4,
+        calls_per_cluster: 3,
+        ..ShardConfig::undamped("s", "p")
+    };
+    let mut world = World::new(config, "s01..s60 Speculative cpu=4 $1");
+    world.provider.answer_after = 2.0;
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=80");
+    world.run(5.0);
+    let waiting = world.core.gauges().waiting;
+    assert!(10 < waiting, "{waiting} wait");
+    let scope = Scope::Cluster(cluster("a"));
+    world.tell(Event::Pause {
+        by: PausedBy::Admin,
+        scope: scope.clone(),
+        since: None,
+        until: None,
+        note: PauseNote::default(),
+    });
+    world.run(10.0);
+    assert_eq!(world.core.gauges().on_wire, 0, "nothing of a leaves");
+    world.roll_up("b", "cpu=40");
+    world.run(10.0);
+    let by = PausedBy::Admin;
+    world.tell(Event::Resume { by, scope });
+    // Half of them are not wanted any more: they make room without having had a call.
+    world.roll_up("a", "cpu=40");
+    let most = std::iter::repeat_with(|| {
+        world.run(0.5);
+        world.core.gauges().on_wire
+    });
+    assert!(most.take(400).all(|on_wire| on_wire <= 4));
+    assert_eq!(
+        world.provider.serving(),
+        [("a".to_owned(), 10), ("b".to_owned(), 10)].into()
+    );
+    assert_eq!(world.core.gauges().waiting, 0);
 }
 
 /// G19: with the events up to the one an audit record names, the same core says the same again.
