@@ -234,6 +234,7 @@ fn a_pause_over_a_restart_costs_a_drain_nothing_of_its_grace() {
         let pause = |until| Event::Pause {
             by,
             scope: Scope::All,
+            since: None,
             until,
             note: PauseNote::default(),
         };
