@@ -223,6 +223,7 @@ impl Scene {
             speed: 1.0,
             attribution_probe: false,
             trouble: Trouble::default(),
+            around: bigfleet_shard::Around::default(),
         });
         let shard = shard.await.unwrap();
         let settings = bigfleet_shard_link::Settings {
