@@ -159,7 +159,8 @@ fn wire_id(epoch: u64, number: u64) -> Option<String> {
     Some(format!("{:08x}{:08x}", fits(epoch)?, fits(number)?))
 }
 
-fn instruction_id(id: OperationId) -> String {
+/// An operation as the operator knows it, by the instruction to drain.
+pub(crate) fn instruction_id(id: OperationId) -> String {
     wire_id(id.epoch, id.number).unwrap_or_else(|| id.to_string())
 }
 

@@ -124,7 +124,7 @@ fn message(work: WorkView, intent: Option<Attribution>) -> wire::WorkView {
         attempts: count(work.attempts as usize),
         operation_id: work.name,
         instruction_id: if is_drain {
-            work.id.to_string()
+            crate::wording::instruction_id(work.id)
         } else {
             String::new()
         },
