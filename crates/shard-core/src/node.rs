@@ -140,17 +140,30 @@ impl ShardCore {
         }
     }
 
-    /// Tells the cluster a machine is bound to, or the one it has just left (NS-4).
+    /// Tells the cluster a machine is bound to, and the one it has just left (NS-4).
     pub(crate) fn notify(
         &self,
         id: &MachineId,
         left: Option<&ClusterId>,
         effects: &mut Vec<Effect>,
     ) {
-        if let Some(known) = self.ledger.get(id) {
-            let cluster = known.cluster().or(left);
-            self.send_node(cluster, || node_state(known, &self.nodes), effects);
+        let Some(known) = self.ledger.get(id) else {
+            return;
+        };
+        let bound = known.cluster();
+        if left != bound {
+            let state = match bound {
+                // Another's by now. To whom it left it is one that serves nobody.
+                Some(_) => State::Idle,
+                None => known.state(),
+            };
+            let left_it = || NodeState {
+                state,
+                ..node_state(known, &self.nodes)
+            };
+            self.send_node(left, left_it, effects);
         }
+        self.send_node(bound, || node_state(known, &self.nodes), effects);
     }
 
     pub(crate) fn notify_removed(&self, last: &Machine, effects: &mut Vec<Effect>) {

@@ -160,6 +160,20 @@ fn a_lost_machine_is_adopted_after_a_get_and_replaced_once() {
     assert_eq!(gets.count(), 1);
 }
 
+/// NS-4: a machine that turns out to be another cluster's is news to both.
+#[test]
+fn who_loses_a_machine_to_another_cluster_is_told() {
+    let mut world = world("m1 Configured a cpu=4 $1");
+    let (a, b) = (world.connect("a", FULL), world.connect("b", FULL));
+    world.run(1.0);
+    world.clear();
+    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+    there.set(|facts| facts.cluster = "b".to_owned());
+    world.run(60.0);
+    assert_eq!(world.nodes(a), ["m1 Idle"]);
+    assert_eq!(world.nodes(b), ["m1 Configured"]);
+}
+
 /// SH-9: out of Failed, on the provider's word.
 #[test]
 fn a_machine_that_recovered_leaves_failed() {
