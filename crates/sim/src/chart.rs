@@ -20,6 +20,9 @@ impl fmt::Display for ChartRefused {
 
 impl std::error::Error for ChartRefused {}
 
+/// The states in which a machine is a cluster's, in the order of a sample.
+pub(crate) const BOUND: [State; 3] = [State::Configuring, State::Configured, State::Draining];
+
 /// A name, and a value per sample.
 type Series = (String, Vec<f64>);
 
@@ -89,9 +92,12 @@ impl Chart {
                         put(state.word().to_owned(), count);
                     }
                 }
-                "serving" => {
-                    for (cluster, count) in value.split(',').enumerate() {
-                        put(format!("serving cluster {cluster}"), count);
+                "clusters" => {
+                    for part in value.split(',') {
+                        let (cluster, counts) = part.rsplit_once(':').unwrap_or((part, ""));
+                        for (state, count) in BOUND.iter().zip(counts.split('/')) {
+                            put(format!("{cluster} {}", state.word()), count);
+                        }
                     }
                 }
                 name => put(name.to_owned(), value),
@@ -154,8 +160,8 @@ impl Chart {
                 true,
             ),
             (
-                "machines serving, per cluster",
-                named(&|name| name.starts_with("serving")),
+                "machines per cluster",
+                named(&|name| name.contains(' ')),
                 false,
             ),
             (
@@ -269,14 +275,13 @@ impl Chart {
     }
 }
 
-/// States in their own order, then clusters, then what is missing.
-fn rank(name: &str) -> (usize, usize, String) {
-    let state = State::ALL.iter().position(|state| state.word() == name);
-    let number = name.rsplit(' ').next().and_then(|last| last.parse().ok());
-    match (state, number) {
-        (Some(state), _) => (0, state, String::new()),
-        (None, Some(number)) => (1, number, String::new()),
-        (None, None) => (2, 0, name.to_owned()),
+/// States in their own order, then clusters and theirs, then what is missing.
+fn rank(name: &str) -> (usize, String, usize) {
+    let place = |word: &str| State::ALL.iter().position(|state| state.word() == word);
+    match (place(name), name.rsplit_once(' ')) {
+        (Some(state), _) => (0, String::new(), state),
+        (None, Some((cluster, state))) => (1, cluster.to_owned(), place(state).unwrap_or(0)),
+        (None, None) => (2, name.to_owned(), 0),
     }
 }
 
@@ -300,8 +305,8 @@ mod tests {
 
     const TRACE: &str = "# bigfleet sim trace 1\n# scenario x seed 1 defect none\n\
         0.500 commit op-1-1 Provision m1 a\n\
-        10.000 sample short=1 pending=3 states=2,1,0,0,0,0,0,0 serving=0,0\n\
-        20.000 sample short=0 pending=0 states=2,0,0,0,1,0,0,0 serving=1,0\n";
+        10.000 sample short=1 pending=3 states=2,1,0,0,0,0,0,0 clusters=a:1/0/0,b:0/0/0\n\
+        20.000 sample short=0 pending=0 states=2,0,0,0,1,0,0,0 clusters=a:0/1/0,b:0/0/0\n";
 
     #[test]
     fn a_trace_becomes_rows_of_blocks_and_a_picture() {
@@ -312,7 +317,8 @@ mod tests {
         let svg = chart.svg();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
         assert_eq!(svg.matches("<polygon").count(), 8);
-        assert_eq!(svg.matches("<polyline").count(), 4);
+        assert_eq!(svg.matches("<polyline").count(), 8);
+        assert!(text.contains("a Configured"), "{text}");
     }
 
     #[test]

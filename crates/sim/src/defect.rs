@@ -1,7 +1,7 @@
 //! Defects: old mistakes, switched back on one at a time, to see that somebody objects.
 //!
 //! Those of the shard live in its core, behind its own switch; this crate adds those of what is around
-//! it: a provider that does not fence, clusters whose demand does not mean what it says.
+//! it: a provider that does not fence, a rail that is off, clusters whose demand does not mean what it says.
 
 use crate::plan::ClusterPlan;
 use bigfleet_shard_core as shard;
@@ -13,6 +13,8 @@ pub enum Defect {
     Shard(shard::Defect),
     /// The provider takes calls from any life of a shard (FE-2).
     ProviderIgnoresFences,
+    /// Roll-ups that lack most of a cluster are believed at once (rail 2 off).
+    RollUpGuardOff,
     /// Evicted Pods do not come back: demand that destroys itself (§8.5 bare-pods).
     BarePods,
     /// Bound Pods are left out of roll-ups: what is served looks like surplus (§8.5 unmet-only).
@@ -23,7 +25,12 @@ impl Defect {
     /// All of them.
     pub fn all() -> Vec<Self> {
         let shard = shard::Defect::ALL.into_iter().map(Self::Shard);
-        let others = [Self::ProviderIgnoresFences, Self::BarePods, Self::UnmetOnly];
+        let others = [
+            Self::ProviderIgnoresFences,
+            Self::RollUpGuardOff,
+            Self::BarePods,
+            Self::UnmetOnly,
+        ];
         shard.chain(others).collect()
     }
 
@@ -32,6 +39,7 @@ impl Defect {
         match self {
             Self::Shard(defect) => dashed(&format!("{defect:?}")),
             Self::ProviderIgnoresFences => "provider-ignores-fences".to_owned(),
+            Self::RollUpGuardOff => "roll-up-guard-off".to_owned(),
             Self::BarePods => "bare-pods".to_owned(),
             Self::UnmetOnly => "unmet-only".to_owned(),
         }
@@ -48,6 +56,7 @@ impl Defect {
         let Self::Shard(defect) = self else {
             return match self {
                 Self::ProviderIgnoresFences => &["twins"],
+                Self::RollUpGuardOff => &["empty-roll-ups"],
                 Self::BarePods => &["bare-pods"],
                 Self::UnmetOnly | Self::Shard(_) => &["steady-state"],
             };
@@ -67,14 +76,15 @@ impl Defect {
             Shard::CreditByClusterOnly => &["own-rack"],
             Shard::DrainingNotPromised => &["long-drain"],
             Shard::NoMakeBeforeBreak => &["bigger-and-cheaper"],
-            // Own-first, and whatever the core adds: every scenario is tried.
-            _ => &["machine-rotation", "at-1-static"],
+            Shard::NoOwnFirst => &["own-rack"],
         }
     }
 
     pub(crate) fn apply(self, config: &mut shard::ShardConfig) {
-        if let Self::Shard(defect) = self {
-            config.defect = Some(defect);
+        match self {
+            Self::Shard(defect) => config.defect = Some(defect),
+            Self::RollUpGuardOff => config.rails.roll_up_guard = false,
+            Self::ProviderIgnoresFences | Self::BarePods | Self::UnmetOnly => {}
         }
     }
 

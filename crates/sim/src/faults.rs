@@ -1,19 +1,23 @@
 //! Faults and demand: entries of the timeline, as they come due, and the weather's own breakages.
 
 use crate::{
-    clock::Moment,
-    plan::Change,
+    clock::{Moment, seconds},
+    plan::{Change, Left, Strike},
     world::{Happening, World},
 };
 use bigfleet_model::{CapacityType, MachineId, State};
 use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
+/// What two processes did to each other is found with the next Lists.
+const FOUND_WITHIN: u64 = seconds(60);
+
 impl World {
     /// One entry of the timeline.
     pub(crate) fn change(&mut self, change: &Change) {
         self.trace.line(self.now, || format!("change {change:?}"));
         self.watch.disturbed(self.now);
+        self.struck(change.name());
         match *change {
             Change::Scale {
                 cluster,
@@ -45,7 +49,16 @@ impl World {
                 let fails = std::iter::repeat_n(kind, count as usize);
                 self.cloud.fail_next.extend(fails);
             }
-            Change::Crash { torn, millis } => self.crash(torn, millis),
+            Change::Crash {
+                strike: Strike::Now,
+                disk,
+                millis,
+            } => self.crash(disk, millis),
+            Change::Crash {
+                strike,
+                disk,
+                millis,
+            } => self.armed = Some((strike, disk, millis)),
             Change::Twin { millis } => self.twin(millis),
             Change::OperatorAway { cluster, millis } => {
                 let back = self.now.after(millis);
@@ -64,6 +77,9 @@ impl World {
             }
             Change::BlockDrains { cluster, millis } => {
                 self.clusters[cluster].drains_blocked_until = self.now.after(millis);
+            }
+            Change::EmptyRollUps { cluster, count } => {
+                self.clusters[cluster].empty_roll_ups = count;
             }
             Change::BlobErrors { cluster, millis } => {
                 self.clusters[cluster].blob_errors_until = self.now.after(millis);
@@ -138,20 +154,41 @@ impl World {
     }
 
     /// The process dies. What was being written may be there in part.
-    fn crash(&mut self, torn: bool, millis: u64) {
+    pub(crate) fn crash(&mut self, disk: Left, millis: u64) {
         let Some(process) = self.processes.remove(&self.current) else {
             return;
         };
+        self.trace.line(self.now, || format!("crash {disk:?}"));
         self.current = 0;
+        if 0 < process.disk.unsure() {
+            self.struck("crash with a write under way");
+        }
+        if !process.calls.is_empty() {
+            self.struck("crash with calls under way");
+        }
         let dice = &mut self.dice;
-        let records = process.disk.found(|unsure| match torn {
-            true => dice.below(unsure + 1),
-            false => 0,
-        });
+        let records = match disk {
+            Left::Whole => process.disk.found(|_| 0),
+            Left::Torn => process.disk.found(|unsure| dice.below(unsure + 1)),
+            Left::Nothing => {
+                self.watch.commits.disk_lost();
+                Vec::new()
+            }
+        };
         self.watch.process_lost(self.now);
         let back = self.now.after(millis);
         self.queue.in_order(back, Happening::Begin { records });
         self.lose_sessions(back);
+    }
+
+    /// A process is at a point of its work where a crash may be meant to strike it.
+    pub(crate) fn exposed(&mut self, epoch: u64, strike: Strike, from: Moment, until: Moment) {
+        let armed = self.armed.filter(|(meant, ..)| *meant == strike);
+        if let Some((_, disk, millis)) = armed.filter(|_| epoch == self.current) {
+            self.armed = None;
+            let at = Moment(self.dice.between(from.0, until.0.max(from.0)));
+            self.queue.at(at, Happening::Crash { disk, millis });
+        }
     }
 
     /// A second process takes the shard's place while the first still runs.
@@ -163,9 +200,9 @@ impl World {
         process.reachable = false;
         let records = process.disk.found(|_| 0);
         self.watch.process_lost(self.now);
-        self.watch.twins = true;
         self.watch.commits.outlived(old);
         let ends = self.now.after(millis);
+        self.watch.twins_until = ends.after(FOUND_WITHIN);
         self.queue.at(ends, Happening::End { epoch: old });
         self.lose_sessions(self.now);
         self.start_process(records);
@@ -195,6 +232,7 @@ impl World {
     /// The faults stop: whoever was away comes back, whatever was broken works.
     pub(crate) fn calm_down(&mut self) {
         self.is_calm = true;
+        self.armed = None;
         self.watch.disturbed(self.now);
         self.cloud.away_until = self.now;
         self.cloud.out_of_stock.clear();
@@ -204,6 +242,7 @@ impl World {
             cluster.away_until = self.now;
             cluster.drains_blocked_until = self.now;
             cluster.blob_errors_until = self.now;
+            cluster.empty_roll_ups = 0;
         }
         for cluster in 0..self.clusters.len() {
             self.queue.at(self.now, Happening::Connect { cluster });

@@ -9,6 +9,8 @@
 
 use crate::{
     clock::Moment,
+    plan::Strike,
+    process::Said,
     world::{Happening, World},
 };
 use bigfleet_shard_core::{CallOutcome, Code, Effect, Event, Frame, Listed};
@@ -33,19 +35,27 @@ impl World {
             self.queue.in_order(until, Happening::Tell { epoch, event });
             return;
         }
+        let (event, said) = self.as_the_hands_put_it(epoch, event);
         self.trace.event(self.now, epoch, &event);
+        self.note_told(epoch, &event);
         let listed = is_full_list(&event).then(|| self.unknown_to(epoch));
         let Some(process) = self.processes.get_mut(&epoch) else {
             return;
         };
         process.fenced |= is_fence(&event);
-        let before = process.core.gauges().cycle;
+        let before = process.core.cycle();
         let mut effects = Vec::new();
         process.core.handle(self.now.time(), event, &mut effects);
-        if process.core.gauges().cycle != before {
+        if process.core.cycle() != before {
             let took = self.dice.latency(self.plan.stages.cycle);
             process.busy_until = self.now.after(took);
+            let took = Event::CycleTook {
+                seconds: took as f64 / 1000.0,
+                phases: Vec::new(),
+            };
+            process.core.handle(self.now.time(), took, &mut effects);
         }
+        process.remember(said);
         let start = process.busy_until.max(self.now);
         self.look(epoch, &effects);
         if let Some(unknown) = listed {
@@ -56,6 +66,30 @@ impl World {
         }
     }
 
+    /// A roll-up that says what the one in force on its session says is handed in without its rows, as
+    /// the runtime does. Answers also with what is to be in force if this one is accepted.
+    fn as_the_hands_put_it(&mut self, epoch: u64, event: Event) -> (Event, Option<Said>) {
+        let Event::RolledUp {
+            session,
+            rollup_id,
+            rows: Ok(rows),
+            ..
+        } = &event
+        else {
+            return (event, None);
+        };
+        let session = *session;
+        let process = self.processes.get(&epoch);
+        let in_force = process.and_then(|process| process.in_force.get(&session));
+        if in_force.is_some_and(|(_, in_force)| in_force == rows) {
+            let rollup_id = rollup_id.clone();
+            self.struck("roll-up repeated");
+            return (Event::RollUpRepeated { session, rollup_id }, None);
+        }
+        let said = (session, rows.clone());
+        (event, Some(said))
+    }
+
     fn perform(&mut self, epoch: u64, start: Moment, effect: Effect) {
         let stages = self.plan.stages;
         match effect {
@@ -63,6 +97,7 @@ impl World {
                 let due = start.after(self.dice.latency(stages.disk));
                 if let Some(process) = self.processes.get_mut(&epoch) {
                     let due = process.disk.write(barrier, records, due);
+                    self.exposed(epoch, Strike::Writing, start, due);
                     self.queue
                         .in_order(due, Happening::Written { epoch, barrier });
                 }
@@ -73,8 +108,11 @@ impl World {
                 token,
                 call,
             } => {
-                if self.happens(self.plan.weather.call_lost) {
-                    let outcome = CallOutcome::refused(self.dice.pick(&UNKNOWN));
+                if self.happens("call lost", self.plan.weather.call_lost) {
+                    let outcome = match self.dice.below(UNKNOWN.len() + 1) {
+                        0 => CallOutcome::NeverSent,
+                        at => CallOutcome::refused(UNKNOWN[at - 1]),
+                    };
                     let event = Event::CallEnded {
                         operation,
                         sequence: token.sequence,
@@ -85,6 +123,8 @@ impl World {
                     return;
                 }
                 let at = start.after(self.dice.latency(stages.network));
+                let back = at.after(stages.network.most());
+                self.exposed(epoch, Strike::Calling, start, back);
                 let arrives = Happening::Call {
                     epoch,
                     operation,
@@ -105,11 +145,8 @@ impl World {
             }
             Effect::List { list, cursor } => {
                 let at = start.after(self.dice.latency(stages.network));
-                if self.happens(self.plan.weather.list_failed) {
-                    let outcome = Listed::Failed;
-                    self.later(at, epoch, Event::ListEnded { list, outcome });
-                    return;
-                }
+                let back = at.after(stages.list.most());
+                self.exposed(epoch, Strike::Listing, start, back);
                 let arrives = Happening::List {
                     epoch,
                     list,
@@ -168,8 +205,17 @@ impl World {
     }
 
     /// Whether a fault of the weather strikes, so often in a thousand.
-    pub(crate) fn happens(&mut self, per_mille: u64) -> bool {
-        !self.is_calm && self.dice.per_mille(per_mille)
+    pub(crate) fn happens(&mut self, fault: &'static str, per_mille: u64) -> bool {
+        let happens = !self.is_calm && self.dice.per_mille(per_mille);
+        if happens {
+            self.struck(fault);
+        }
+        happens
+    }
+
+    /// Counts a fault that struck, so that one that never does is noticed.
+    pub(crate) fn struck(&mut self, fault: &'static str) {
+        *self.struck.entry(fault).or_default() += 1;
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     plan::{ClusterPlan, Plan, Stages, Weather},
     run::{Report, run_plan},
     size::Size,
+    watch::Rule,
 };
 use bigfleet_shard_core as shard;
 
@@ -32,6 +33,7 @@ fn one_machine(create: Latency) -> Plan {
         },
         calm: Moment(minutes(20)),
         rest_within: minutes(120),
+        blind_to: vec![Rule::NothingTooMuch],
         ..Plan::default()
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct Sample {
     pub(crate) short_by_class: [u32; 4],
     /// Machines by state, in the order of [`bigfleet_model::State::ALL`].
     pub(crate) states: [u32; 8],
-    /// Configured machines per cluster.
-    pub(crate) serving: Vec<u32>,
+    /// Each cluster's machines: Configuring, Configured, Draining. Only where a trace is kept.
+    pub(crate) clusters: Vec<(ClusterId, [u32; 3])>,
     /// Pods that wait for a node.
     pub(crate) pending: u32,
 }

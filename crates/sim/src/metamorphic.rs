@@ -104,6 +104,7 @@ fn reversed(plan: &mut Plan) {
             | Change::Priority { cluster, .. }
             | Change::OperatorAway { cluster, .. }
             | Change::BlockDrains { cluster, .. }
+            | Change::EmptyRollUps { cluster, .. }
             | Change::BlobErrors { cluster, .. } => *cluster = last - *cluster,
             Change::Break { cluster, .. } | Change::Vanish { cluster, .. } => {
                 *cluster = cluster.map(|cluster| last - cluster);

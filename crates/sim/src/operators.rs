@@ -84,13 +84,19 @@ impl World {
             self.queue.at(self.now.after(next), again);
         }
         let weather = self.plan.weather;
+        let nodes = self.clusters[cluster].pods.nodes().cloned().collect();
+        self.report_nodes(cluster, nodes, true);
         let known = &mut self.clusters[cluster];
         let Some((epoch, session)) = known.session else {
             return;
         };
         known.roll_ups += 1;
         let rollup_id = format!("{cluster}-{}", known.roll_ups);
-        let rows = known.pods.rows();
+        let rows = match known.empty_roll_ups {
+            0 => known.pods.rows(),
+            _ => Vec::new(),
+        };
+        known.empty_roll_ups = known.empty_roll_ups.saturating_sub(1);
         self.watch.demand.sent(&rollup_id, &rows);
         let event = Event::RolledUp {
             session,
@@ -98,15 +104,15 @@ impl World {
             rollup_id,
             rows: Ok(rows),
         };
-        if self.happens(weather.roll_up_lost) {
+        if self.happens("roll-up lost", weather.roll_up_lost) {
             return;
         }
-        if self.happens(weather.roll_up_late) {
+        if self.happens("roll-up late", weather.roll_up_late) {
             let late = self.now.after(self.dice.between(5_000, 20_000));
             self.later(late, epoch, event);
             return;
         }
-        if self.happens(weather.roll_up_twice) {
+        if self.happens("roll-up twice", weather.roll_up_twice) {
             self.up(cluster, event.clone());
         }
         self.up(cluster, event);
@@ -126,7 +132,7 @@ impl World {
                         ttl_seconds: 0,
                     },
                 };
-                if self.happens(self.plan.weather.blob_lost) {
+                if self.happens("blob lost", self.plan.weather.blob_lost) {
                     return;
                 }
                 let at = self.now.after(self.dice.latency(self.plan.stages.blob));
@@ -224,25 +230,30 @@ impl World {
         let serves = found.state == State::Configured
             && self.cluster_named(&found.cluster) == Some(cluster)
             && !self.clusters[cluster].pods.has_node(machine);
-        if !serves {
+        if !serves || self.happens("node lost", self.plan.weather.node_lost) {
             return;
         }
         let shape = self.cloud.shape(&found.offer);
         self.clusters[cluster].pods.join(machine.clone(), shape);
+        self.report_nodes(cluster, vec![machine.clone()], false);
+    }
+
+    /// Tells of nodes, if the operator does: of one when it joins, of all with every roll-up.
+    fn report_nodes(&mut self, cluster: usize, machines: Vec<MachineId>, complete: bool) {
         if !self.plan.clusters[cluster].node_reports {
             return;
         }
         if let Some((_, session)) = self.clusters[cluster].session {
-            let node = NodeFact {
-                machine: Some(machine.clone()),
-                provider_id: String::new(),
+            let node = |machine: MachineId| NodeFact {
                 node_name: format!("node-{machine}"),
+                machine: Some(machine),
+                provider_id: String::new(),
                 ready: true,
             };
             let event = Event::NodesReported {
                 session,
-                complete: false,
-                nodes: vec![node],
+                complete,
+                nodes: machines.into_iter().map(node).collect(),
             };
             self.up(cluster, event);
         }

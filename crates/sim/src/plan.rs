@@ -10,7 +10,7 @@
 //! entry can be left out. What happens *all the time* (lost answers, late roll-ups) is the weather.
 //! Both end at `calm`; from there on the fleet must come to rest.
 
-use crate::{clock::Moment, dice::Latency, gate::Gate, size::Size};
+use crate::{clock::Moment, dice::Latency, gate::Gate, size::Size, watch::Rule};
 use bigfleet_model::{Amounts, Group, Holds, Profile};
 use bigfleet_provider_kit::{Offer, TextMap};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) rest_within: u64,
     /// What else must be true.
     pub(crate) gates: Vec<Gate>,
+    /// Rules that may break: where a law is about how often they do.
+    pub(crate) blind_to: Vec<Rule>,
 }
 
 /// A machine at the start.
@@ -206,8 +208,10 @@ pub(crate) enum Change {
     },
     /// The shard's process dies and is started again so many milliseconds later.
     Crash {
-        /// Whether its last write is torn.
-        torn: bool,
+        /// At which point of its work.
+        strike: Strike,
+        /// What is left of its disk.
+        disk: Left,
         /// How long it is away.
         millis: u64,
     },
@@ -245,6 +249,13 @@ pub(crate) enum Change {
         /// How long.
         millis: u64,
     },
+    /// A cluster's next roll-ups are empty, though its Pods are there.
+    EmptyRollUps {
+        /// The cluster, by position.
+        cluster: usize,
+        /// How many.
+        count: u32,
+    },
     /// A cluster's operator cannot make bootstrap blobs for so many milliseconds.
     BlobErrors {
         /// The cluster, by position.
@@ -257,6 +268,59 @@ pub(crate) enum Change {
         /// How long.
         millis: u64,
     },
+}
+
+impl Change {
+    /// What it is called where faults are counted.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Scale { .. } | Self::ScaleAll { .. } | Self::ScaleRow { .. } => "demand moves",
+            Self::Priority { .. } => "priority edited",
+            Self::Break { .. } => "machines break",
+            Self::Vanish { .. } => "machines vanish",
+            Self::SpotWave(_) => "spot wave",
+            Self::Reprice => "prices move",
+            Self::StockOut { .. } => "stock-out",
+            Self::FailNext { .. } => "calls fail",
+            Self::Crash { .. } => "crash",
+            Self::Twin { .. } => "twin",
+            Self::OperatorAway { .. } => "operator away",
+            Self::ProviderAway { .. } => "provider away",
+            Self::TruncatedLists { .. } => "list truncated",
+            Self::BlockDrains { .. } => "drains blocked",
+            Self::EmptyRollUps { .. } => "roll-up empty",
+            Self::BlobErrors { .. } => "blob errors",
+            Self::Pause { .. } => "pause",
+        }
+    }
+}
+
+/// At which point of its work a process is struck: at once, or the next time it does this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strike {
+    /// Whatever it is doing.
+    Now,
+    /// Between a decision and the end of its write.
+    Writing,
+    /// While a call is on its way, there or back.
+    Calling,
+    /// While a List is.
+    Listing,
+}
+
+impl Strike {
+    pub(crate) const ALL: [Self; 4] = [Self::Now, Self::Writing, Self::Calling, Self::Listing];
+}
+
+/// What a process that died leaves on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// What was surely written.
+    Whole,
+    /// That, and any part of what was being written.
+    Torn,
+    /// Nothing: the disk is gone, and only the epoch is known.
+    Nothing,
 }
 
 /// What goes wrong all the time: chances in a thousand, each time.
@@ -280,6 +344,8 @@ pub(crate) struct Weather {
     pub(crate) stage_failed: u64,
     /// A bootstrap blob never comes.
     pub(crate) blob_lost: u64,
+    /// A machine that is configured never becomes a node.
+    pub(crate) node_lost: u64,
     /// Serving machines break so far apart on average, in milliseconds; 0 for never.
     pub(crate) break_every: u64,
 }
@@ -296,6 +362,7 @@ impl Weather {
         list_failed: 50,
         stage_failed: 10,
         blob_lost: 10,
+        node_lost: 10,
         break_every: 0,
     };
 }

@@ -144,6 +144,11 @@ impl Pods {
         self.nodes.contains_key(machine)
     }
 
+    /// The machines that are nodes.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &MachineId> {
+        self.nodes.keys()
+    }
+
     /// A node joined, and takes Pods.
     pub(crate) fn join(&mut self, machine: MachineId, shape: Arc<Shape>) {
         self.add_node(machine, shape);

@@ -5,7 +5,8 @@
 //! ```
 
 use crate::clock::Moment;
-use bigfleet_shard_core::{Barrier, Record, SessionId, ShardCore};
+use bigfleet_model::Row;
+use bigfleet_shard_core::{Barrier, OperationId, Record, SessionId, ShardCore};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One life of the shard.
@@ -21,6 +22,10 @@ pub(crate) struct Process {
     pub(crate) reachable: bool,
     /// It was told that a newer process has its place.
     pub(crate) fenced: bool,
+    /// Calls that are out: their operation and attempt.
+    pub(crate) calls: BTreeSet<(OperationId, u64)>,
+    /// The roll-up in force on each session, and how many were accepted on it.
+    pub(crate) in_force: BTreeMap<SessionId, (u64, Vec<Row>)>,
     /// Clusters it has accepted a roll-up from.
     pub(crate) heard: BTreeSet<usize>,
 }
@@ -40,7 +45,26 @@ impl Process {
             sessions: BTreeMap::new(),
             reachable: true,
             fenced: false,
+            calls: BTreeSet::new(),
+            in_force: BTreeMap::new(),
             heard: BTreeSet::new(),
+        }
+    }
+}
+
+/// A roll-up and the session it came on.
+pub(crate) type Said = (SessionId, Vec<Row>);
+
+impl Process {
+    /// A roll-up was handed in: if it was accepted it is in force, and if not the one before it is.
+    pub(crate) fn remember(&mut self, said: Option<Said>) {
+        let Some((session, rows)) = said else {
+            return;
+        };
+        let accepted = self.core.roll_ups_accepted(session);
+        let before = self.in_force.get(&session).map_or(0, |one| one.0);
+        if before < accepted {
+            self.in_force.insert(session, (accepted, rows));
         }
     }
 }
@@ -71,9 +95,14 @@ impl Disk {
     /// What a new process finds: all that is surely there, and of what was being written any number
     /// of records from the front.
     pub(crate) fn found(&self, torn: impl FnOnce(usize) -> usize) -> Vec<Record> {
-        let unsure = self.records.len() - self.durable;
+        let unsure = self.unsure();
         let kept = self.durable + torn(unsure).min(unsure);
         self.records[..kept].to_vec()
+    }
+
+    /// How many records are not surely there.
+    pub(crate) fn unsure(&self) -> usize {
+        self.records.len() - self.durable
     }
 
     /// How many records were written since the beginning.

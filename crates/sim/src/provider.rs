@@ -23,7 +23,7 @@ impl World {
         call: ProviderCall,
     ) {
         let outcome = self.answer_call(epoch, machine, token, call);
-        let lost = self.happens(self.plan.weather.answer_lost);
+        let lost = self.happens("answer lost", self.plan.weather.answer_lost);
         let (outcome, after) = match lost {
             true => (
                 CallOutcome::refused(Code::DeadlineExceeded),
@@ -138,8 +138,8 @@ impl World {
         if let kit::Task::Drain { grace } = &work.task {
             takes = takes.min(grace.as_millis() as u64);
         }
-        let fails =
-            self.cloud.takes_a_failure(kind) || self.happens(self.plan.weather.stage_failed);
+        let fails = self.cloud.takes_a_failure(kind)
+            || self.happens("stage failed", self.plan.weather.stage_failed);
         let outcome = match () {
             () if kind == kit::Kind::Create && out_of_stock => Err(fault("insufficient capacity")),
             () if fails => Err(fault("simulated fault")),
@@ -164,14 +164,13 @@ impl World {
         operation: Arc<str>,
         outcome: kit::Outcome,
     ) {
-        let failed = outcome.is_err();
-        if failed
-            && self
-                .cloud
-                .machine(&machine)
-                .is_some_and(|one| one.state == State::Creating)
-        {
-            self.create_failed(&machine);
+        let known = self.cloud.machine(&machine);
+        let creating = known.filter(|one| one.state == State::Creating);
+        if let Some(offer) = creating.map(|one| Arc::clone(&one.offer)) {
+            match outcome.is_err() {
+                true => self.watch.pool_failed(&offer, self.now),
+                false => self.watch.pool_delivered(&offer),
+            }
         }
         let settled = kit::Event::Settled {
             machine,
@@ -199,10 +198,17 @@ impl World {
         let asked = ListAsked {
             since: cursor,
             incremental: self.plan.shard.incremental,
-            stale: self.happens(self.plan.weather.list_stale),
+            stale: self.happens("list stale", self.plan.weather.list_stale),
         };
-        let answer = self.cloud.list(self.now, asked, &mut self.dice);
+        let mut answer = self.cloud.list(self.now, asked, &mut self.dice);
+        let fails = self.happens("list failed", self.plan.weather.list_failed);
+        if fails {
+            // Some pages come, and then no more.
+            let pages = self.dice.below(answer.machines.len() + 1);
+            answer.machines.truncate(pages);
+        }
         match (answer.lied, answer.full) {
+            _ if fails => {}
             (true, _) => self.watch.lied_at = self.now,
             (false, true) => {
                 // What the lies hid is only now on its way to the shard.
@@ -218,10 +224,13 @@ impl World {
             machines: answer.machines,
             refused: Vec::new(),
         };
-        let outcome = Listed::Complete {
-            full: answer.full,
-            removed: answer.removed,
-            cursor: answer.cursor,
+        let outcome = match fails {
+            true => Listed::Failed,
+            false => Listed::Complete {
+                full: answer.full,
+                removed: answer.removed,
+                cursor: answer.cursor,
+            },
         };
         let ended = Event::ListEnded { list, outcome };
         for event in [page, ended] {

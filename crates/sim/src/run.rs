@@ -5,10 +5,22 @@
 //! ```
 
 use crate::{
-    clock::Moment, defect::Defect, dice::Dice, plan::Plan, scenarios::Scenario, shorten::Without,
-    trace::Trace, watch::Broken, world::World,
+    clock::Moment,
+    defect::Defect,
+    dice::Dice,
+    plan::Plan,
+    scenarios::Scenario,
+    shorten::Without,
+    trace::Trace,
+    watch::{Broken, Rule},
+    world::World,
 };
 use bigfleet_model::ActionKind;
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -29,6 +41,10 @@ pub struct Report {
     pub actions: [u64; 5],
     /// Creates the provider took on.
     pub creates: u64,
+    /// How often each fault struck.
+    pub struck: BTreeMap<&'static str, u64>,
+    /// How long after the faults stopped the fleet was at rest, in milliseconds; `None` if it never was.
+    pub rested_after: Option<u64>,
     /// A digest of everything that happened.
     pub digest: u64,
     /// What happened, if it was to be written down.
@@ -63,6 +79,25 @@ pub fn run_without(
     run_plan(scenario.name, plan, seed, defect, traced)
 }
 
+/// What somebody said who fell over.
+fn words(thrown: &(dyn Any + Send)) -> String {
+    let text = thrown.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| thrown.downcast_ref::<&str>().copied());
+    text.unwrap_or("it did not say why").to_owned()
+}
+
+impl World {
+    fn live(&mut self, calm: Moment) {
+        if self.run_until(calm) {
+            self.calm_down();
+            self.come_to_rest();
+            if self.watch.broken.is_none() {
+                self.judge();
+            }
+        }
+    }
+}
+
 /// Runs a plan.
 pub(crate) fn run_plan(
     scenario: &'static str,
@@ -73,12 +108,11 @@ pub(crate) fn run_plan(
 ) -> Report {
     let (calm, machines) = (plan.calm, plan.machines.len());
     let mut world = World::new(plan, seed, defect, Trace::new(traced));
-    if world.run_until(calm) {
-        world.calm_down();
-        world.come_to_rest();
-        if world.watch.broken.is_none() {
-            world.judge();
-        }
+    let lived = catch_unwind(AssertUnwindSafe(|| world.live(calm)));
+    if let Err(thrown) = lived {
+        world
+            .watch
+            .broke(Rule::Panicked, world.now, words(thrown.as_ref()));
     }
     let count = |kind| world.log.count(kind, Moment::START, Moment::NEVER);
     Report {
@@ -89,6 +123,8 @@ pub(crate) fn run_plan(
         machines,
         actions: KINDS.map(count),
         creates: world.log.creates.len() as u64,
+        struck: world.struck,
+        rested_after: world.rested_after,
         digest: world.trace.digest(),
         broken: world.watch.broken,
         lines: world.trace.into_lines(),

@@ -17,8 +17,10 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// At most so many runs are spent on one failure.
+/// At most so many runs are spent on one failure, and no more once they had so many events: the better
+/// part of a minute.
 const MOST_RUNS: usize = 150;
+const MOST_EVENTS: u64 = 10_000_000;
 
 /// What is left out of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,18 +56,22 @@ pub fn shorten(
     rule: Rule,
 ) -> (Without, Vec<String>) {
     let plan = scenario.plan(&mut Dice::stream(seed, 0));
-    let mut runs = 0;
+    let (mut runs, mut events) = (0, 0);
     let mut fails = |without: &Without| {
-        runs += 1;
+        if MOST_RUNS <= runs || MOST_EVENTS <= events {
+            return false;
+        }
         let done = run_without(scenario, seed, defect, without, false);
-        (runs <= MOST_RUNS).then_some(done.broken.is_some_and(|broken| broken.rule == rule))
+        runs += 1;
+        events += done.events;
+        done.broken.is_some_and(|broken| broken.rule == rule)
     };
     let mut without = Without::default();
     let fair = Without {
         weather: true,
         ..Without::default()
     };
-    if fails(&fair) == Some(true) {
+    if fails(&fair) {
         without = fair;
     }
     // Halves first, then one by one, the latest first: what comes last is most often idle.
@@ -76,7 +82,7 @@ pub fn shorten(
             let start = end.saturating_sub(width);
             let mut less = without.clone();
             less.changes.extend(start..end);
-            if less != without && fails(&less) == Some(true) {
+            if less != without && fails(&less) {
                 without = less;
             }
             end = start;

@@ -5,7 +5,7 @@
 //! # scenario lose-one seed 7
 //! 12.345 tell 1 RolledUp a 0-3
 //! 12.345 commit op-1-4 Provision spec-0003 a
-//! 20.000 sample short=0 pending=2 states=… serving=…
+//! 20.000 sample short=0 pending=2 states=… clusters=a:0/3/1
 //! ```
 //!
 //! Every line is a function of the seed. The digest covers every event and commit whether or not
@@ -105,9 +105,17 @@ impl Trace {
             texts.join(",")
         };
         self.line(sample.at, || {
-            let (states, serving) = (list(&sample.states), list(&sample.serving));
+            let states = list(&sample.states);
             let (short, pending) = (sample.short, sample.pending);
-            format!("sample short={short} pending={pending} states={states} serving={serving}")
+            let clusters: Vec<String> = sample
+                .clusters
+                .iter()
+                .map(|(id, [on_its_way, serves, leaves])| {
+                    format!("{id}:{on_its_way}/{serves}/{leaves}")
+                })
+                .collect();
+            let clusters = clusters.join(",");
+            format!("sample short={short} pending={pending} states={states} clusters={clusters}")
         });
     }
 }

@@ -1,29 +1,43 @@
 //! The watch: what must be true after every event, and who broke it.
 //!
 //! ```text
-//! effects of one event ─▶ commits: durable before it leaves, audited when it ends
+//! effects of one event ─▶ commits: one operation per machine, audited when it ends
+//!                      ─▶ leaving: durable first, not while paused or fenced, no more than allowed
 //!                      ─▶ owners: one cluster per machine
 //!                      ─▶ cover: nothing drained that still serves; nothing short beside free supply
+//!                      ─▶ bought: nothing acquired that is not missing
 //!                      ─▶ rails: no faster than the cap
-//! at rest ─────────────▶ ledger = truth, nothing leaks
+//! at rest ─────────────▶ ledger = truth, nothing leaks, nothing moves, nothing is claimed anew
 //! ```
 //!
 //! Each check costs what the event touched. The first rule that breaks ends the run, so a report
 //! names a cause and not its consequences.
 
+#[cfg(test)]
+mod arms;
+mod bought;
 mod commits;
 mod cover;
 mod demand;
+mod leaving;
 mod rest;
 
-pub(crate) use commits::Commits;
+pub(crate) use commits::{Commits, Decided};
 pub(crate) use demand::Demand;
 
-use crate::{clock::Moment, cloud, log::Committed, world::World};
-use bigfleet_model::{ActionKind, Machine, MachineId, State};
+use crate::{
+    clock::{Moment, seconds},
+    cloud,
+    log::Committed,
+    world::World,
+};
+use bigfleet_model::{Machine, MachineId, State};
 use bigfleet_provider_kit::Offer;
-use bigfleet_shard_core::{Alert, Echo, Effect, Frame};
-use std::{collections::BTreeMap, fmt};
+use bigfleet_shard_core::{Alert, Echo, Effect, Frame, Record};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +62,14 @@ pub enum Rule {
     NotBelievedGone,
     /// No cycle acquires for a Need and reclaims what that Need could use (§10.4).
     NoRoundTrip,
+    /// A machine has one open operation at a time.
+    OneOperation,
+    /// No Need acquires more than it lacks (RF-8).
+    NothingTooMuch,
+    /// Nothing acts on a machine while all is paused (SH-16).
+    Paused,
+    /// No more calls are out than there are workers (SH-2).
+    Workers,
     /// A call the provider finds malformed, or a machine bound by somebody else.
     Contract,
     /// At rest the ledger says what the provider says.
@@ -58,6 +80,8 @@ pub enum Rule {
     ComesToRest,
     /// What the scenario demands.
     Gate,
+    /// Nothing is impossible: an assertion of the shard or of this crate did not hold.
+    Panicked,
 }
 
 impl Rule {
@@ -74,11 +98,16 @@ impl Rule {
             Self::ServedInTime => "served-in-time",
             Self::NotBelievedGone => "not-believed-gone",
             Self::NoRoundTrip => "no-round-trip",
+            Self::OneOperation => "one-operation",
+            Self::NothingTooMuch => "nothing-too-much",
+            Self::Paused => "paused",
+            Self::Workers => "workers",
             Self::Contract => "contract",
             Self::LedgerIsTruth => "ledger-is-truth",
             Self::NothingLeaks => "nothing-leaks",
             Self::ComesToRest => "comes-to-rest",
             Self::Gate => "gate",
+            Self::Panicked => "panic",
         }
     }
 }
@@ -103,6 +132,7 @@ impl fmt::Display for Broken {
 /// What the watch remembers between events.
 pub(crate) struct Watch {
     pub(crate) broken: Option<Broken>,
+    blind_to: Vec<Rule>,
     pub(crate) commits: Commits,
     pub(crate) demand: Demand,
     /// Which cluster was last told that a machine is its own.
@@ -110,9 +140,11 @@ pub(crate) struct Watch {
     /// The newest life of the shard that changed a machine.
     pub(crate) newest: BTreeMap<MachineId, u64>,
     pub(crate) losses: u64,
-    /// Two processes ran at once.
-    pub(crate) twins: bool,
+    /// Until when two processes run at once, or what they did to each other may still be found.
+    pub(crate) twins_until: Moment,
+    /// Until when somebody wanted everything paused, and until when the shard knows of it.
     pub(crate) paused_until: Moment,
+    pub(crate) held_until: Moment,
     /// When the last fault or change of demand was.
     pub(crate) disturbed_at: Moment,
     /// When the last action was committed.
@@ -127,24 +159,28 @@ pub(crate) struct Watch {
     /// When a machine that had vanished was there again.
     pub(crate) back_at: BTreeMap<MachineId, Moment>,
     short: BTreeMap<bigfleet_model::NeedKey, Moment>,
-    /// When a Create of a pool, by type and zone, last failed.
-    failed_pools: BTreeMap<(String, String), Moment>,
+    /// When a Create of a pool, by type and zone, last failed, and how often in a row.
+    failed_pools: BTreeMap<(String, String), (Moment, u32)>,
 }
 
-/// No pool is left alone for longer than this after a failure (SH-11), and some.
-const LONGEST_BACKOFF: u64 = crate::clock::seconds(660);
+/// For how long a pool is left alone at first after a failure, and at most (SH-11).
+const BACKOFF: (u64, u64) = (seconds(10), seconds(600));
+/// Longer than the news of a failure takes to the shard, and its next cycle.
+const NOTICED: u64 = seconds(45);
 
 impl Watch {
-    pub(crate) fn new(clusters: usize) -> Self {
+    pub(crate) fn new(clusters: usize, blind_to: Vec<Rule>) -> Self {
         Self {
             broken: None,
+            blind_to,
             commits: Commits::default(),
             demand: Demand::new(clusters),
             told: BTreeMap::new(),
             newest: BTreeMap::new(),
             losses: 0,
-            twins: false,
+            twins_until: Moment::START,
             paused_until: Moment::START,
+            held_until: Moment::START,
             disturbed_at: Moment::START,
             acted_at: Moment::START,
             moved_at: Moment::START,
@@ -160,13 +196,20 @@ impl Watch {
     /// A Create failed: its pool may be left alone for a while.
     pub(crate) fn pool_failed(&mut self, offer: &Offer, now: Moment) {
         let pool = (offer.instance_type.clone(), offer.zone.clone());
-        self.failed_pools.insert(pool, now);
+        let (at, times) = self.failed_pools.entry(pool).or_insert((now, 0));
+        (*at, *times) = (now, *times + 1);
+    }
+
+    /// A Create succeeded: its pool is as good as any.
+    pub(crate) fn pool_delivered(&mut self, offer: &Offer) {
+        let pool = (offer.instance_type.clone(), offer.zone.clone());
+        self.failed_pools.remove(&pool);
     }
 
     /// Whether some pool may still be left alone, so that a Need is short for a while longer.
     fn some_pool_waits(&self, now: Moment) -> bool {
         let mut failed = self.failed_pools.values();
-        failed.any(|at| now.since(*at) < LONGEST_BACKOFF)
+        failed.any(|failed| is_left_alone(*failed, now))
     }
 
     fn is_backing_off(&self, machine: &Machine, now: Moment) -> bool {
@@ -174,12 +217,14 @@ impl Watch {
         let pool = (shape.instance_type.clone(), shape.zone.clone());
         let failed = self.failed_pools.get(&pool);
         machine.state() == State::Speculative
-            && failed.is_some_and(|at| now.since(*at) < LONGEST_BACKOFF)
+            && failed.is_some_and(|failed| is_left_alone(*failed, now))
     }
 
     /// Notes that a rule broke; the first one counts.
     pub(crate) fn broke(&mut self, rule: Rule, at: Moment, text: String) {
-        self.broken.get_or_insert(Broken { rule, at, text });
+        if !self.blind_to.contains(&rule) {
+            self.broken.get_or_insert(Broken { rule, at, text });
+        }
     }
 
     pub(crate) fn disturbed(&mut self, now: Moment) {
@@ -200,18 +245,26 @@ impl Watch {
     }
 }
 
+/// Whether a pool whose Creates failed may still be left alone: twice as long each time.
+fn is_left_alone((at, times): (Moment, u32), now: Moment) -> bool {
+    let (first, longest) = BACKOFF;
+    let backoff = first << times.saturating_sub(1).min(10);
+    now.since(at) < backoff.min(longest) + NOTICED
+}
+
 impl World {
     /// Looks at what one event made a process do.
     pub(crate) fn look(&mut self, epoch: u64, effects: &[Effect]) {
-        let mut decided = Vec::new();
+        let (mut decided, mut touched) = (Vec::new(), BTreeSet::new());
         for effect in effects {
             match effect {
                 Effect::Persist { barrier, records } => {
                     decided.extend(self.watch.commits.written(epoch, *barrier, records));
+                    touched.extend(records.iter().filter_map(|record| match record {
+                        Record::Machine { machine, .. } => Some(machine),
+                        _ => None,
+                    }));
                 }
-                Effect::Call {
-                    operation, machine, ..
-                } => self.look_at_call(epoch, *operation, machine),
                 Effect::Send { session, frame } => self.look_at_frame(epoch, *session, frame),
                 Effect::Audit(record) => {
                     if let Some(operation) = record.operation {
@@ -222,37 +275,21 @@ impl World {
                 Effect::Alert(alert) => self.look_at_alert(alert),
                 _ => {}
             }
+            self.look_at_leaving(epoch, effect);
         }
-        for (operation, machine, kind, cluster) in &decided {
+        for one in &decided {
             self.watch.acted_at = self.now;
             let committed = Committed {
                 at: self.now,
-                kind: *kind,
-                machine: machine.clone(),
-                cluster: cluster.clone(),
+                kind: one.kind,
+                machine: one.machine.clone(),
+                cluster: one.cluster.clone(),
             };
-            self.trace.committed(self.now, *operation, &committed);
+            self.trace.committed(self.now, one.operation, &committed);
             self.log.actions.push(committed);
         }
         if epoch == self.current {
-            self.look_at_decision(&decided);
-        }
-    }
-
-    fn look_at_call(
-        &mut self,
-        epoch: u64,
-        operation: bigfleet_shard_core::OperationId,
-        machine: &MachineId,
-    ) {
-        let fenced = self.processes.get(&epoch).is_some_and(|one| one.fenced);
-        if fenced {
-            let text = format!("process {epoch} was fenced, and still calls about {machine}");
-            self.watch.broke(Rule::Fenced, self.now, text);
-        }
-        if let Err(why) = self.watch.commits.leaves(operation) {
-            let text = format!("a call about {machine} left, but {operation} {why}");
-            self.watch.broke(Rule::DurableFirst, self.now, text);
+            self.look_at_decision(&decided, &touched);
         }
     }
 
@@ -278,18 +315,12 @@ impl World {
                 process.heard.insert(cluster);
                 self.watch.demand.accepted(cluster, rollup_id);
             }
-            Frame::Reclaim {
-                instruction,
-                machine,
-                ..
-            } => {
-                if let Err(why) = self.watch.commits.leaves(*instruction) {
-                    let text =
-                        format!("an instruction for {machine} left, but {instruction} {why}");
-                    self.watch.broke(Rule::DurableFirst, self.now, text);
-                }
-            }
             Frame::Node(node) => {
+                let id = &self.clusters[cluster].id;
+                let gone = if node.removed { " removed" } else { "" };
+                self.trace.line(self.now, || {
+                    format!("told {id} {} {}{gone}", node.machine, node.state)
+                });
                 let mine = node.state.is_bound() && !node.removed;
                 let owner = self.watch.told.get(&node.machine).copied();
                 match (mine, owner) {
@@ -317,7 +348,7 @@ impl World {
         self.trace.line(self.now, || format!("alert {alert:?}"));
         // With two processes at once, conflicts are what must be said, not what must not be.
         let text = match alert {
-            Alert::Conflict { machine } if !self.watch.twins => {
+            Alert::Conflict { machine } if self.watch.twins_until < self.now => {
                 format!("{machine} is bound by somebody else, and there is nobody else")
             }
             Alert::CallRefused { machine } => {
@@ -359,33 +390,25 @@ impl World {
     }
 
     /// SR-2: no cluster loses more machines in a cycle than rail 1 allows.
-    pub(crate) fn check_cap(&mut self, reclaims: &BTreeMap<usize, u32>, preempts: u32) {
+    pub(crate) fn check_cap(&mut self, drained: &BTreeMap<usize, (u32, u32)>) {
         let Some(process) = self.process().filter(|_| self.plan.shard.rails) else {
             return;
         };
-        for (cluster, count) in reclaims {
+        for (cluster, (reclaims, preempts)) in drained {
             let id = &self.clusters[*cluster].id;
             let serving = process
                 .core
                 .machines()
                 .filter(|one| one.state() == State::Configured && one.cluster() == Some(id));
             // What is drained now was Configured when the cycle looked.
-            let configured = serving.count() as u32 + count + preempts;
+            let configured = serving.count() as u32 + reclaims + preempts;
             let allowed = (configured / 20).max(1);
-            if allowed < *count {
+            if allowed < *reclaims {
                 let text =
-                    format!("{count} of {configured} machines are reclaimed from {id} at once");
+                    format!("{reclaims} of {configured} machines are reclaimed from {id} at once");
                 self.watch.broke(Rule::ReclaimCap, self.now, text);
                 return;
             }
         }
     }
 }
-
-/// A decision as the records show it: operation, machine, kind, cluster.
-pub(crate) type Decided = (
-    bigfleet_shard_core::OperationId,
-    MachineId,
-    ActionKind,
-    Option<bigfleet_model::ClusterId>,
-);

@@ -18,7 +18,7 @@ use crate::{
     defect::Defect,
     dice::Dice,
     log::Log,
-    plan::{MachinePlan, Plan, Start},
+    plan::{Left, MachinePlan, Plan, Start, Strike},
     pods::Pods,
     process::Process,
     trace::Trace,
@@ -89,6 +89,8 @@ pub(crate) enum Happening {
     Connect { cluster: usize },
     /// A process begins, with what it found on disk.
     Begin { records: Vec<Record> },
+    /// The process that has the shard's place dies.
+    Crash { disk: Left, millis: u64 },
     /// A process that lost its place ends.
     End { epoch: u64 },
     /// A slot is as new.
@@ -111,6 +113,7 @@ pub(crate) struct Cluster {
     pub(crate) drains_blocked_until: Moment,
     pub(crate) blob_errors_until: Moment,
     pub(crate) roll_ups: u64,
+    pub(crate) empty_roll_ups: u32,
     /// Messages on a stream arrive in order: the last one up and the last one down.
     pub(crate) last_up: Moment,
     pub(crate) last_down: Moment,
@@ -132,6 +135,12 @@ pub(crate) struct World {
     pub(crate) next_session: u64,
     pub(crate) next_call: u64,
     pub(crate) is_calm: bool,
+    /// A crash that waits for the moment it is meant for.
+    pub(crate) armed: Option<(Strike, Left, u64)>,
+    /// How often each fault struck.
+    pub(crate) struck: BTreeMap<&'static str, u64>,
+    /// How long it took to come to rest, once it did.
+    pub(crate) rested_after: Option<u64>,
     pub(crate) watch: Watch,
     pub(crate) log: Log,
     pub(crate) trace: Trace,
@@ -153,7 +162,7 @@ impl World {
         let mut world = Self {
             now: Moment::START,
             queue: Queue::new(dice.fork()),
-            watch: Watch::new(clusters.len()),
+            watch: Watch::new(clusters.len(), plan.blind_to.clone()),
             log: Log::default(),
             cloud,
             clusters,
@@ -165,6 +174,9 @@ impl World {
             next_session: 0,
             next_call: 0,
             is_calm: false,
+            armed: None,
+            struck: BTreeMap::new(),
+            rested_after: None,
             trace,
             events: 0,
             plan,
@@ -290,6 +302,11 @@ impl World {
             } => self.emptied(cluster, instruction, &machine),
             Happening::Connect { cluster } => self.connect(cluster),
             Happening::Begin { records } => self.start_process(records),
+            Happening::Crash { disk, millis } => {
+                if !self.is_calm {
+                    self.crash(disk, millis);
+                }
+            }
             Happening::End { epoch } => {
                 self.processes.remove(&epoch);
                 self.trace
@@ -323,7 +340,7 @@ impl World {
         self.trace.line(self.now, || {
             format!("process {epoch} starts with {} records", records.len())
         });
-        self.watch.commits.found(&records);
+        self.note_found(&records);
         self.processes.insert(epoch, Process::new(core, records));
         self.current = epoch;
         self.tell(epoch, Event::Woken);
@@ -378,6 +395,7 @@ fn cluster(plan: &crate::plan::ClusterPlan) -> Cluster {
         drains_blocked_until: Moment::START,
         blob_errors_until: Moment::START,
         roll_ups: 0,
+        empty_roll_ups: 0,
         last_up: Moment::START,
         last_down: Moment::START,
     }

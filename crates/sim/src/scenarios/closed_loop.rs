@@ -160,7 +160,7 @@ fn plan(dice: &mut Dice, clusters: Vec<ClusterPlan>, pools: &[Pool]) -> Plan {
         clusters,
         stages: stages(dice),
         calm: Moment(minutes(15)),
-        rest_within: minutes(120),
+        rest_within: minutes(60),
         ..Plan::default()
     }
 }

@@ -51,7 +51,7 @@ fn day(dice: &mut Dice) -> Plan {
             ..ShardPlan::default()
         },
         calm: Moment(minutes(60 * HOURS)),
-        rest_within: minutes(240),
+        rest_within: minutes(60),
         gates: vec![
             Gate::Short(Count::NONE),
             Gate::InState(State::Creating, Count::NONE),

@@ -94,7 +94,7 @@ fn plan(dice: &mut Dice, pods: u32, slots: u32) -> Plan {
         clusters: vec![ClusterPlan::new("a", vec![work(NODE, pods).build()])],
         stages: stages(dice),
         calm: Moment(minutes(30)),
-        rest_within: minutes(120),
+        rest_within: minutes(60),
         ..Plan::default()
     }
 }

@@ -154,7 +154,7 @@ fn sweep(dice: &mut Dice) -> Plan {
             ..Stages::CLOUD
         },
         calm,
-        rest_within: minutes(120),
+        rest_within: minutes(60),
         gates: vec![Gate::Actions(any, settled, Moment::NEVER, Count::NONE)],
         ..Plan::default()
     }

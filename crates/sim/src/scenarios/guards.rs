@@ -9,7 +9,7 @@ use crate::{
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
     gate::{ACQUIRE, Count, Gate},
-    plan::{Change, ClusterPlan, Plan, ShardPlan, Stages},
+    plan::{Change, ClusterPlan, Left, Plan, ShardPlan, Stages, Strike},
     size::Size,
     world::World,
 };
@@ -47,6 +47,11 @@ pub(super) const ALL: &[Scenario] = &[
         withdrawal_rails,
     ),
     Scenario::small(
+        "empty-roll-ups",
+        "an operator that has lost its Pods says so twice: rail 2 believes neither, and nothing is drained",
+        empty_roll_ups,
+    ),
+    Scenario::small(
         "crash-while-buying",
         "the shard dies again and again while it buys: nothing is bought twice",
         crash_while_buying,
@@ -78,7 +83,7 @@ fn plan(clusters: Vec<ClusterPlan>) -> Plan {
             ..Stages::CLOUD
         },
         calm: Moment(minutes(15)),
-        rest_within: minutes(180),
+        rest_within: minutes(60),
         ..Plan::default()
     }
 }
@@ -228,6 +233,33 @@ fn withdrawal_rails(dice: &mut Dice) -> Plan {
     made
 }
 
+fn empty_roll_ups(dice: &mut Dice) -> Plan {
+    let works = (0..12).map(|rank| work(NODE, 3).priority(100 + rank).build());
+    let mut made = plan(vec![ClusterPlan::new("a", works.collect())]);
+    let served = |rank: usize| pool(&format!("own{rank:02}"), NODE, 3).serving(0, rank);
+    made.machines = (0..12).flat_map(|rank| served(rank).build()).collect();
+    made.shard = ShardPlan {
+        rails: true,
+        ..ShardPlan::default()
+    };
+    let empty = Change::EmptyRollUps {
+        cluster: 0,
+        count: dice.between(1, 2) as u32,
+    };
+    made.timeline = vec![(Moment(seconds(dice.between(60, 120))), empty)];
+    let any = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+        ActionKind::Preempt,
+    ];
+    made.gates = vec![
+        Gate::ever(any, Count::NONE),
+        Gate::Serving(0, Count::exactly(36)),
+    ];
+    made
+}
+
 fn crash_while_buying(dice: &mut Dice) -> Plan {
     let pods = dice.between(4, 16);
     let works = vec![work(NODE, pods as u32).build()];
@@ -236,7 +268,8 @@ fn crash_while_buying(dice: &mut Dice) -> Plan {
     made.stages.create = Latency::LongTail(40_000);
     for _ in 0..dice.between(1, 5) {
         let crash = Change::Crash {
-            torn: dice.per_mille(700),
+            strike: dice.pick(&Strike::ALL),
+            disk: dice.pick(&[Left::Whole, Left::Torn, Left::Torn]),
             millis: dice.pick(&[0, seconds(2), seconds(30)]),
         };
         made.timeline

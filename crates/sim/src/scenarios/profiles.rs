@@ -114,7 +114,7 @@ fn plan(workload: &Workload) -> Plan {
             ..Stages::CLOUD
         },
         calm: Moment(minutes(30)),
-        rest_within: minutes(240),
+        rest_within: minutes(60),
         ..Plan::default()
     }
 }

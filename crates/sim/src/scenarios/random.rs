@@ -9,7 +9,7 @@ use crate::{
     build::{Pool, pool, work},
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
-    plan::{Change, ClusterPlan, Plan, ShardPlan, Stages, Weather, Work},
+    plan::{Change, ClusterPlan, Left, Plan, ShardPlan, Stages, Strike, Weather, Work},
     size::Size,
 };
 use bigfleet_provider_kit::Kind;
@@ -82,11 +82,12 @@ fn fleet(dice: &mut Dice, trouble: Trouble, rails: bool) -> Plan {
             rails,
             incremental: dice.per_mille(700),
             workers: dice.pick(&[1, 4, 32]),
+            actions_per_cycle: dice.pick(&[0, 0, 0, 3, 12]),
             ..ShardPlan::default()
         },
         calm,
-        rest_within: minutes(360),
-        gates: Vec::new(),
+        rest_within: minutes(60),
+        ..Plan::default()
     }
 }
 
@@ -141,6 +142,7 @@ fn cluster(dice: &mut Dice, number: usize) -> ClusterPlan {
     let name = ["ant", "bee", "cat", "dog"][number % 4];
     ClusterPlan {
         drain_reports: dice.per_mille(800),
+        node_reports: dice.per_mille(300),
         ..ClusterPlan::new(name, works)
     }
 }
@@ -202,9 +204,16 @@ fn demand(dice: &mut Dice, clusters: &[ClusterPlan]) -> Change {
 fn fault(dice: &mut Dice, clusters: usize) -> Change {
     let cluster = dice.below(clusters);
     let millis = dice.pick(&[seconds(5), seconds(40), minutes(3), minutes(12)]);
-    match dice.below(15) {
+    match dice.below(16) {
         0..=2 => Change::Crash {
-            torn: dice.per_mille(500),
+            strike: dice.pick(&Strike::ALL),
+            disk: dice.pick(&[
+                Left::Whole,
+                Left::Whole,
+                Left::Torn,
+                Left::Torn,
+                Left::Nothing,
+            ]),
             millis: dice.pick(&[0, seconds(3), seconds(60)]),
         },
         3 => Change::Twin {
@@ -235,6 +244,10 @@ fn fault(dice: &mut Dice, clusters: usize) -> Change {
         11 => Change::BlockDrains { cluster, millis },
         12 => Change::BlobErrors { cluster, millis },
         13 => Change::Pause { millis },
+        14 => Change::EmptyRollUps {
+            cluster,
+            count: dice.between(1, 4) as u32,
+        },
         _ => match dice.below(2) {
             0 => Change::Reprice,
             _ => Change::FailNext {

@@ -68,7 +68,7 @@ fn fleet(idle: u32, clusters: Vec<ClusterPlan>) -> Plan {
         clusters,
         stages,
         calm: Moment(minutes(5)),
-        rest_within: minutes(120),
+        rest_within: minutes(60),
         ..Plan::default()
     }
 }

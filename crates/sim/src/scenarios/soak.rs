@@ -73,7 +73,7 @@ fn soak(dice: &mut Dice, cycles: u64, clusters: usize, part: u32) -> Plan {
             ..Stages::CLOUD
         },
         calm: Moment(seconds(cycles * 10)),
-        rest_within: minutes(240),
+        rest_within: minutes(60),
         gates: vec![
             Gate::InState(State::Failed, Count::NONE),
             Gate::Judge(|world| {

@@ -2,12 +2,37 @@
 //!
 //! ```text
 //! record written ─▶ on disk ─▶ may leave ─▶ audited
+//!        └── never on disk, and the process died ─▶ forgotten: it never was
 //! ```
+//!
+//! A machine has one open operation at a time.
 
-use super::Decided;
-use bigfleet_model::MachineId;
+use bigfleet_model::{ActionKind, ClusterId, MachineId, NeedKey, Reason};
 use bigfleet_shard_core::{Barrier, OperationId, Record};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A decision, as its record shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided {
+    pub(crate) operation: OperationId,
+    pub(crate) machine: MachineId,
+    pub(crate) kind: ActionKind,
+    pub(crate) reason: Reason,
+    /// Whom the machine goes to, or comes from.
+    pub(crate) cluster: Option<ClusterId>,
+    /// Whom it is for.
+    pub(crate) need: Option<NeedKey>,
+}
+
+impl Decided {
+    /// Whether a Need gets a machine that was not its own; one that only goes on its way was.
+    pub(crate) fn acquires(&self) -> bool {
+        match self.reason {
+            Reason::Idle | Reason::Speculative | Reason::Inversion => true,
+            Reason::Promised | Reason::Excess | Reason::Release => false,
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Operation {
@@ -16,6 +41,7 @@ struct Operation {
     on_disk: bool,
     left: bool,
     audits: u32,
+    /// Nobody will ever tell how it ended.
     orphan: bool,
 }
 
@@ -23,6 +49,9 @@ struct Operation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Commits {
     operations: BTreeMap<OperationId, Operation>,
+    /// The newest operation on each machine, and the one before each, of who has the shard's place.
+    newest: BTreeMap<MachineId, OperationId>,
+    before: BTreeMap<OperationId, OperationId>,
     /// Operations whose record is not on disk yet.
     unsure: Vec<OperationId>,
     /// Processes that lost their place: what they commit from then on is on a disk nobody reads.
@@ -33,6 +62,21 @@ impl Commits {
     /// A process lost its place to a newer one.
     pub(crate) fn outlived(&mut self, epoch: u64) {
         self.outlived.insert(epoch);
+    }
+
+    /// Whether an operation has begun and nobody has said how it ended.
+    fn is_under_way(&self, id: OperationId) -> bool {
+        let operation = self.operations.get(&id);
+        operation.is_some_and(|one| one.audits == 0 && !one.orphan)
+    }
+
+    /// Which of these, just decided, are about a machine that something is being done with, and by
+    /// which operation.
+    pub(crate) fn doubled<'a>(&self, decided: &'a [Decided]) -> Option<(&'a Decided, OperationId)> {
+        decided.iter().find_map(|one| {
+            let earlier = self.before.get(&one.operation).copied()?;
+            self.is_under_way(earlier).then_some((one, earlier))
+        })
     }
 
     /// Records are written; answers with the operations that are new in them.
@@ -47,19 +91,41 @@ impl Commits {
             if self.operations.contains_key(&kept.id) {
                 continue;
             }
-            let operation = Operation {
+            self.begun(epoch, barrier, kept.id, machine);
+            fresh.push(Decided {
+                operation: kept.id,
                 machine: machine.clone(),
-                written: (epoch, barrier),
-                on_disk: false,
-                left: false,
-                audits: 0,
-                orphan: self.outlived.contains(&epoch),
-            };
-            self.operations.insert(kept.id, operation);
-            self.unsure.push(kept.id);
-            fresh.push((kept.id, machine.clone(), kept.action, kept.cluster.clone()));
+                kind: kept.action,
+                reason: kept.reason,
+                cluster: kept.cluster.clone(),
+                need: kept.need.clone(),
+            });
         }
         fresh
+    }
+
+    /// An operation is written for the first time.
+    pub(super) fn begun(
+        &mut self,
+        epoch: u64,
+        barrier: Barrier,
+        id: OperationId,
+        machine: &MachineId,
+    ) {
+        let outlived = self.outlived.contains(&epoch);
+        let operation = Operation {
+            machine: machine.clone(),
+            written: (epoch, barrier),
+            on_disk: false,
+            left: false,
+            audits: 0,
+            orphan: outlived,
+        };
+        self.operations.insert(id, operation);
+        self.unsure.push(id);
+        if !outlived && let Some(earlier) = self.newest.insert(machine.clone(), id) {
+            self.before.insert(id, earlier);
+        }
     }
 
     /// Everything a process wrote up to here is on disk.
@@ -74,12 +140,28 @@ impl Commits {
         });
     }
 
-    /// A new process found these records: what they hold is on disk, whoever was told.
+    /// A new process found these records: what they hold is on disk, whoever was told; what was
+    /// never surely there and is not in them, never was.
     pub(crate) fn found(&mut self, records: &[Record]) {
         for (_, kept) in operations_of(records) {
             if let Some(operation) = self.operations.get_mut(&kept.id) {
                 operation.on_disk = true;
             }
+        }
+        let (operations, outlived) = (&mut self.operations, &self.outlived);
+        self.unsure.retain(|id| {
+            let Some(operation) = operations.get_mut(id) else {
+                return false;
+            };
+            operation.orphan |= !operation.on_disk;
+            outlived.contains(&operation.written.0)
+        });
+    }
+
+    /// Everything that was written is gone with the disk it was on.
+    pub(crate) fn disk_lost(&mut self) {
+        for operation in self.operations.values_mut() {
+            operation.orphan |= operation.audits == 0;
         }
     }
 
@@ -104,6 +186,10 @@ impl Commits {
     pub(crate) fn is_open(&self, id: OperationId) -> bool {
         let operation = self.operations.get(&id);
         operation.is_some_and(|operation| operation.audits == 0)
+    }
+
+    pub(crate) fn newest_of(&self, machine: &MachineId) -> Option<OperationId> {
+        self.newest.get(machine).copied()
     }
 
     pub(crate) fn machine_of(&self, id: OperationId) -> Option<MachineId> {

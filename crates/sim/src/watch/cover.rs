@@ -1,20 +1,22 @@
 //! Cover: what Needs have, judged from the outside, by adding up.
 //!
 //! ```text
-//! reclaim of m from c ─▶ every plain Need of c that can use m is covered by serving machines (RF-11)
-//! probe ─▶ a Need short of what is attributed to it, and a free machine it may take ─▶ not for long
+//! reclaim of m from c ─▶ every Need of c that can use m and waits for another is covered by serving
+//!                        machines (RF-11); every plain one, whether it waits or not
+//! probe ─▶ a plain Need short of what is attributed to it, and a free machine it may take ─▶ not for long
 //! ```
 //!
-//! Plain Needs only: which rack a gang waits for, and how far a spread may lean, is the engine's
-//! business, and the oracle's to check.
+//! Which rack a gang waits for, and how far a spread may lean, is the engine's business, and the oracle's
+//! to check.
 
 use super::{Decided, Rule};
 use crate::{
+    chart::BOUND,
     clock::seconds,
     log::Sample,
     world::{Happening, World},
 };
-use bigfleet_model::{ActionKind, Amounts, MachineId, NeedKey, Row, Shape, State};
+use bigfleet_model::{ActionKind, Amounts, Machine, MachineId, NeedKey, Row, Shape, State};
 use bigfleet_shard_core::ShardCore;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,19 +27,29 @@ use std::{
 const ADMITTED: usize = 4000;
 
 impl World {
-    /// One cycle's decision, just committed.
-    pub(crate) fn look_at_decision(&mut self, decided: &[Decided]) {
-        let of = |kind: ActionKind| decided.iter().filter(move |one| one.2 == kind);
-        if of(ActionKind::Reclaim).next().is_none() {
-            return;
+    /// One cycle's decision, just committed, and the machines whose commitments it changed.
+    pub(crate) fn look_at_decision(&mut self, decided: &[Decided], touched: &BTreeSet<&MachineId>) {
+        if let Some((one, earlier)) = self.watch.commits.doubled(decided) {
+            let (operation, machine) = (one.operation, &one.machine);
+            let text = format!("{operation} begins on {machine} while {earlier} is under way");
+            self.watch.broke(Rule::OneOperation, self.now, text);
         }
-        let mut reclaims: BTreeMap<usize, u32> = BTreeMap::new();
-        for (_, machine, _, cluster) in of(ActionKind::Reclaim) {
-            let name = cluster.as_ref().map_or("", |cluster| cluster.as_str());
+        self.check_bought(decided, touched);
+        let mut drained: BTreeMap<usize, (u32, u32)> = BTreeMap::new();
+        for one in decided {
+            let (machine, name) = (&one.machine, one.cluster.as_ref());
+            let name = name.map_or("", |cluster| cluster.as_str());
             let Some(cluster) = self.cluster_named(name) else {
                 continue;
             };
-            *reclaims.entry(cluster).or_default() += 1;
+            match one.kind {
+                ActionKind::Reclaim => drained.entry(cluster).or_default().0 += 1,
+                ActionKind::Preempt => drained.entry(cluster).or_default().1 += 1,
+                ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Delete => {}
+            }
+            if one.kind != ActionKind::Reclaim {
+                continue;
+            }
             let heard = self
                 .process()
                 .is_some_and(|one| one.heard.contains(&cluster));
@@ -47,11 +59,11 @@ impl World {
             }
             self.check_cover(cluster, machine, decided);
         }
-        self.check_cap(&reclaims, of(ActionKind::Preempt).count() as u32);
+        self.check_cap(&drained);
     }
 
     /// RF-11, and §10.4: nobody acquires for a Need what it gives up.
-    fn check_cover(&mut self, cluster: usize, machine: &MachineId, decided: &[Decided]) {
+    pub(super) fn check_cover(&mut self, cluster: usize, machine: &MachineId, decided: &[Decided]) {
         let Some(core) = self.process().map(|process| &process.core) else {
             return;
         };
@@ -60,18 +72,36 @@ impl World {
         };
         let id = &self.clusters[cluster].id;
         let rows = self.watch.demand.of(cluster).unwrap_or_default();
-        for row in rows.iter().filter(|row| is_plain(row)) {
+        for row in rows {
             let can_use = shape.serves(&row.profile, &row.min_unit)
                 && shape.effective().contributes_to(&row.aggregate);
             if !can_use {
                 continue;
             }
             let key = key(id, row);
-            let serving = attributed(core, &key, |state| state == State::Configured);
+            // What never became a node serves nobody; it is kept for its own Need, and for one that
+            // waits for another machine.
+            let waits =
+                |one: &Machine| is_attributed(one, &key) && one.state() != State::Configured;
+            let waits = core.machines().any(waits);
+            let is_node = self.clusters[cluster].pods.has_node(machine);
+            let of_no_use = self.plan.clusters[cluster].node_reports
+                && !is_node
+                && !was_for(core, machine, &key);
+            // Where a gang may stand is the engine's business, but what it waits for has not arrived.
+            if !waits && (of_no_use || !is_plain(row)) {
+                continue;
+            }
+            let serving = attributed(core, &key, |one| one.state() == State::Configured);
             let text = if !serving.covers(&row.aggregate) {
-                let covered = format!("{serving:?} of {:?}", row.aggregate);
-                format!("{machine} is reclaimed from {id} while {key} is served {covered}")
-            } else if let Some(other) = acquired_for(core, &key, decided) {
+                let own = core.machines().filter(|one| is_attributed(one, &key));
+                let own = names(own, core);
+                let wanted = &row.aggregate;
+                let node = if is_node { "" } else { " (no node)" };
+                format!(
+                    "{machine}{node} is reclaimed from {id} while {key} wants {wanted:?} and has {own}"
+                )
+            } else if let Some(other) = acquired_for(&key, decided).filter(|_| is_plain(row)) {
                 format!("{machine} is reclaimed from {id} while {other} is acquired for {key}")
             } else {
                 continue;
@@ -179,16 +209,14 @@ impl World {
         };
         let gauges = process.core.gauges();
         let states = State::ALL.map(|state| self.cloud.count(state) as u32);
-        let mut serving = Vec::new();
+        let mut clusters = Vec::new();
         if self.trace.is_on() {
-            serving = vec![0; self.clusters.len()];
-            for one in self
-                .cloud
-                .machines()
-                .filter(|one| one.state == State::Configured)
-            {
-                if let Some(cluster) = self.cluster_named(&one.cluster) {
-                    serving[cluster] += 1;
+            let ids = self.clusters.iter().map(|one| one.id.clone());
+            clusters = ids.map(|id| (id, [0; 3])).collect();
+            for one in self.cloud.machines() {
+                let state = BOUND.iter().position(|state| *state == one.state);
+                if let (Some(cluster), Some(state)) = (self.cluster_named(&one.cluster), state) {
+                    clusters[cluster].1[state] += 1;
                 }
             }
         }
@@ -197,7 +225,7 @@ impl World {
             short: process.core.shortfalls().count() as u32,
             short_by_class: gauges.shortfalls_by_class,
             states,
-            serving,
+            clusters,
             pending: self.clusters.iter().map(|one| one.pods.pending()).sum(),
         };
         self.trace.sample(&sample);
@@ -205,7 +233,7 @@ impl World {
     }
 }
 
-fn is_plain(row: &Row) -> bool {
+pub(super) fn is_plain(row: &Row) -> bool {
     row.profile.same_key().is_none() && row.profile.hard_spreads().next().is_none()
 }
 
@@ -217,21 +245,64 @@ fn key(cluster: &bigfleet_model::ClusterId, row: &Row) -> NeedKey {
     }
 }
 
-fn attributed(core: &ShardCore, need: &NeedKey, counts: impl Fn(State) -> bool) -> Amounts {
-    let own = core.machines().filter(|one| {
-        counts(one.state())
-            && one
-                .attribution()
-                .is_some_and(|attribution| attribution == *need)
-    });
+/// What the machines attributed to a Need add up to, of those that count.
+pub(super) fn attributed(
+    core: &ShardCore,
+    need: &NeedKey,
+    counts: impl Fn(&Machine) -> bool,
+) -> Amounts {
+    let own = core
+        .machines()
+        .filter(|one| is_attributed(one, need) && counts(one) && !core.is_not_ready(one.id()));
     own.fold(Amounts::default(), |sum, one| {
         sum.add(one.shape().effective())
     })
 }
 
+/// Machines in words, with their states.
+pub(super) fn names<'a>(machines: impl Iterator<Item = &'a Machine>, core: &ShardCore) -> String {
+    let name = |one: &Machine| {
+        let ready = readiness(core, one.id());
+        format!("{} {}{ready}", one.id(), one.state())
+    };
+    machines.map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn readiness(core: &ShardCore, machine: &MachineId) -> &'static str {
+    match core.is_not_ready(machine) {
+        true => " (no node)",
+        false => "",
+    }
+}
+
+/// Whether a machine that is being drained was committed to a Need.
+fn was_for(core: &ShardCore, machine: &MachineId, need: &NeedKey) -> bool {
+    core.machine(machine).is_some_and(|one| {
+        let assignment = one.assignment();
+        assignment.fingerprint == need.fingerprint && assignment.group == need.group
+    })
+}
+
+/// [`Machine::attribution`] compared, without making it.
+pub(super) fn is_attributed(machine: &Machine, need: &NeedKey) -> bool {
+    match machine.state() {
+        State::Configuring | State::Configured => {
+            let assignment = machine.assignment();
+            machine.cluster() == Some(&need.cluster)
+                && assignment.fingerprint == need.fingerprint
+                && assignment.group == need.group
+        }
+        State::Creating | State::Idle | State::Draining => {
+            machine.intent().is_some_and(|intent| intent.need == *need)
+        }
+        State::Speculative | State::Deleting | State::Failed => false,
+    }
+}
+
 fn attributed_by_need(core: &ShardCore) -> BTreeMap<NeedKey, Amounts> {
     let mut has: BTreeMap<NeedKey, Amounts> = BTreeMap::new();
-    for one in core.machines().filter(|one| one.state() != State::Failed) {
+    let counts = |one: &&Machine| one.state() != State::Failed && !core.is_not_ready(one.id());
+    for one in core.machines().filter(counts) {
         if let Some(need) = one.attribution() {
             let sum = has.entry(need).or_default();
             *sum = sum.add(one.shape().effective());
@@ -240,12 +311,9 @@ fn attributed_by_need(core: &ShardCore) -> BTreeMap<NeedKey, Amounts> {
     has
 }
 
-/// A machine newly acquired for a Need in this decision; one that only goes on its way is none.
-fn acquired_for(core: &ShardCore, need: &NeedKey, decided: &[Decided]) -> Option<MachineId> {
-    let mut acquired = decided.iter().filter(|one| one.2 == ActionKind::Provision);
-    let found = acquired.find(|(_, machine, ..)| {
-        let known = core.machine(machine).and_then(|one| one.attribution());
-        known.is_some_and(|attribution| attribution == *need)
-    });
-    found.map(|(_, machine, ..)| machine.clone())
+/// A machine newly acquired for a Need in this decision.
+fn acquired_for(need: &NeedKey, decided: &[Decided]) -> Option<MachineId> {
+    let mut acquired = decided.iter().filter(|one| one.acquires());
+    let found = acquired.find(|one| one.need.as_ref() == Some(need));
+    found.map(|one| one.machine.clone())
 }

@@ -5,8 +5,10 @@ use crate::{
     clock::{Moment, seconds},
     world::World,
 };
-use bigfleet_model::{ActionKind, Intent, State};
+use bigfleet_model::{ActionKind, Intent, Price, Probability, State};
+use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::Record;
+use std::sync::Arc;
 
 /// Nothing happened for this long: longer than a cycle and a List with all their latencies.
 const STILL: u64 = seconds(45);
@@ -18,7 +20,8 @@ const STAYS: u64 = seconds(300);
 impl World {
     /// After the faults: the fleet comes to rest within a bound, is in order, and stays at rest.
     pub(crate) fn come_to_rest(&mut self) {
-        let bound = self.now.after(self.plan.rest_within);
+        let calm = self.now;
+        let bound = calm.after(self.plan.rest_within);
         while !self.is_at_rest() {
             if bound <= self.now {
                 let text = format!("still not at rest: {}", self.unrest());
@@ -30,10 +33,13 @@ impl World {
             }
         }
         let rested = self.now;
+        self.rested_after = Some(rested.since(calm));
         self.check_truth();
         self.check_leaks();
+        let claims = self.claims();
         if self.watch.broken.is_none() && self.run_until(rested.after(STAYS)) {
             self.check_stillness(rested);
+            self.check_claims(rested, claims);
         }
     }
 
@@ -55,6 +61,8 @@ impl World {
             && process.core.gauges().in_flight == 0
             && self.cloud.under_way() == 0
             && self.watch.repairs == 0
+            && !self.some_node_is_awaited()
+            && !self.some_drain_is_tried_again()
             // What an incremental List left out is only missed by the next full one (G3).
             && self.watch.lied_at <= self.watch.truthful_at
             && self.processes.len() == 1
@@ -62,6 +70,38 @@ impl World {
                 one.session.is_some() && process.core.withheld(&one.id).is_none()
             })
             && !(0 < process.core.shortfalls().count() && self.watch.some_pool_waits(self.now))
+    }
+
+    /// Whether a machine serves a cluster that reports nodes, is none, and has not been given up on.
+    fn some_node_is_awaited(&self) -> bool {
+        let reported = |one: &&Arc<kit::Machine>| {
+            let cluster = self.cluster_named(&one.cluster);
+            cluster
+                .filter(|cluster| self.plan.clusters[*cluster].node_reports)
+                .is_some_and(|cluster| !self.clusters[cluster].pods.has_node(&one.id))
+        };
+        let mut serving = self
+            .cloud
+            .machines()
+            .filter(|one| one.state == State::Configured);
+        let core = self.process().map(|process| &process.core);
+        serving.any(|one| reported(&one) && core.is_some_and(|core| !core.is_not_ready(&one.id)))
+    }
+
+    /// Whether a drain was given up, and is not yet tried again (SH-14).
+    fn some_drain_is_tried_again(&self) -> bool {
+        let Some(core) = self.process().map(|process| &process.core) else {
+            return false;
+        };
+        let given_up = |record: &Record| match record {
+            Record::Machine {
+                kept: Some(kept), ..
+            } => kept
+                .given_up
+                .is_some_and(|(_, until)| self.now < Moment::not_before(until).after(STILL)),
+            _ => false,
+        };
+        core.records().iter().any(given_up)
     }
 
     fn unrest(&self) -> String {
@@ -76,7 +116,7 @@ impl World {
     }
 
     /// The ledger says what the provider says, machine by machine.
-    fn check_truth(&mut self) {
+    pub(super) fn check_truth(&mut self) {
         let Some(core) = self.process().map(|process| &process.core) else {
             return;
         };
@@ -90,6 +130,19 @@ impl World {
                 State::Failed => said.clone().filter(|(state, _)| *state == State::Failed),
                 state => Some((state, cluster)),
             };
+            let priced = known.is_none_or(|one| {
+                let offer = &there.offer;
+                Price::new(offer.price_per_hour).is_some_and(|price| price == one.price())
+                    && Probability::new(offer.interruption_probability)
+                        .is_some_and(|chance| chance == one.interruption())
+            });
+            if !priced {
+                let text = format!(
+                    "{} costs {} and breaks at {} at the provider, unlike in the ledger",
+                    there.id, there.offer.price_per_hour, there.offer.interruption_probability
+                );
+                wrong.get_or_insert(text);
+            }
             if said != truth || known.is_none() {
                 let text = format!(
                     "{} is {} {} at the provider and {said:?} in the ledger",
@@ -110,7 +163,7 @@ impl World {
     }
 
     /// Nothing is left of what was under way.
-    fn check_leaks(&mut self) {
+    pub(super) fn check_leaks(&mut self) {
         if let Some((operation, machine)) = self.watch.commits.unaudited() {
             let text = format!("{operation} acted on {machine}, and no audit record says so");
             self.watch.broke(Rule::Audited, self.now, text);
@@ -130,6 +183,14 @@ impl World {
             let need = promised.attribution();
             text.get_or_insert(format!("{id} is {state} and promised to {need:?} for ever"));
         }
+        // What nothing can replace is held as long as nothing does.
+        let held = core.machines().find(|one| {
+            let view = core.machine_view(one.id());
+            core.shortfalls().count() == 0 && view.is_some_and(|view| view.held)
+        });
+        if let Some(held) = held {
+            text.get_or_insert(format!("{} is held back for ever", held.id()));
+        }
         let left = core.records().into_iter().find_map(|record| match record {
             Record::Machine {
                 machine,
@@ -147,17 +208,41 @@ impl World {
         }
     }
 
+    /// What Needs hold, by how often that changed: claims that move without an action, and gangs.
+    fn claims(&self) -> [u64; 4] {
+        let counters = self.process().map(|one| one.core.counters());
+        counters.map_or([0; 4], |counters| {
+            [
+                counters.restamps,
+                counters.gang_joined,
+                counters.gang_left,
+                counters.gang_flips,
+            ]
+        })
+    }
+
+    /// At static demand no Need claims another machine, and no gang looks at another rack (§10.4).
+    fn check_claims(&mut self, rested: Moment, before: [u64; 4]) {
+        let after = self.claims();
+        if before != after {
+            let text = format!(
+                "machines restamped, joined to gangs, taken from gangs, gangs that flipped: \
+                 {before:?} at {rested} s and {after:?} now, though nothing changed"
+            );
+            self.watch.broke(Rule::ComesToRest, self.now, text);
+        }
+    }
+
     /// At static demand nothing is acquired, drained or moved. Idle machines may be released when
-    /// their hold is over, and a reclaim that was blocked may be tried again.
+    /// their hold is over.
     fn check_stillness(&mut self, rested: Moment) {
-        let blocked = self
-            .process()
-            .map_or(0, |one| one.core.counters().drains_blocked);
         let moved = self.log.actions.iter().find(|one| {
             let excused = match one.kind {
                 ActionKind::Delete => true,
-                ActionKind::Reclaim => 0 < blocked,
-                ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => false,
+                ActionKind::Bootstrap
+                | ActionKind::Provision
+                | ActionKind::Preempt
+                | ActionKind::Reclaim => false,
             };
             rested <= one.at && !excused
         });
