@@ -182,7 +182,7 @@ fn run_one(args: &RunArgs) -> Result<(), Failure> {
     let broken = done.broken.is_some();
     let mut swept = sweep::Swept::of(done.scenario);
     swept.take(&done, args.defect);
-    swept.wall_seconds = began.elapsed().as_secs_f64();
+    swept.core_seconds = began.elapsed().as_secs_f64();
     match chosen(args.output) {
         Output::Json => report::say_json(&report::run(&swept, &done))?,
         Output::Table => say(&report::run_text(&done, args.defect))?,
@@ -208,6 +208,7 @@ fn sweep_many(args: &SweepArgs) -> Result<(), Failure> {
     let jobs = args
         .jobs
         .or_else(|| std::thread::available_parallelism().ok());
+    let began = Instant::now();
     let swept = sweep::sweep(
         &scenarios,
         seeds,
@@ -215,7 +216,10 @@ fn sweep_many(args: &SweepArgs) -> Result<(), Failure> {
         jobs.map_or(1, NonZeroUsize::get),
     );
     match chosen(args.output) {
-        Output::Json => report::say_json(&report::sweep(&swept))?,
+        Output::Json => {
+            let wall_seconds = began.elapsed().as_secs_f64();
+            report::say_json(&report::sweep(&swept, wall_seconds))?;
+        }
         Output::Table => say(&report::sweep_text(&swept))?,
     }
     let failures: usize = swept.iter().map(|one| one.failures.len()).sum();
@@ -225,14 +229,14 @@ fn sweep_many(args: &SweepArgs) -> Result<(), Failure> {
     let first = swept
         .iter()
         .find_map(|one| Some((one, one.failures.first()?)));
-    let mut text = format!("{failures} runs failed");
+    let mut text = report::failed(&swept);
     if let Some((swept, failure)) = first
         && let Some(scenario) = Scenario::named(swept.scenario)
     {
         let without = Without::default();
         let again = run_without(&scenario, failure.seed, args.defect, &without, false);
         let history = report::history(&scenario, &again, args.defect, without);
-        text = format!("{text}; the first:\n{history}");
+        text = format!("{text}the first:\n{history}");
     }
     Err(Failure::Undone(text))
 }

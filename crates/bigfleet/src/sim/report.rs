@@ -21,6 +21,7 @@ pub(crate) struct RunObject<'a> {
     #[serde(flatten)]
     swept: &'a Swept,
     seed: u64,
+    wall_seconds: f64,
     digest: String,
     bootstraps: u64,
     provisions: u64,
@@ -38,7 +39,9 @@ pub(crate) struct SweepObject<'a> {
     failures: Vec<&'a FailedSeed>,
     events: u64,
     simulated_seconds: f64,
+    /// By the clock on the wall, and added up over the cores.
     wall_seconds: f64,
+    core_seconds: f64,
     scenarios: &'a [Swept],
 }
 
@@ -63,6 +66,7 @@ pub(crate) fn run<'a>(swept: &'a Swept, report: &Report) -> RunObject<'a> {
     RunObject {
         swept,
         seed: report.seed,
+        wall_seconds: swept.core_seconds,
         digest: format!("{:016x}", report.digest),
         bootstraps,
         provisions,
@@ -73,7 +77,7 @@ pub(crate) fn run<'a>(swept: &'a Swept, report: &Report) -> RunObject<'a> {
     }
 }
 
-pub(crate) fn sweep(swept: &[Swept]) -> SweepObject<'_> {
+pub(crate) fn sweep(swept: &[Swept], wall_seconds: f64) -> SweepObject<'_> {
     let names: Vec<&str> = swept.iter().map(|one| one.scenario).collect();
     SweepObject {
         scenario: names.join(","),
@@ -81,7 +85,8 @@ pub(crate) fn sweep(swept: &[Swept]) -> SweepObject<'_> {
         failures: swept.iter().flat_map(|one| &one.failures).collect(),
         events: swept.iter().map(|one| one.events).sum(),
         simulated_seconds: swept.iter().map(|one| one.simulated_seconds).sum(),
-        wall_seconds: swept.iter().map(|one| one.wall_seconds).sum(),
+        wall_seconds,
+        core_seconds: swept.iter().map(|one| one.core_seconds).sum(),
         scenarios: swept,
     }
 }
@@ -122,14 +127,14 @@ pub(crate) fn run_text(report: &Report, defect: Option<Defect>) -> String {
 pub(crate) fn sweep_text(swept: &[Swept]) -> String {
     let row = |one: &Swept| {
         let years = one.simulated_seconds / (365.25 * 86_400.0);
-        let hours = one.wall_seconds.max(1e-9) / 3600.0;
+        let hours = one.core_seconds.max(1e-9) / 3600.0;
         vec![
             one.scenario.to_owned(),
             one.seeds.to_string(),
             one.failures.len().to_string(),
             one.events.to_string(),
             format!("{:.1} h", one.simulated_seconds / 3600.0),
-            format!("{:.2} s", one.wall_seconds),
+            format!("{:.2} s", one.core_seconds),
             format!("{:.1}", years / hours),
         ]
     };
@@ -143,6 +148,18 @@ pub(crate) fn sweep_text(swept: &[Swept]) -> String {
         "YEARS PER CORE HOUR",
     ];
     columns(&header, swept.iter().map(row))
+}
+
+/// Seeds that failed, each with the command that shows it again.
+pub(crate) fn failed(swept: &[Swept]) -> String {
+    let failures: Vec<&FailedSeed> = swept.iter().flat_map(|one| &one.failures).collect();
+    let line = |one: &&FailedSeed| format!("  {}: {}\n", one.replay, one.reason);
+    let mut text = format!("{} runs failed\n", failures.len());
+    text += &failures.iter().take(SHOWN).map(line).collect::<String>();
+    if SHOWN < failures.len() {
+        text += &format!("  and {} more, in the JSON form\n", failures.len() - SHOWN);
+    }
+    text
 }
 
 /// Why a run failed: the rule, the least of the timeline that still breaks it, what led to it, and the

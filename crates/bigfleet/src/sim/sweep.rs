@@ -10,9 +10,9 @@ use bigfleet_sim::{Defect, Report, Scenario, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::{
+    collections::BTreeMap,
     io::IsTerminal,
     ops::Range,
-    panic::catch_unwind,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -28,8 +28,11 @@ pub(crate) struct Swept {
     pub(crate) failures: Vec<FailedSeed>,
     pub(crate) events: u64,
     pub(crate) simulated_seconds: f64,
-    /// Of one core.
-    pub(crate) wall_seconds: f64,
+    pub(crate) core_seconds: f64,
+    /// How often each fault struck.
+    pub(crate) struck: BTreeMap<&'static str, u64>,
+    /// The longest it took to come to rest once the faults had stopped.
+    pub(crate) rested_after_seconds: f64,
     pub(crate) machines: usize,
 }
 
@@ -50,7 +53,9 @@ impl Swept {
             failures: Vec::new(),
             events: 0,
             simulated_seconds: 0.0,
-            wall_seconds: 0.0,
+            core_seconds: 0.0,
+            struck: BTreeMap::new(),
+            rested_after_seconds: 0.0,
             machines: 0,
         }
     }
@@ -60,6 +65,11 @@ impl Swept {
         self.events += report.events;
         self.simulated_seconds += report.simulated_millis as f64 / 1000.0;
         self.machines = self.machines.max(report.machines);
+        for (fault, count) in &report.struck {
+            *self.struck.entry(fault).or_default() += count;
+        }
+        let rested = report.rested_after.unwrap_or(0) as f64 / 1000.0;
+        self.rested_after_seconds = self.rested_after_seconds.max(rested);
         if let Some(broken) = &report.broken {
             self.failures.push(FailedSeed {
                 seed: report.seed,
@@ -71,8 +81,8 @@ impl Swept {
     }
 }
 
-/// One run, or what it said when it fell over.
-type Ran = (Result<Report, String>, f64);
+/// One run, and its seconds.
+type Ran = (Report, f64);
 
 /// Runs every scenario with every seed.
 pub(crate) fn sweep(
@@ -106,36 +116,18 @@ pub(crate) fn sweep(
     let mut ran: Vec<(usize, Ran)> = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
     ran.sort_by_key(|(at, _)| *at);
     let mut swept: Vec<Swept> = scenarios.iter().map(|one| Swept::of(one.name)).collect();
-    for (at, (done, seconds)) in ran {
-        let (scenario, seed) = runs[at];
-        let into = &mut swept[scenario];
-        into.wall_seconds += seconds;
-        match done {
-            Ok(report) => into.take(&report, defect),
-            Err(reason) => {
-                into.seeds += 1;
-                let replay = super::report::replay(into.scenario, seed, defect);
-                into.failures.push(FailedSeed {
-                    seed,
-                    rule: "panic",
-                    reason,
-                    replay,
-                });
-            }
-        }
+    for (at, (report, seconds)) in ran {
+        let into = &mut swept[runs[at].0];
+        into.core_seconds += seconds;
+        into.take(&report, defect);
     }
     swept
 }
 
 fn one(scenario: &Scenario, seed: u64, defect: Option<Defect>) -> Ran {
     let began = Instant::now();
-    let done = catch_unwind(|| run(scenario, seed, defect, false));
-    let done = done.map_err(|thrown| {
-        let text = thrown.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| thrown.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        text.unwrap_or_else(|| "it panicked".to_owned())
-    });
-    (done, began.elapsed().as_secs_f64())
+    let report = run(scenario, seed, defect, false);
+    (report, began.elapsed().as_secs_f64())
 }
 
 /// On stderr, and only if that is a terminal.
