@@ -145,6 +145,7 @@ fn a_call_while_all_is_paused_is_noticed() {
         Event::Pause {
             by: PausedBy::Admin,
             scope: Scope::All,
+            since: None,
             until: Some(world.now.after(seconds(60)).time()),
             note: PauseNote::default(),
         },
