@@ -2,25 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod provider_process;
+mod processes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use provider_process::Process;
+use processes::{Folder, provider};
 use wire::capacity_provider_client::CapacityProviderClient;
 
 #[tokio::test]
 async fn a_refreshed_price_is_listed_and_counted() {
-    let folder = std::env::temp_dir().join(format!("bigfleet-prices-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let knobs = folder.join("knobs.json");
+    let folder = Folder::new("prices");
+    let knobs = folder.file("knobs.json");
     std::fs::write(&knobs, r#"{"price_change_rate": 2.0}"#).unwrap();
     let knobs = format!("--knobs={}", knobs.display());
-    let flags = ["--seed-count=6", "--price-refresh=50ms", knobs.as_str()];
-    let process = Process::start(&flags.map(Into::into));
+    let process = provider(&["--seed-count=6", "--price-refresh=50ms", &knobs]);
     let channel = Dial::provider(None).channel(&process.addr.to_string());
     let mut client = CapacityProviderClient::new(channel.unwrap());
 
@@ -59,5 +57,4 @@ async fn a_refreshed_price_is_listed_and_counted() {
     // Off this thread, which has a connection to close meanwhile.
     let ended = tokio::task::spawn_blocking(move || process.terminate());
     assert_eq!(ended.await.unwrap(), Some(0));
-    std::fs::remove_dir_all(&folder).unwrap();
 }

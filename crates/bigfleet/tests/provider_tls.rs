@@ -3,16 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod provider_process;
+mod processes;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use bigfleet_net::testing::Authority;
 use bigfleet_net::{Dial, Tls, TlsFiles};
 use bigfleet_wire::v1alpha1 as wire;
-use provider_process::{Process, command};
+use processes::{Folder, Process, provider};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wire::capacity_provider_client::CapacityProviderClient;
@@ -22,26 +22,26 @@ type Client = CapacityProviderClient<Channel>;
 const S1: &str = "bigfleet://shard/s1";
 
 struct Scene {
-    folder: PathBuf,
+    folder: Folder,
     ca: Authority,
 }
 
 impl Scene {
     fn new(name: &str) -> Self {
-        let folder = format!("bigfleet-tls-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
+        let folder = Folder::new(&format!("tls-{name}"));
         let ca = Authority::new("ca").unwrap();
         Self { folder, ca }
     }
 
     fn put(&self, name: &str, signer: &Authority, uris: &[&str], ca: &str) -> TlsFiles {
         let leaf = signer.leaf(uris).unwrap();
-        leaf.write(&self.folder.join(name), ca).unwrap()
+        leaf.write(&self.folder.file(name), ca).unwrap()
     }
 
     fn provider(&self) -> Process {
         let files = self.put("provider", &self.ca, &[], &self.ca.pem);
-        Process::start(&flags(&files))
+        let flags = flags(&files);
+        provider(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// A shard of ours.
@@ -51,23 +51,13 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.folder));
-    }
-}
-
-fn flags(files: &TlsFiles) -> Vec<OsString> {
-    let flag = |name: &str, path: &PathBuf| {
-        let mut flag = OsString::from(name);
-        flag.push(path);
-        flag
-    };
+fn flags(files: &TlsFiles) -> Vec<String> {
+    let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
     vec![
-        "--seed-count=4".into(),
-        flag("--tls-cert=", &files.cert),
-        flag("--tls-key=", &files.key),
-        flag("--tls-ca=", &files.ca),
+        "--seed-count=4".to_owned(),
+        flag("tls-cert", &files.cert),
+        flag("tls-key", &files.key),
+        flag("tls-ca", &files.ca),
     ]
 }
 
@@ -102,29 +92,28 @@ fn create(machine_id: &str, shard_id: &str) -> wire::CreateRequest {
 #[tokio::test]
 async fn the_right_certificate_gets_in_and_no_other() {
     let scene = Scene::new("callers");
-    let process = scene.provider();
+    let mut process = scene.provider();
     let machines = list(&process, scene.shard(S1)).await.unwrap().machines;
     assert_eq!(machines.len(), 4);
 
     // What the caller gets to see depends on how far it has written; the provider knows why.
-    let why = || process.logged("a TLS handshake was refused")["fields"]["error"].to_string();
-    refused(&process, None).await;
-    let said = why();
-    assert!(said.contains("corrupt message"), "{said}");
     let expired = scene.ca.expired(&[S1]).unwrap();
-    let expired = expired.write(&scene.folder.join("expired"), &scene.ca.pem);
-    refused(&process, Some(Tls::load(expired.unwrap()).unwrap())).await;
-    let said = why();
-    assert!(said.contains("expired"), "{said}");
+    let expired = expired.write(&scene.folder.file("expired"), &scene.ca.pem);
     let stranger = Authority::new("ca").unwrap();
     let outsider = scene.put("outsider", &stranger, &[S1], &scene.ca.pem);
-    refused(&process, Some(Tls::load(outsider).unwrap())).await;
-    let said = why();
-    assert!(said.contains("certificate"), "{said}");
     let silent = scene.put("silent", &scene.ca, &[S1], &scene.ca.pem);
-    refused(&process, Some(Tls::load_without_showing(silent).unwrap())).await;
-    let said = why();
-    assert!(said.contains("no certificates"), "{said}");
+    let strangers = [
+        (None, "corrupt message"),
+        (Some(Tls::load(expired.unwrap())), "expired"),
+        (Some(Tls::load(outsider)), "certificate"),
+        (Some(Tls::load_without_showing(silent)), "no certificates"),
+    ];
+    for (n, (tls, why)) in (1..).zip(strangers) {
+        refused(&process, tls.map(Result::unwrap)).await;
+        let said = process.logged_time(n, "a TLS handshake was refused");
+        let said = said["fields"]["error"].to_string();
+        assert!(said.contains(why), "{said}");
+    }
     assert_eq!(process.terminate(), Some(0));
 }
 
@@ -173,7 +162,7 @@ async fn a_shard_speaks_for_itself_only() {
 #[tokio::test]
 async fn certificates_are_replaced_under_a_running_provider() {
     let scene = Scene::new("rotation");
-    let process = scene.provider();
+    let mut process = scene.provider();
     let of_old = scene.shard(S1);
     let mut held = client(&process, of_old.clone());
     held.list(wire::ListFilter::default()).await.unwrap();
@@ -206,8 +195,10 @@ async fn certificates_are_replaced_under_a_running_provider() {
 fn some_of_the_files_or_bad_ones_stop_the_start_and_are_named() {
     let scene = Scene::new("start");
     let files = scene.put("provider", &scene.ca, &[], &scene.ca.pem);
-    let said = |flags: &[OsString]| {
-        let output = command(flags).output().unwrap();
+    let said = |flags: &[String]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bigfleet"));
+        command.args(["provider", "fake", "--addr=127.0.0.1:0"]);
+        let output = command.args(flags).output().unwrap();
         assert_ne!(output.status.code(), Some(0));
         String::from_utf8(output.stderr).unwrap()
     };

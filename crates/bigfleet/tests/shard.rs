@@ -5,89 +5,21 @@
 
 mod shard_scene;
 
+use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
 use shard_scene::ledger::{Kind, Ledgered};
 use shard_scene::operator::{Manner, Operator, cpus, row};
-use shard_scene::{Folder, Process, machines, provider, shard, shard_flags, until};
+use shard_scene::scene::{Scene, offerings};
+use shard_scene::{Folder, Process, provider, shard_flags, until};
 use std::process::Command;
-use wire::MachineState::{Configured, Creating, Draining, Idle};
+use tokio_stream::wrappers::ReceiverStream;
+use wire::MachineState::{Configured, Creating, Draining, Failed, Idle, Speculative};
 use wire::operator_message::Payload;
-
-/// A provider behind a ledger, and a shard on it.
-struct Scene {
-    folder: Folder,
-    _provider: Process,
-    ledger: Ledgered,
-    shard: Process,
-}
-
-impl Scene {
-    async fn new(name: &str, metal: usize, slots: usize, knobs: serde_json::Value) -> Self {
-        let folder = Folder::new(name);
-        let path = folder.file("knobs.json");
-        std::fs::write(&path, knobs.to_string()).unwrap();
-        let offerings = machines(&folder, metal, slots);
-        let process = provider(&[&offerings, &format!("--knobs={}", path.display())]);
-        let ledger = Ledgered::start(process.addr).await;
-        let shard = shard(&folder.file("data"), ledger.addr, &[]);
-        Self {
-            folder,
-            _provider: process,
-            ledger,
-            shard,
-        }
-    }
-
-    /// A cloud that takes ten milliseconds for everything.
-    async fn prompt(name: &str, metal: usize, slots: usize) -> Self {
-        let each = "10ms";
-        let latency = serde_json::json!({
-            "create": each, "configure": each, "drain": each, "delete": each,
-        });
-        Self::new(
-            name,
-            metal,
-            slots,
-            serde_json::json!({ "latency": latency }),
-        )
-        .await
-    }
-
-    async fn operator(&self, cluster: &str, manner: Manner) -> Operator {
-        Operator::connect(self.shard.addr, cluster, manner).await
-    }
-
-    fn operations(&self, kind: Kind) -> usize {
-        self.ledger.ledger.operations(kind).len()
-    }
-
-    /// At static demand nothing more is decided: ten cycles, and no call.
-    async fn is_quiet(&self) {
-        let cycle = self.shard.metric("bigfleet_shard_cycle");
-        let seen = self.ledger.ledger.seen().len();
-        until("ten cycles", async || {
-            let now = self.shard.metric("bigfleet_shard_cycle");
-            (cycle + 10.0 <= now, now)
-        })
-        .await;
-        let later = self.ledger.ledger.seen();
-        assert_eq!(later.len(), seen, "{:?}", &later[seen..]);
-        self.ledger.ledger.check();
-    }
-
-    fn audited(&self, kind: &str, outcome: &str) -> usize {
-        let text = std::fs::read_to_string(self.folder.file("data.audit")).unwrap();
-        let says = |line: &&str| {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            line["kind"] == kind && line["outcome"] == outcome
-        };
-        text.lines().filter(says).count()
-    }
-}
+use wire::shard_client::ShardClient;
 
 #[tokio::test]
 async fn demand_grows_and_shrinks_and_the_fleet_follows_exactly() {
-    let scene = Scene::prompt("ramp", 6, 10).await;
+    let scene = Scene::new("ramp", 6, 10).await;
     let a = scene.operator("a", Manner::Reports).await;
     a.needs(vec![cpus(8)]).await;
     a.has(8).await;
@@ -116,7 +48,7 @@ async fn demand_grows_and_shrinks_and_the_fleet_follows_exactly() {
 
 #[tokio::test]
 async fn what_matters_more_takes_machines_from_what_matters_less() {
-    let scene = Scene::prompt("preempt", 4, 0).await;
+    let scene = Scene::new("preempt", 4, 0).await;
     let low = scene.operator("low", Manner::Reports).await;
     low.needs(vec![row(16, 100, "")]).await;
     low.has(4).await;
@@ -134,35 +66,46 @@ async fn what_matters_more_takes_machines_from_what_matters_less() {
     );
 }
 
+/// A slot that could not be bought is a slot again, and is bought when there is something to buy.
 #[tokio::test]
-async fn a_stock_out_costs_no_slot_and_is_said() {
-    let knobs = serde_json::json!({ "stock": [{ "instance_type": "m4", "hosts": 3 }] });
-    let scene = Scene::new("stock", 0, 6, knobs).await;
+async fn a_stock_out_costs_no_slot_and_is_over_when_it_is_over() {
+    let hosts = |hosts: usize| {
+        let stock = serde_json::json!([{ "instance_type": "m4", "hosts": hosts }]);
+        serde_json::json!({ "stock": stock })
+    };
+    // A clock that runs: what failed is left alone for ten seconds and more.
+    let fast = ["--trouble=clock-speed=20", "--cycle-interval=4s"];
+    let mut scene = Scene::with("stock", 0, 6, &hosts(3), &fast).await;
     let a = scene.operator("a", Manner::Reports).await;
     a.needs(vec![cpus(5)]).await;
     a.has(3).await;
-    until("a shortfall", async || {
-        let short = scene.shard.metric("bigfleet_shard_shortfalls");
-        (short == 1.0, short)
+    let short = || scene.shard.metric("bigfleet_shard_shortfalls");
+    until("a shortfall", async || (short() == 1.0, short())).await;
+    until("three machines, and three slots", async || {
+        let there = scene.count([Configured, Speculative, Failed]).await;
+        (there == [3, 3, 0], there)
     })
     .await;
-    scene.ledger.ledger.check();
     assert_eq!(a.count(Configured), 3, "what is there stays");
+    scene.ledger.ledger.check();
+    scene.cloud_dies();
+    scene.cloud_returns(&hosts(6));
+    a.has(5).await;
+    assert_eq!(
+        scene.count([Configured, Speculative, Failed]).await,
+        [5, 1, 0]
+    );
+    scene.is_quiet().await;
 }
 
 #[tokio::test]
 async fn a_provider_that_dies_and_returns_costs_nothing_but_time() {
-    let folder = Folder::new("provider");
-    let offerings = machines(&folder, 8, 0);
-    let state = format!("--state={}", folder.file("cloud.state").display());
-    let first = provider(&[&offerings, &state]);
-    let addr = first.addr;
-    let shard = shard(&folder.file("data"), addr, &[]);
-    let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
+    let mut scene = Scene::new("provider", 8, 0).await;
+    let a = scene.operator("a", Manner::Reports).await;
     a.needs(vec![cpus(3)]).await;
     a.has(3).await;
-    first.kill();
-    let failed = || shard.metric("bigfleet_shard_lists_failed_total");
+    scene.cloud_dies();
+    let failed = || scene.shard.metric("bigfleet_shard_lists_failed_total");
     until("Lists that fail", async || (3.0 <= failed(), failed())).await;
     a.needs(vec![cpus(5)]).await;
     let accepted = |heard: &shard_scene::operator::Heard| {
@@ -170,16 +113,16 @@ async fn a_provider_that_dies_and_returns_costs_nothing_but_time() {
     };
     a.sees("the second roll-up taken", accepted).await;
     assert_eq!(a.count(Configured), 3, "nobody lost anything");
-    assert!(shard.http("/readyz").contains("200 OK"), "latched");
-    let mut flags = vec![offerings, state, format!("--addr={addr}")];
-    flags.push("--metrics-addr=127.0.0.1:0".to_owned());
-    let _second = Process::start(&["provider", "fake"], &flags);
+    assert!(scene.shard.http("/readyz").contains("200 OK"), "latched");
+    scene.cloud_returns(&serde_json::json!({}));
     a.has(5).await;
+    scene.is_quiet().await;
+    assert_eq!(scene.operations(Kind::Configure), 5);
 }
 
 #[tokio::test]
 async fn an_operator_that_dies_in_the_middle_of_a_drain_is_told_again() {
-    let scene = Scene::prompt("drain", 4, 0).await;
+    let scene = Scene::new("drain", 4, 0).await;
     let a = scene.operator("a", Manner::Stalls).await;
     a.needs(vec![cpus(4)]).await;
     a.has(4).await;
@@ -220,7 +163,7 @@ async fn an_operator_that_dies_in_the_middle_of_a_drain_is_told_again() {
 
 #[tokio::test]
 async fn the_newer_of_two_operators_of_a_cluster_is_the_one() {
-    let scene = Scene::prompt("two", 4, 0).await;
+    let scene = Scene::new("two", 4, 0).await;
     let first = scene.operator("a", Manner::Plain).await;
     let second = scene.operator("a", Manner::Plain).await;
     let heard = first.sees("its end", |heard| heard.ended.is_some()).await;
@@ -236,7 +179,7 @@ async fn the_newer_of_two_operators_of_a_cluster_is_the_one() {
 
 #[tokio::test]
 async fn a_cluster_speaks_for_itself_only_and_says_hello_first() {
-    let scene = Scene::prompt("forged", 4, 0).await;
+    let scene = Scene::new("forged", 4, 0).await;
     let a = scene.operator("a", Manner::Plain).await;
     let forged = wire::ClusterCapacityNeeds {
         cluster_id: "b".to_owned(),
@@ -260,7 +203,7 @@ async fn a_cluster_speaks_for_itself_only_and_says_hello_first() {
 
 #[tokio::test]
 async fn ten_thousand_rows_are_one_roll_up() {
-    let scene = Scene::prompt("rows", 4, 0).await;
+    let scene = Scene::new("rows", 4, 0).await;
     let a = scene.operator("a", Manner::Plain).await;
     let rows = (0..10_000).map(|n| row(4, 100 - n % 7, &format!("row-{n}")));
     a.needs(rows.collect()).await;
@@ -276,7 +219,7 @@ async fn ten_thousand_rows_are_one_roll_up() {
 
 #[tokio::test]
 async fn a_pause_file_stops_everything_and_its_end_starts_it_again() {
-    let scene = Scene::prompt("pause", 4, 0).await;
+    let scene = Scene::new("pause", 4, 0).await;
     let a = scene.operator("a", Manner::Plain).await;
     let pause = scene.folder.file("data/pause");
     std::fs::write(&pause, "# looking at it\n").unwrap();
@@ -304,8 +247,7 @@ fn wide_rows() -> Vec<wire::CapacityNeed> {
 #[tokio::test]
 async fn a_full_disk_ends_the_process_and_the_next_one_goes_on() {
     let folder = Folder::new("disk");
-    let offerings = machines(&folder, 40, 0);
-    let cloud = provider(&[&offerings]);
+    let cloud = provider(&[&offerings(&folder, &[("bare_metal", 40)])]);
     let ledger = Ledgered::start(cloud.addr).await;
     let data = folder.file("data");
     let flags = shard_flags(&data, ledger.addr);
@@ -322,17 +264,110 @@ async fn a_full_disk_ends_the_process_and_the_next_one_goes_on() {
     let (code, text) = shard.ended().await;
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("bigfleet shard: store: "), "{text}");
-    let sent = ledger.ledger.operations(Kind::Configure).len();
+    assert_eq!(ledger.ledger.seen().len(), 0, "no call without a record");
+    assert_eq!(a.heard().blobs, 0, "nor a question to the operator");
     let second = shard_scene::shard(&data, ledger.addr, &[]);
     let a = Operator::connect(second.addr, "a", Manner::Plain).await;
     a.needs(wide_rows()).await;
     a.has(40).await;
-    assert_eq!(
-        ledger.ledger.operations(Kind::Configure).len(),
-        40,
-        "{sent} before"
-    );
+    assert_eq!(ledger.ledger.operations(Kind::Configure).len(), 40);
     ledger.ledger.check();
     let held = ledger.ledger.machines().await;
     assert!(!held.contains_key(&Creating));
+}
+
+/// Asked to end in the middle of its work: what is on the wire comes to its end and is remembered, what
+/// waits does not leave, and the next process goes on from there.
+#[tokio::test]
+async fn a_process_asked_to_end_finishes_what_is_on_the_wire_and_begins_nothing() {
+    let mut scene = Scene::with(
+        "stop",
+        4,
+        0,
+        &serde_json::json!({}),
+        &["--execute-concurrency=1"],
+    )
+    .await;
+    let ledger = scene.ledger.ledger.clone();
+    let a = scene.operator("a", Manner::Plain).await;
+    ledger.hold();
+    a.needs(vec![cpus(3)]).await;
+    until("a call on its way", async || {
+        (ledger.waiting() == 1, ledger.waiting())
+    })
+    .await;
+    scene.shard.ask_to_end();
+    let heard = a.sees("its end", |heard| heard.ended.is_some()).await;
+    let (code, text) = heard.ended.unwrap().unwrap_err();
+    assert_eq!(code, tonic::Code::Unavailable, "{text}");
+    assert!(!scene.shard.has_ended(), "a call is still on the wire");
+    ledger.let_go();
+    assert_eq!(scene.shard.over().await.code(), Some(0));
+    assert_eq!(
+        ledger.seen().len(),
+        1,
+        "two more were decided and never left"
+    );
+    let begun = ledger.seen();
+
+    scene.next_shard(&[]);
+    let a = scene.operator("a", Manner::Plain).await;
+    a.needs(vec![cpus(3)]).await;
+    a.has(3).await;
+    scene.is_quiet().await;
+    let of_first = |seen: &&shard_scene::ledger::Seen| seen.machine == begun[0].machine;
+    assert_eq!(
+        ledger.seen().iter().filter(of_first).count(),
+        1,
+        "it was remembered as done"
+    );
+    assert_eq!(scene.operations(Kind::Configure), 3);
+}
+
+/// An operator that does not read fills its own outbox and nobody else's: its session ends, the others
+/// are served all the while (SE-6).
+#[tokio::test]
+async fn an_operator_that_does_not_read_loses_its_session_and_holds_up_nobody() {
+    let mut scene = Scene::new("unread", 4, 0).await;
+    // Little room on the way: what does not fit there waits in the shard.
+    let narrow = Dial {
+        stream_window: 1 << 16,
+        connection_window: 1 << 16,
+        ..Dial::unknown(None)
+    };
+    let channel = narrow.channel(&scene.shard.addr.to_string());
+    let (send, frames) = tokio::sync::mpsc::channel(1024);
+    let hello = wire::Hello {
+        cluster_id: "deaf".to_owned(),
+        protocol_version: "v1alpha1".to_owned(),
+        features: Vec::new(),
+    };
+    let hello = Payload::Hello(hello);
+    send.send(hello.clone().into()).await.unwrap();
+    let mut client = ShardClient::new(channel.unwrap());
+    let opened = client.session(ReceiverStream::new(frames)).await;
+    let mut unread = opened.unwrap().into_inner();
+    // Each is answered, and the answers wait.
+    let greeting =
+        tokio::spawn(async move { while send.send(hello.clone().into()).await.is_ok() {} });
+    let b = scene.operator("b", Manner::Plain).await;
+    b.needs(vec![cpus(2)]).await;
+    b.has(2).await;
+    scene
+        .shard
+        .logged("session ended: the operator does not read");
+    greeting.abort();
+    let end = loop {
+        match unread.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("it ended as if all were well"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(end.code(), tonic::Code::ResourceExhausted, "{end}");
+    b.needs(vec![cpus(3)]).await;
+    b.has(3).await;
+    let sessions = || scene.shard.metric("bigfleet_shard_active_sessions");
+    until("one session", async || (sessions() == 1.0, sessions())).await;
+    assert!(b.heard().ended.is_none());
 }

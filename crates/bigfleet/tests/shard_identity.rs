@@ -1,12 +1,15 @@
-//! Who may call what on a shard: every method, for every kind of certificate, over real TLS.
+//! Who may call what on a shard: every method there is, for every kind of certificate, over real TLS; and
+//! certificates that change under it.
 //!
 //! ```text
-//!              Session of a   ShardRead   ShardAdmin
-//! cluster a        yes           no           no
-//! readonly         no            yes          no
-//! admin            no            yes          yes
-//! anyone else      no            no           no        (SE-2, RD-1, wire 7)
+//!              Session of a   ShardRead   ShardAdmin   health, reflection
+//! cluster a        yes           no           no              yes
+//! readonly         no            yes          no              yes
+//! admin            no            yes          yes             yes
+//! anyone else      no            no           no              yes      (SE-2, RD-1, wire 7)
 //! ```
+//!
+//! The methods are those of the descriptors, so that one added tomorrow is in the matrix tomorrow.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -17,14 +20,14 @@ use std::sync::Arc;
 use bigfleet_net::testing::{Authority, Leaf};
 use bigfleet_net::{Dial, Tls, TlsFiles};
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::{Folder, Process, shard_flags};
+use prost::Message;
+use shard_scene::{Folder, Process, shard_flags, until};
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
 use wire::operator_message::Payload;
-use wire::shard_admin_client::ShardAdminClient;
 use wire::shard_client::ShardClient;
-use wire::shard_read_client::ShardReadClient;
 
 /// The services, by who may call them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,31 +35,60 @@ enum Surface {
     Session,
     Read,
     Admin,
+    /// Whoever has a certificate at all.
+    Anyone,
+    /// It is another process that serves it.
+    Elsewhere,
 }
 
-/// Every method. What is asked is empty, so that an admin changes nothing.
-const METHODS: [(&str, Surface); 13] = [
-    ("Session", Surface::Session),
-    ("InspectNeeds", Surface::Read),
-    ("InspectMachines", Surface::Read),
-    ("InspectClusters", Surface::Read),
-    ("InspectWork", Surface::Read),
-    ("InspectActions", Surface::Read),
-    ("InspectRails", Surface::Read),
-    ("ExplainNeed", Surface::Read),
-    ("ExportFleet", Surface::Read),
-    ("Pause", Surface::Admin),
-    ("Resume", Surface::Admin),
-    ("RetireMachine", Surface::Admin),
-    ("ReleaseCluster", Surface::Admin),
-];
+/// One method of a service.
+#[derive(Clone, Debug)]
+struct Method {
+    surface: Surface,
+    name: String,
+    path: String,
+}
 
-/// What a method answers whom it lets in: those that require something name it as missing.
-fn let_in(method: &str) -> Code {
-    match method {
+/// Every method of the contract, and those every gRPC server has.
+fn methods() -> Vec<Method> {
+    let sets = [
+        bigfleet_wire::FILE_DESCRIPTOR_SET,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+    ];
+    let mut methods = Vec::new();
+    for set in sets {
+        let set = prost_types::FileDescriptorSet::decode(set).unwrap();
+        for file in set.file {
+            for service in &file.service {
+                let service_name = format!("{}.{}", file.package(), service.name());
+                let surface = match service_name.as_str() {
+                    "bigfleet.v1alpha1.Shard" => Surface::Session,
+                    "bigfleet.v1alpha1.ShardRead" => Surface::Read,
+                    "bigfleet.v1alpha1.ShardAdmin" => Surface::Admin,
+                    other if other.starts_with("grpc.") => Surface::Anyone,
+                    _ => Surface::Elsewhere,
+                };
+                methods.extend(service.method.iter().map(|method| Method {
+                    surface,
+                    name: method.name().to_owned(),
+                    path: format!("/{service_name}/{}", method.name()),
+                }));
+            }
+        }
+    }
+    methods
+}
+
+/// What a method answers whom it lets in. What is asked is empty, so that an admin changes nothing: those
+/// that require something name it as missing.
+fn let_in(method: &Method) -> Code {
+    match method.name.as_str() {
         "ExplainNeed" | "Pause" | "Resume" | "RetireMachine" | "ReleaseCluster" => {
             Code::InvalidArgument
         }
+        "ServerReflectionInfo" => Code::InvalidArgument,
+        _ if method.surface == Surface::Elsewhere => Code::Unimplemented,
         _ => Code::Ok,
     }
 }
@@ -79,61 +111,18 @@ fn hello() -> Request<impl tokio_stream::Stream<Item = wire::OperatorMessage>> {
     Request::new(hello.chain(tokio_stream::pending()))
 }
 
-async fn call(method: &str, channel: &Channel) -> Result<(), Status> {
-    let mut read = ShardReadClient::new(channel.clone());
-    let mut admin = ShardAdminClient::new(channel.clone());
-    match method {
-        "Session" => first(ShardClient::new(channel.clone()).session(hello()).await).await,
-        "InspectNeeds" => {
-            first(
-                read.inspect_needs(wire::InspectNeedsRequest::default())
-                    .await,
-            )
-            .await
-        }
-        "InspectMachines" => {
-            first(
-                read.inspect_machines(wire::InspectMachinesRequest::default())
-                    .await,
-            )
-            .await
-        }
-        "InspectClusters" => {
-            first(
-                read.inspect_clusters(wire::InspectClustersRequest::default())
-                    .await,
-            )
-            .await
-        }
-        "InspectWork" => first(read.inspect_work(wire::InspectWorkRequest::default()).await).await,
-        "InspectActions" => {
-            first(
-                read.inspect_actions(wire::InspectActionsRequest::default())
-                    .await,
-            )
-            .await
-        }
-        "InspectRails" => read
-            .inspect_rails(wire::InspectRailsRequest {})
-            .await
-            .map(drop),
-        "ExplainNeed" => read
-            .explain_need(wire::ExplainNeedRequest::default())
-            .await
-            .map(drop),
-        "ExportFleet" => first(read.export_fleet(wire::ExportFleetRequest::default()).await).await,
-        "Pause" => admin.pause(wire::PauseRequest::default()).await.map(drop),
-        "Resume" => admin.resume(wire::ResumeRequest::default()).await.map(drop),
-        "RetireMachine" => admin
-            .retire_machine(wire::RetireMachineRequest::default())
-            .await
-            .map(drop),
-        "ReleaseCluster" => admin
-            .release_cluster(wire::ReleaseClusterRequest::default())
-            .await
-            .map(drop),
-        other => panic!("{other} is no method"),
+/// Calls it with a message that has no field, which is one of every type; what comes back is read as one.
+async fn call(method: &Method, channel: &Channel) -> Result<(), Status> {
+    if method.surface == Surface::Session {
+        return first(ShardClient::new(channel.clone()).session(hello()).await).await;
     }
+    let mut client = tonic::client::Grpc::new(channel.clone());
+    let unready = |why| Status::unavailable(format!("{why}"));
+    client.ready().await.map_err(unready)?;
+    let path = method.path.parse().unwrap();
+    let codec = ProstCodec::<(), ()>::default();
+    let answer = client.server_streaming(Request::new(()), path, codec).await;
+    first(answer).await
 }
 
 fn code(answer: &Result<(), Status>) -> Code {
@@ -144,7 +133,7 @@ struct Scene {
     folder: Folder,
     ca: Authority,
     shard: Process,
-    _provider: Process,
+    provider: Option<Process>,
 }
 
 fn flags(files: &TlsFiles) -> Vec<String> {
@@ -155,29 +144,38 @@ fn flags(files: &TlsFiles) -> Vec<String> {
     ]
 }
 
+const SHARD: [&str; 1] = ["bigfleet://shard/s1"];
+const ADMIN: [&str; 1] = ["bigfleet://admin"];
+
+/// Puts a leaf where it is read from, with whom its holder trusts.
+fn put(folder: &Folder, name: &str, signer: &Authority, uris: &[&str]) -> TlsFiles {
+    let leaf = signer.leaf(uris).unwrap();
+    leaf.write(&folder.file(name), &signer.pem).unwrap()
+}
+
+fn provider(files: &TlsFiles, addr: &str) -> Process {
+    let mut all = vec![
+        format!("--addr={addr}"),
+        "--metrics-addr=127.0.0.1:0".to_owned(),
+        "--seed-count=2".to_owned(),
+    ];
+    all.extend(flags(files));
+    Process::start(&["provider", "fake"], &all)
+}
+
 impl Scene {
     fn new(name: &str) -> Self {
         let folder = Folder::new(name);
         let ca = Authority::new("ca").unwrap();
-        let put = |name: &str, uris: &[&str]| {
-            let leaf = ca.leaf(uris).unwrap();
-            leaf.write(&folder.file(name), &ca.pem).unwrap()
-        };
-        let mut all = vec![
-            "--addr=127.0.0.1:0".to_owned(),
-            "--metrics-addr=127.0.0.1:0".to_owned(),
-            "--seed-count=2".to_owned(),
-        ];
-        all.extend(flags(&put("provider", &[])));
-        let provider = Process::start(&["provider", "fake"], &all);
+        let provider = provider(&put(&folder, "provider", &ca, &[]), "127.0.0.1:0");
         let mut all = shard_flags(&folder.file("data"), provider.addr);
-        all.extend(flags(&put("shard", &["bigfleet://shard/s1"])));
+        all.extend(flags(&put(&folder, "shard", &ca, &SHARD)));
         let shard = Process::start(&["shard"], &all);
         Self {
             folder,
             ca,
             shard,
-            _provider: provider,
+            provider: Some(provider),
         }
     }
 
@@ -195,7 +193,7 @@ impl Scene {
 
 #[tokio::test]
 async fn every_method_lets_in_whom_it_is_for_and_nobody_else() {
-    use Surface::{Admin, Read, Session};
+    use Surface::{Admin, Anyone, Elsewhere, Read, Session};
     let scene = Scene::new("identity");
     let mut refused_sessions = 0;
     let matrix: [(&str, &[&str], &[Surface]); 9] = [
@@ -211,17 +209,19 @@ async fn every_method_lets_in_whom_it_is_for_and_nobody_else() {
     ];
     for (name, uris, surfaces) in matrix {
         let channel = scene.channel(name, &scene.ca.leaf(uris).unwrap());
-        for (method, surface) in METHODS {
-            let answer = call(method, &channel).await;
-            let expected = match surfaces.contains(&surface) {
-                true => let_in(method),
+        for method in methods() {
+            let answer = call(&method, &channel).await;
+            let (surface, path) = (method.surface, &method.path);
+            let open = matches!(surface, Anyone | Elsewhere) || surfaces.contains(&surface);
+            let expected = match open {
+                true => let_in(&method),
                 false => Code::PermissionDenied,
             };
-            assert_eq!(code(&answer), expected, "{name} calls {method}: {answer:?}");
+            assert_eq!(code(&answer), expected, "{name} calls {path}: {answer:?}");
             refused_sessions += i32::from((surface, expected) == (Session, Code::PermissionDenied));
             if expected == Code::PermissionDenied {
                 let said = answer.unwrap_err().message().to_owned();
-                assert!(said.contains(method), "{name} calls {method}: {said}");
+                assert!(said.contains(&method.name), "{name} calls {path}: {said}");
             }
         }
     }
@@ -234,10 +234,9 @@ async fn every_method_lets_in_whom_it_is_for_and_nobody_else() {
 #[tokio::test]
 async fn who_proves_nothing_is_not_answered() {
     let mut scene = Scene::new("strangers");
-    let admin = ["bigfleet://admin"];
-    let expired = scene.ca.expired(&admin).unwrap();
-    let stranger = Authority::new("ca").unwrap().leaf(&admin).unwrap();
-    let silent = scene.ca.leaf(&admin).unwrap();
+    let expired = scene.ca.expired(&ADMIN).unwrap();
+    let stranger = Authority::new("ca").unwrap().leaf(&ADMIN).unwrap();
+    let silent = scene.ca.leaf(&ADMIN).unwrap();
     let silent = silent.write(&scene.folder.file("silent"), &scene.ca.pem);
     let silent = Tls::load_without_showing(silent.unwrap()).unwrap();
     let strangers = [
@@ -247,8 +246,8 @@ async fn who_proves_nothing_is_not_answered() {
         ("plaintext", scene.dial(None)),
     ];
     for (name, channel) in strangers {
-        for (method, _) in METHODS {
-            let answer = call(method, &channel).await;
+        for method in methods() {
+            let answer = call(&method, &channel).await;
             // A handshake that fails is not a status of the shard: the transport says so, in its words.
             let code = code(&answer);
             assert!(
@@ -256,7 +255,7 @@ async fn who_proves_nothing_is_not_answered() {
                     code,
                     Code::Unavailable | Code::Unknown | Code::Internal | Code::Cancelled
                 ),
-                "{name} calls {method}: {answer:?}"
+                "{name} calls {method:?}: {answer:?}"
             );
         }
     }
@@ -272,8 +271,64 @@ async fn without_tls_nobody_is_checked() {
     let channel = Dial::unknown(None)
         .channel(&shard.addr.to_string())
         .unwrap();
-    for (method, _) in METHODS {
-        let answer = call(method, &channel).await;
-        assert_eq!(code(&answer), let_in(method), "{method}: {answer:?}");
+    for method in methods() {
+        let answer = call(&method, &channel).await;
+        assert_eq!(code(&answer), let_in(&method), "{method:?}: {answer:?}");
     }
+}
+
+/// Whether an admin with a certificate of this authority's is let in, on a connection of its own.
+async fn lets_in(scene: &Scene, signer: &Authority) -> bool {
+    let files = put(&scene.folder, "rotated-admin", signer, &ADMIN);
+    looks(&scene.dial(Some(Tls::load(files).unwrap()))).await
+}
+
+async fn looks(channel: &Channel) -> bool {
+    let mut reader = wire::shard_read_client::ShardReadClient::new(channel.clone());
+    reader
+        .inspect_rails(wire::InspectRailsRequest {})
+        .await
+        .is_ok()
+}
+
+/// All of it is replaced under a running shard: its own certificate, the authority it trusts, and what it
+/// shows to the provider.
+#[tokio::test]
+async fn certificates_are_replaced_under_a_running_shard() {
+    let mut scene = Scene::new("rotation");
+    let new = Authority::new("new").unwrap();
+    assert!(lets_in(&scene, &scene.ca).await);
+    assert!(!lets_in(&scene, &new).await, "nobody knows it yet");
+    let held = scene.channel("held", &scene.ca.leaf(&ADMIN).unwrap());
+    assert!(looks(&held).await);
+
+    let files = put(&scene.folder, "shard", &new, &SHARD);
+    assert!(lets_in(&scene, &new).await);
+    assert!(
+        !lets_in(&scene, &scene.ca).await,
+        "it is not trusted any more"
+    );
+    assert!(looks(&held).await, "a connection that stands is not cut");
+
+    // A provider that trusts the new authority only, and is trusted by it only.
+    let of_provider = put(&scene.folder, "provider", &new, &[]);
+    let before = scene.provider.take().unwrap();
+    let addr = before.addr.to_string();
+    before.kill();
+    let failed = || scene.shard.metric("bigfleet_shard_lists_failed_total");
+    until("a List that fails", async || (1.0 <= failed(), failed())).await;
+    scene.provider = Some(provider(&of_provider, &addr));
+    let lists = || scene.shard.metric("bigfleet_shard_lists_total");
+    let so_far = lists();
+    until("Lists that succeed", async || {
+        (so_far + 2.0 <= lists(), lists())
+    })
+    .await;
+
+    std::fs::write(&files.cert, "no certificate at all").unwrap();
+    assert!(lets_in(&scene, &new).await, "the last good one stays");
+    let said = scene
+        .shard
+        .logged("changed certificates refused; the last good ones stay");
+    assert!(said.to_string().contains("cert.pem"), "{said}");
 }

@@ -8,8 +8,10 @@ mod shard_scene;
 use bigfleet_wire::v1alpha1 as wire;
 use shard_scene::ledger::{Kind, Ledgered};
 use shard_scene::operator::{Manner, Operator, cpus};
-use shard_scene::{Folder, provider, shard};
+use shard_scene::scene::offerings;
+use shard_scene::{Folder, Process, provider, shard};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Moments from a seed: xorshift, enough to be arbitrary.
@@ -24,41 +26,60 @@ impl Moments {
     }
 }
 
-/// Demand goes up and then down in steps, with a kill somewhere in each.
+/// A cluster whose demand goes in steps, and the processes that serve it one after another.
+struct Steps {
+    data: PathBuf,
+    ledger: Ledgered,
+    manner: Manner,
+    moments: Moments,
+}
+
+impl Steps {
+    async fn begin(&self, machines: usize) -> (Process, Operator) {
+        let process = shard(&self.data, self.ledger.addr, &[]);
+        let a = Operator::connect(process.addr, "a", self.manner).await;
+        a.needs(vec![cpus(machines)]).await;
+        (process, a)
+    }
+
+    /// A process per step, each killed somewhere in it; then one that gets to the end.
+    async fn killed_in_each(
+        &mut self,
+        steps: impl Iterator<Item = usize>,
+        end: usize,
+    ) -> (Process, Operator) {
+        for machines in steps {
+            let (process, _a) = self.begin(machines).await;
+            // Not to wait for anything: the moment of the kill is what is drawn.
+            tokio::time::sleep(Duration::from_millis(self.moments.next(500))).await;
+            process.kill();
+        }
+        let (process, a) = self.begin(end).await;
+        a.has(end).await;
+        self.ledger.ledger.check();
+        (process, a)
+    }
+}
+
+/// Demand goes up and then down, with a kill somewhere in each step.
 async fn killed_all_the_way(seed: u64, manner: Manner) {
     const STEPS: usize = 14;
     const PER_STEP: usize = 4;
     const MOST: usize = STEPS * PER_STEP;
     let folder = Folder::new(&format!("kills-{seed}"));
-    let offerings = serde_json::json!([
-        { "instance_type": "m4", "zone": "a", "capacity_type": "bare_metal", "count": 20,
-          "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" } },
-        { "instance_type": "m4", "zone": "a", "capacity_type": "on_demand", "count": 80,
-          "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" }, "price_per_hour": 0.5 },
-    ]);
-    let path = folder.file("offerings.json");
-    std::fs::write(&path, offerings.to_string()).unwrap();
-    let offerings = format!("--offerings={}", path.display());
+    let offerings = offerings(&folder, &[("bare_metal", 20), ("on_demand", 80)]);
     let cloud = provider(&[&offerings, "--latency=1ms..120ms"]);
-    let ledger = Ledgered::start(cloud.addr).await;
-    let data = folder.file("data");
-    let mut moments = Moments(seed);
+    let mut steps = Steps {
+        data: folder.file("data"),
+        ledger: Ledgered::start(cloud.addr).await,
+        manner,
+        moments: Moments(seed),
+    };
+    let ledger = steps.ledger.ledger.clone();
+    let count = |kind| ledger.operations(kind).len();
 
-    // Up, a kill per step; at the top nothing was bought or bound twice.
-    for step in 1..=STEPS {
-        let process = shard(&data, ledger.addr, &[]);
-        let a = Operator::connect(process.addr, "a", manner).await;
-        a.needs(vec![cpus(step * PER_STEP)]).await;
-        // Not to wait for anything: the moment of the kill is what is drawn.
-        tokio::time::sleep(Duration::from_millis(moments.next(500))).await;
-        process.kill();
-    }
-    let process = shard(&data, ledger.addr, &[]);
-    let a = Operator::connect(process.addr, "a", manner).await;
-    a.needs(vec![cpus(MOST)]).await;
-    a.has(MOST).await;
-    ledger.ledger.check();
-    let count = |kind| ledger.ledger.operations(kind).len();
+    let up = (1..=STEPS).map(|step| step * PER_STEP);
+    let (process, a) = steps.killed_in_each(up, MOST).await;
     assert_eq!(count(Kind::Configure), MOST, "seed {seed}: bound once each");
     assert_eq!(
         count(Kind::Create),
@@ -69,19 +90,8 @@ async fn killed_all_the_way(seed: u64, manner: Manner) {
     process.kill();
     drop(a);
 
-    // Down, a kill per step; at the bottom nothing was drained that was wanted.
-    for step in (1..STEPS).rev() {
-        let process = shard(&data, ledger.addr, &[]);
-        let a = Operator::connect(process.addr, "a", manner).await;
-        a.needs(vec![cpus(step * PER_STEP)]).await;
-        tokio::time::sleep(Duration::from_millis(moments.next(500))).await;
-        process.kill();
-    }
-    let process = shard(&data, ledger.addr, &[]);
-    let a = Operator::connect(process.addr, "a", manner).await;
-    a.needs(vec![cpus(PER_STEP)]).await;
-    a.has(PER_STEP).await;
-    ledger.ledger.check();
+    let down = (1..STEPS).rev().map(|step| step * PER_STEP);
+    let (process, _a) = steps.killed_in_each(down, PER_STEP).await;
     assert_eq!(
         count(Kind::Drain),
         MOST - PER_STEP,
@@ -95,7 +105,7 @@ async fn killed_all_the_way(seed: u64, manner: Manner) {
 
     // Every binding the provider took on carries the id of one decision, and no decision two.
     let mut decisions: BTreeMap<String, (String, String)> = BTreeMap::new();
-    for seen in ledger.ledger.seen() {
+    for seen in ledger.seen() {
         let Ok(operation) = seen.answer else { continue };
         if seen.kind == Kind::Configure {
             assert_eq!(seen.cluster, "a");
@@ -108,11 +118,11 @@ async fn killed_all_the_way(seed: u64, manner: Manner) {
         }
     }
     // The kills came in the middle of things: most processes had begun to act, and few to be done.
-    let acted = ledger.ledger.seen().into_iter().map(|seen| seen.token.0);
+    let acted = ledger.seen().into_iter().map(|seen| seen.token.0);
     let acted: BTreeSet<i64> = acted.collect();
     assert!(STEPS < acted.len(), "only {acted:?} ever called");
 
-    let held = ledger.ledger.machines().await;
+    let held = ledger.machines().await;
     assert_eq!(held[&wire::MachineState::Configured].len(), PER_STEP);
     assert_eq!(process.metric("bigfleet_shard_fenced"), 0.0);
 }

@@ -7,7 +7,8 @@ mod shard_scene;
 
 use bigfleet_wire::v1alpha1 as wire;
 use shard_scene::operator::{Manner, Operator, cpus, row};
-use shard_scene::{Folder, machines, provider, shard, until};
+use shard_scene::scene::offerings;
+use shard_scene::{Folder, provider, shard, until};
 use std::collections::BTreeMap;
 
 const PHASES: [&str; 7] = [
@@ -45,7 +46,7 @@ fn histograms(scrape: &str, name: &str) -> BTreeMap<String, (f64, f64)> {
 #[tokio::test]
 async fn the_phases_of_its_cycles_add_up_to_them() {
     let folder = Folder::new("phases");
-    let cloud = provider(&[&machines(&folder, 2, 0)]);
+    let cloud = provider(&[&offerings(&folder, &[("bare_metal", 2)])]);
     let shard = shard(&folder.file("data"), cloud.addr, &[]);
     let a = Operator::connect(shard.addr, "a", Manner::Plain).await;
     a.needs(vec![cpus(2)]).await;
@@ -79,7 +80,7 @@ async fn the_phases_of_its_cycles_add_up_to_them() {
 #[tokio::test]
 async fn a_probed_shard_logs_what_it_left_short_every_twentieth_cycle() {
     let folder = Folder::new("probe");
-    let cloud = provider(&[&machines(&folder, 2, 0)]);
+    let cloud = provider(&[&offerings(&folder, &[("bare_metal", 2)])]);
     let mut shard = shard(
         &folder.file("data"),
         cloud.addr,
@@ -106,7 +107,7 @@ async fn a_probed_shard_logs_what_it_left_short_every_twentieth_cycle() {
     );
     assert_eq!(fields["acquired"], 0, "{sample}");
     // The summary comes before its samples, so it is there.
-    let probes = shard.all_logged("attribution probe");
+    let probes = shard.said("attribution probe");
     let last = &probes.last().unwrap()["fields"];
     assert_eq!(last["cycle"].as_u64().unwrap() % 20, 0, "{last}");
     for (field, number) in [

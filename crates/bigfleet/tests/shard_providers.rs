@@ -8,6 +8,7 @@ mod shard_scene;
 use shard_scene::ledger::{Kind, Ledgered, Lie};
 use shard_scene::operator::{Manner, Operator, cpus};
 use shard_scene::plain::{Answers, Plain};
+use shard_scene::scene::offerings;
 use shard_scene::{Folder, Process, provider, shard, until};
 use std::net::SocketAddr;
 
@@ -22,13 +23,7 @@ struct Lied {
 
 async fn lied(name: &str) -> Lied {
     let folder = Folder::new(name);
-    let offerings = serde_json::json!([
-        { "instance_type": "m4", "zone": "a", "capacity_type": "bare_metal", "count": 10,
-          "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" } },
-    ]);
-    let path = folder.file("offerings.json");
-    std::fs::write(&path, offerings.to_string()).unwrap();
-    let provider = provider(&[&format!("--offerings={}", path.display())]);
+    let provider = provider(&[&offerings(&folder, &[("bare_metal", 10)])]);
     let ledger = Ledgered::start(provider.addr).await;
     let shard = shard(&folder.file("data"), ledger.addr, &[]);
     let operator = Operator::connect(shard.addr, "a", Manner::Reports).await;

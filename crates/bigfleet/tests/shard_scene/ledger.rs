@@ -1,12 +1,14 @@
 //! The ledger: a provider in front of the provider, which writes down every mutation and its answer, and
-//! lies about Lists when it is told to.
+//! lies about Lists, forgets machines or keeps calls waiting when it is told to.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bigfleet_net::{Dial, Limits, MAX_MESSAGE_BYTES, Serving, listen, serve};
 use bigfleet_wire::v1alpha1 as wire;
+use tokio::sync::watch;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 use wire::capacity_provider_client::CapacityProviderClient;
@@ -35,7 +37,7 @@ pub(crate) struct Seen {
 }
 
 /// What the provider says to a mutation.
-type Answer = Result<Response<wire::TransitionAck>, Status>;
+pub(crate) type Answer = Result<Response<wire::TransitionAck>, Status>;
 
 /// What is answered to a List instead of the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,19 @@ pub(crate) struct Ledger {
     seen: Arc<Mutex<Vec<Seen>>>,
     lies: Arc<Mutex<VecDeque<Lie>>>,
     remembered: Arc<Mutex<wire::MachineList>>,
+    gone: Arc<Mutex<BTreeMap<String, Gone>>>,
+    held: watch::Sender<bool>,
+    waiting: Arc<AtomicUsize>,
+    deltas: Arc<AtomicUsize>,
+}
+
+/// How a machine is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// Whoever asks what changed is told.
+    Told,
+    /// It is in no answer any more; only who asks for everything can miss it.
+    Untold,
 }
 
 /// The ledger at work, and where.
@@ -77,6 +92,10 @@ impl Ledgered {
             seen: Arc::default(),
             lies: Arc::default(),
             remembered: Arc::default(),
+            gone: Arc::default(),
+            held: watch::Sender::new(false),
+            waiting: Arc::default(),
+            deltas: Arc::default(),
         };
         let service = CapacityProviderServer::new(ledger.clone());
         let router = Limits::PROVIDER.server().add_service(service);
@@ -107,6 +126,48 @@ impl Ledger {
     pub(crate) async fn remember(&self) {
         let listed = self.client.clone().list(wire::ListFilter::default()).await;
         *self.remembered.lock().unwrap() = listed.unwrap().into_inner();
+    }
+
+    /// From now on this machine does not exist.
+    pub(crate) fn vanish(&self, machine: &str, how: Gone) {
+        self.gone.lock().unwrap().insert(machine.to_owned(), how);
+    }
+
+    fn exists(&self, machine: &str) -> bool {
+        !self.gone.lock().unwrap().contains_key(machine)
+    }
+
+    /// Every mutation from now on waits, on its way to the provider, until they are let go.
+    pub(crate) fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.held.send_replace(false);
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// How many Lists asked for changes only.
+    pub(crate) fn deltas(&self) -> usize {
+        self.deltas.load(Ordering::Relaxed)
+    }
+
+    /// An answer without the machines that are no more.
+    fn without_the_gone(&self, mut list: wire::MachineList, delta: bool) -> wire::MachineList {
+        let gone = self.gone.lock().unwrap();
+        let before = list.machines.len();
+        list.machines
+            .retain(|machine| !gone.contains_key(&machine.id));
+        list.total_machines -= i32::try_from(before - list.machines.len()).unwrap();
+        if delta {
+            let told = gone.iter().filter(|(_, how)| **how == Gone::Told);
+            list.removed_ids.extend(told.map(|(id, _)| id.clone()));
+        }
+        list
     }
 
     fn told(&self, mut truth: wire::MachineList) -> wire::MachineList {
@@ -180,8 +241,12 @@ impl Ledger {
         token: (i64, i64),
         (cluster, intent): (String, String),
     ) -> Answer {
-        let seen = Arc::clone(&self.seen);
+        let (seen, waiting) = (Arc::clone(&self.seen), Arc::clone(&self.waiting));
+        let mut held = self.held.subscribe();
         let handed_on = tokio::spawn(async move {
+            waiting.fetch_add(1, Ordering::Relaxed);
+            drop(held.wait_for(|held| !held).await);
+            waiting.fetch_sub(1, Ordering::Relaxed);
             let answer = call.await;
             seen.lock().unwrap().push(Seen {
                 kind,
@@ -247,14 +312,22 @@ impl CapacityProvider for Ledger {
         &self,
         request: Request<wire::MachineRef>,
     ) -> Result<Response<wire::Machine>, Status> {
-        self.client.clone().get(request.into_inner()).await
+        let asked = request.into_inner();
+        match self.exists(&asked.id) {
+            true => self.client.clone().get(asked).await,
+            false => Err(Status::not_found(asked.id)),
+        }
     }
 
     async fn list(
         &self,
         request: Request<wire::ListFilter>,
     ) -> Result<Response<wire::MachineList>, Status> {
-        let truth = self.client.clone().list(request.into_inner()).await?;
-        Ok(Response::new(self.told(truth.into_inner())))
+        let asked = request.into_inner();
+        let delta = !asked.since_revision.is_empty();
+        self.deltas.fetch_add(usize::from(delta), Ordering::Relaxed);
+        let truth = self.client.clone().list(asked).await?.into_inner();
+        let truth = self.without_the_gone(truth, delta);
+        Ok(Response::new(self.told(truth)))
     }
 }

@@ -4,229 +4,24 @@
 //! Operator ══ Session ══▶ bigfleet shard ──▶ Ledger (in the test) ──▶ bigfleet provider fake
 //!                             ▲ killed, started again               every mutation written down
 //! ```
-//!
-//! Whoever waits here waits for something that can be seen, with a deadline; nothing sleeps for luck.
 
 #![allow(
     dead_code,
+    unused_imports,
     reason = "not every test that shares this file uses all of it"
 )]
 
 pub(crate) mod ledger;
 pub(crate) mod operator;
 pub(crate) mod plain;
+#[path = "../processes/mod.rs"]
+mod processes;
+pub(crate) mod scene;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::path::Path;
 
-/// How long anything may take that a test waits for.
-pub(crate) const WITHIN: Duration = Duration::from_secs(30);
-
-/// A folder that is gone afterwards.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
-        let folder = format!("bigfleet-shard-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
-/// A process of ours, known by what it logs. Killed when dropped.
-pub(crate) struct Process {
-    child: Child,
-    log: Arc<Mutex<Vec<serde_json::Value>>>,
-    /// Reads the log; ends with the process.
-    reader: Option<std::thread::JoinHandle<()>>,
-    pub(crate) addr: SocketAddr,
-    pub(crate) probes: SocketAddr,
-}
-
-impl Process {
-    pub(crate) fn start(verb: &[&str], flags: &[String]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bigfleet"));
-        command.args(verb).args(flags).arg("--log-format=json");
-        Self::spawn(command)
-    }
-
-    /// Starts it, and returns once it says that it listens.
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        command
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let log: Arc<Mutex<Vec<serde_json::Value>>> = Arc::default();
-        let lines = Arc::clone(&log);
-        let reader = std::thread::spawn(move || {
-            for text in stderr.lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&text);
-                let line = line.unwrap_or(serde_json::Value::String(text));
-                lines.lock().unwrap().push(line);
-            }
-        });
-        let nowhere = SocketAddr::from(([0; 4], 0));
-        let mut process = Self {
-            child,
-            log,
-            reader: Some(reader),
-            addr: nowhere,
-            probes: nowhere,
-        };
-        let listening = process.logged("listening");
-        let address = |name: &str| listening["fields"][name].as_str().unwrap().parse();
-        process.addr = address("addr").unwrap();
-        process.probes = address("probes").unwrap();
-        process
-    }
-
-    /// The first line that says this, waited for.
-    pub(crate) fn logged(&mut self, message: &str) -> serde_json::Value {
-        let deadline = Instant::now() + WITHIN;
-        loop {
-            let ended = self.child.try_wait().unwrap();
-            // What it said before its end may still be on its way to us.
-            if let Some(reader) = self.reader.take_if(|_| ended.is_some()) {
-                reader.join().unwrap();
-            }
-            if let Some(line) = self.find(message) {
-                return line;
-            }
-            assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "it never said \"{message}\" ({ended:?}):\n{}",
-                self.text()
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn find(&self, message: &str) -> Option<serde_json::Value> {
-        self.all_logged(message).into_iter().next()
-    }
-
-    /// Every line so far that says this.
-    pub(crate) fn all_logged(&self, message: &str) -> Vec<serde_json::Value> {
-        let log = self.log.lock().unwrap();
-        let says = |line: &&serde_json::Value| line["fields"]["message"] == message;
-        log.iter().filter(says).cloned().collect()
-    }
-
-    pub(crate) fn text(&self) -> String {
-        let log = self.log.lock().unwrap();
-        let lines: Vec<String> = log.iter().map(ToString::to_string).collect();
-        lines.join("\n")
-    }
-
-    /// One of its metrics, by name and labels; zero if it is not shown.
-    pub(crate) fn metric(&self, name: &str) -> f64 {
-        let text = self.http("/metrics");
-        let value = text.lines().find_map(|line| {
-            let rest = line.strip_prefix(name)?;
-            rest.starts_with(' ').then(|| rest.trim().parse().unwrap())
-        });
-        value.unwrap_or_default()
-    }
-
-    /// What an HTTP path answers.
-    pub(crate) fn http(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.probes).unwrap();
-        let request = format!("GET {path} HTTP/1.0\r\nhost: x\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    /// Ends it without a word.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Asks it to end, and answers with its exit code.
-    pub(crate) fn terminate(mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        self.child.wait().unwrap().code()
-    }
-
-    /// Waits for it to end in the middle of something, on its own.
-    pub(crate) async fn aborted(mut self) {
-        use std::os::unix::process::ExitStatusExt;
-        let status = until("the end of the process", async || {
-            let status = self.child.try_wait().unwrap();
-            (status.is_some(), status)
-        })
-        .await;
-        let signal = status.and_then(|status| status.signal());
-        assert_eq!(signal, Some(6), "{status:?}:\n{}", self.text());
-    }
-
-    /// Waits for it to end by itself: the exit code, and what it wrote up to the line that says why.
-    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
-        let status = until("the end of the process", async || {
-            let status = self.child.try_wait().unwrap();
-            (status.is_some(), status)
-        })
-        .await;
-        let text = until("a last line that says why", async || {
-            (self.text().contains("bigfleet shard:"), self.text())
-        })
-        .await;
-        (status.and_then(|status| status.code()), text)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-/// A fake cloud with these flags.
-pub(crate) fn provider(flags: &[&str]) -> Process {
-    let mut all: Vec<String> = vec![
-        "--addr=127.0.0.1:0".to_owned(),
-        "--metrics-addr=127.0.0.1:0".to_owned(),
-    ];
-    all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    Process::start(&["provider", "fake"], &all)
-}
-
-/// So many machines of four cpus: metal that is there, or slots that would have to be bought.
-pub(crate) fn machines(folder: &Folder, metal: usize, slots: usize) -> String {
-    let entry = |tier: &str, count: usize| {
-        serde_json::json!({
-            "instance_type": "m4", "zone": "zone-a", "capacity_type": tier, "count": count,
-            "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" }, "price_per_hour": 0.5,
-        })
-    };
-    let all = serde_json::json!([entry("bare_metal", metal), entry("on_demand", slots)]);
-    let path = folder.file("offerings.json");
-    std::fs::write(&path, all.to_string()).unwrap();
-    format!("--offerings={}", path.display())
-}
+pub(crate) use processes::{Folder, Process, WITHIN, provider, until};
 
 /// A shard with quick cycles and no rail that would slow a test down.
 pub(crate) fn shard_flags(data: &Path, provider: SocketAddr) -> Vec<String> {
@@ -242,27 +37,12 @@ pub(crate) fn shard_flags(data: &Path, provider: SocketAddr) -> Vec<String> {
     ]
 }
 
+/// A shard with these flags as well; one that is usual gives way to the same one given here.
 pub(crate) fn shard(data: &Path, provider: SocketAddr, more: &[&str]) -> Process {
+    let name = |flag: &str| flag.split('=').next().unwrap().to_owned();
+    let given: Vec<String> = more.iter().map(|flag| name(flag)).collect();
     let mut flags = shard_flags(data, provider);
+    flags.retain(|flag| !given.contains(&name(flag)));
     flags.extend(more.iter().map(|flag| (*flag).to_owned()));
     Process::start(&["shard"], &flags)
-}
-
-/// Looks until it holds, or fails saying what it was waiting for and what was there instead.
-pub(crate) async fn until<T: std::fmt::Debug>(
-    what: &str,
-    mut look: impl AsyncFnMut() -> (bool, T),
-) -> T {
-    let deadline = Instant::now() + WITHIN;
-    loop {
-        let (holds, seen) = look().await;
-        if holds {
-            return seen;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "never: {what}; there is {seen:?}"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }

@@ -83,6 +83,19 @@ pub(crate) fn row(cpu: usize, priority: i32, label: &str) -> wire::CapacityNeed 
     }
 }
 
+/// A row that only one zone can serve.
+pub(crate) fn only_in(zone: &str) -> wire::CapacityNeed {
+    let zone = wire::NodeSelectorRequirement {
+        key: "topology.kubernetes.io/zone".to_owned(),
+        operator: wire::node_selector_requirement::Operator::In.into(),
+        values: vec![zone.to_owned()],
+    };
+    wire::CapacityNeed {
+        requirements: vec![zone],
+        ..row(4, 50, "")
+    }
+}
+
 impl Operator {
     /// Connects and says Hello; answers once the shard has answered.
     pub(crate) async fn connect(shard: SocketAddr, cluster: &str, manner: Manner) -> Self {

@@ -23,7 +23,7 @@ use wire::MachineState::{
 };
 use wire::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 
-use super::ledger::Kind;
+use super::ledger::{Answer, Kind};
 
 /// When a mutation is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Plain {
         id: &str,
         (shard, epoch, sequence): (&str, i64, i64),
         change: impl FnOnce(&mut wire::Machine),
-    ) -> Result<Response<wire::TransitionAck>, Status> {
+    ) -> Answer {
         let mut state = self.state.lock().unwrap();
         let state = &mut *state;
         if id.is_empty() {
@@ -219,64 +219,48 @@ fn read(slot: &mut Slot) -> wire::Machine {
     slot.machine.clone()
 }
 
+/// Who calls, and how far they have come: every mutation carries it.
+macro_rules! token {
+    ($asked:ident) => {
+        (
+            $asked.shard_id.as_str(),
+            $asked.shard_epoch,
+            $asked.sequence_number,
+        )
+    };
+}
+
 #[tonic::async_trait]
 impl CapacityProvider for Plain {
-    async fn create(
-        &self,
-        request: Request<wire::CreateRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
+    async fn create(&self, request: Request<wire::CreateRequest>) -> Answer {
         let asked = request.into_inner();
-        let token = (
-            asked.shard_id.as_str(),
-            asked.shard_epoch,
-            asked.sequence_number,
-        );
-        self.mutate(Kind::Create, &asked.machine_id, token, |_| ())
+        self.mutate(Kind::Create, &asked.machine_id, token!(asked), |_| ())
     }
 
-    async fn configure(
-        &self,
-        request: Request<wire::ConfigureRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
+    async fn configure(&self, request: Request<wire::ConfigureRequest>) -> Answer {
         let asked = request.into_inner();
         if asked.bootstrap_blob.is_empty() {
             return Err(Status::invalid_argument("bootstrap_blob is empty"));
         }
-        let token = (
-            asked.shard_id.as_str(),
-            asked.shard_epoch,
-            asked.sequence_number,
-        );
-        self.mutate(Kind::Configure, &asked.machine_id, token, |machine| {
-            machine.cluster = asked.cluster_id;
-            machine.shard_metadata = asked.shard_metadata;
-        })
+        self.mutate(
+            Kind::Configure,
+            &asked.machine_id,
+            token!(asked),
+            |machine| {
+                machine.cluster = asked.cluster_id;
+                machine.shard_metadata = asked.shard_metadata;
+            },
+        )
     }
 
-    async fn drain(
-        &self,
-        request: Request<wire::DrainRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
+    async fn drain(&self, request: Request<wire::DrainRequest>) -> Answer {
         let asked = request.into_inner();
-        let token = (
-            asked.shard_id.as_str(),
-            asked.shard_epoch,
-            asked.sequence_number,
-        );
-        self.mutate(Kind::Drain, &asked.machine_id, token, |_| ())
+        self.mutate(Kind::Drain, &asked.machine_id, token!(asked), |_| ())
     }
 
-    async fn delete(
-        &self,
-        request: Request<wire::DeleteRequest>,
-    ) -> Result<Response<wire::TransitionAck>, Status> {
+    async fn delete(&self, request: Request<wire::DeleteRequest>) -> Answer {
         let asked = request.into_inner();
-        let token = (
-            asked.shard_id.as_str(),
-            asked.shard_epoch,
-            asked.sequence_number,
-        );
-        self.mutate(Kind::Delete, &asked.machine_id, token, |_| ())
+        self.mutate(Kind::Delete, &asked.machine_id, token!(asked), |_| ())
     }
 
     async fn get(

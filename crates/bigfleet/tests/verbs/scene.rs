@@ -3,7 +3,7 @@
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::called::{Called, call};
-use crate::shard_scene::operator::{Manner, Operator, row};
+use crate::shard_scene::operator::{Manner, Operator, only_in, row};
 use crate::shard_scene::{Folder, Process, provider, shard, until};
 
 pub(crate) struct Scene {
@@ -13,17 +13,9 @@ pub(crate) struct Scene {
     pub(crate) operator: Operator,
 }
 
-/// A row that only a zone could serve which does not exist. Its name is meant to do harm.
+/// A row that nothing can cover. Its name is meant to do harm.
 pub(crate) fn nowhere() -> wire::CapacityNeed {
-    let zone = wire::NodeSelectorRequirement {
-        key: "topology.kubernetes.io/zone".to_owned(),
-        operator: wire::node_selector_requirement::Operator::In.into(),
-        values: vec!["no\u{1b}[2Jwhere".to_owned()],
-    };
-    wire::CapacityNeed {
-        requirements: vec![zone],
-        ..row(4, 50, "")
-    }
+    only_in("no\u{1b}[2Jwhere")
 }
 
 impl Scene {
