@@ -336,14 +336,15 @@ async fn a_drain_that_was_journalled() {
         assert_eq!(cell.counts(), [0, 1, 1, 0], "{name}");
         cell.ledger.ledger.check();
         let (told, again) = (before.heard().instructions, a.heard().instructions);
-        let expected = usize::from(shows == Shows::Source);
-        assert_eq!(again.len(), expected, "{name}: {again:?}");
+        let announced = !again.is_empty();
+        assert_eq!(announced, shows == Shows::Source, "{name}: {again:?}");
         // One that was sent in the moment of the abort may not have arrived; one that was answered has.
         assert!(
             manner == Manner::Plain || told.len() == 1,
             "{name}: {told:?}"
         );
-        for (first, second) in told.iter().zip(&again) {
+        for second in &again {
+            let Some(first) = told.first() else { break };
             assert_eq!(first.instruction_id, second.instruction_id, "{name}");
             let (given, left) = (first.grace_period_seconds, second.grace_period_seconds);
             assert!(
