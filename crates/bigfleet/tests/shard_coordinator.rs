@@ -13,7 +13,8 @@ use bigfleet_net::{Limits, Serving, listen, serve};
 use bigfleet_wire::v1alpha1 as wire;
 use ring::digest::{SHA256, digest};
 use shard_scene::operator::{Manner, Operator, cpus};
-use shard_scene::{Folder, Process, machines, provider, shard, until};
+use shard_scene::scene::offerings;
+use shard_scene::{Folder, Process, provider, shard, until};
 use tonic::{Request, Response, Status};
 use wire::coordinator_server::{Coordinator, CoordinatorServer};
 
@@ -140,7 +141,7 @@ fn nobody() -> SocketAddr {
 /// A shard with eight machines, told to report to an address.
 fn reporting(name: &str, coordinator: SocketAddr) -> (Folder, Process, Process) {
     let folder = Folder::new(name);
-    let cloud = provider(&[&machines(&folder, 8, 0)]);
+    let cloud = provider(&[&offerings(&folder, &[("bare_metal", 8)])]);
     let shard = shard(
         &folder.file("data"),
         cloud.addr,

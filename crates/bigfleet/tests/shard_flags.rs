@@ -86,7 +86,7 @@ async fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     counted(&scene, dry, "Reclaim", 2.0).await;
     scene.cycles(5).await;
     nothing_left(&scene, &a);
-    let said = scene.shard.said("shadow action");
+    let said = scene.shard.all_logged("shadow action");
     let field = |line: &serde_json::Value, name: &str| line["fields"][name].clone();
     let kinds: BTreeSet<String> = said
         .iter()
@@ -192,7 +192,7 @@ async fn a_roll_up_that_withdraws_everything_is_believed_the_third_time() {
         );
         let said = scene
             .shard
-            .said("roll-up quarantined: the demand before stays");
+            .all_logged("roll-up quarantined: the demand before stays");
         assert_eq!(said.len(), held);
         assert_eq!(said[held - 1]["fields"]["held"], held);
         assert_eq!(said[held - 1]["fields"]["cluster"], "a");

@@ -107,7 +107,7 @@ async fn a_probed_shard_logs_what_it_left_short_every_twentieth_cycle() {
     );
     assert_eq!(fields["acquired"], 0, "{sample}");
     // The summary comes before its samples, so it is there.
-    let probes = shard.said("attribution probe");
+    let probes = shard.all_logged("attribution probe");
     let last = &probes.last().unwrap()["fields"];
     assert_eq!(last["cycle"].as_u64().unwrap() % 20, 0, "{last}");
     for (field, number) in [

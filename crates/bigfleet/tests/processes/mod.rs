@@ -109,7 +109,7 @@ impl Process {
             if let Some(reader) = self.reader.take_if(|_| ended.is_some()) {
                 reader.join().unwrap();
             }
-            if let Some(line) = self.said(message).into_iter().nth(n - 1) {
+            if let Some(line) = self.all_logged(message).into_iter().nth(n - 1) {
                 return line;
             }
             assert!(
@@ -143,7 +143,7 @@ impl Process {
     }
 
     /// Every line so far that says this.
-    pub(crate) fn said(&self, message: &str) -> Vec<serde_json::Value> {
+    pub(crate) fn all_logged(&self, message: &str) -> Vec<serde_json::Value> {
         let log = self.log.lock().unwrap();
         let says = |line: &&serde_json::Value| line["fields"]["message"] == message;
         log.iter().filter(says).cloned().collect()
