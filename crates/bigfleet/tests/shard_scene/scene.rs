@@ -12,7 +12,7 @@ use super::{Folder, Process, provider, shard, until};
 pub(crate) fn offerings(folder: &Folder, tiers: &[(&str, usize)]) -> String {
     let entry = |(tier, count): &(&str, usize)| {
         serde_json::json!({
-            "instance_type": "m4", "zone": "a", "capacity_type": tier, "count": count,
+            "instance_type": "m4", "zone": "zone-a", "capacity_type": tier, "count": count,
             "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" }, "price_per_hour": 0.5,
         })
     };
