@@ -19,6 +19,7 @@ mod metrics;
 mod process;
 mod rounds;
 mod service;
+mod written;
 
 pub use backend::{Backend, Cancelled, Job, Readiness};
 pub use process::{Clock, Provider, Settings, StartRefused, run, start};

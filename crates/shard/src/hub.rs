@@ -108,11 +108,25 @@ impl Hub {
         T: Send + 'static,
         F: FnOnce(&mut ShardCore) -> T + Send + 'static,
     {
+        let answer = self.hand(event, outcome).await?;
+        answer.await.map_err(|_| Stopping)
+    }
+
+    /// The same, but waits only for a place in the queue: the answer comes later.
+    pub(crate) async fn hand<T, F>(
+        &self,
+        event: Event,
+        outcome: F,
+    ) -> Result<oneshot::Receiver<T>, Stopping>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut ShardCore) -> T + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
         let question: Question = Box::new(move |core| drop(reply.send(outcome(core))));
         let sent = self.events.send(Told::Event(event, Some(question))).await;
         sent.map_err(|_| Stopping)?;
-        answer.await.map_err(|_| Stopping)
+        Ok(answer)
     }
 
     /// The same, but the answer comes once what the event changed is on disk: whoever hears it may rely

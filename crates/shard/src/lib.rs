@@ -39,6 +39,7 @@ mod store;
 
 mod digest;
 mod incoming;
+mod listing;
 mod outbox;
 mod provider;
 mod rpcs;

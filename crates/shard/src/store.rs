@@ -244,7 +244,10 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     }
     each(read, ARRIVALS, &mut records, format::arrival)?;
     each(read, CLUSTERS, &mut records, format::cluster)?;
-    each(read, MACHINES, &mut records, format::machine)?;
+    let mut names = format::Names::default();
+    each(read, MACHINES, &mut records, |id, bytes| {
+        format::machine(id, bytes, &mut names)
+    })?;
     Ok(records)
 }
 
@@ -262,7 +265,7 @@ fn each<K: redb::Key, V: redb::Value>(
     read: &ReadTransaction,
     table: TableDefinition<'_, K, V>,
     records: &mut Vec<Record>,
-    of: impl Fn(K::SelfType<'_>, V::SelfType<'_>) -> Result<Record, String>,
+    mut of: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> Result<Record, String>,
 ) -> Result<(), String> {
     let named = table.name().to_owned();
     let table = read.open_table(table).map_err(text)?;

@@ -19,15 +19,9 @@ pub(crate) const FEATURES: [&str; 6] = [
     "replayed.v1",
 ];
 
-pub(crate) fn machine(machine: &Machine) -> wire::Machine {
-    let offer = &machine.offer;
+/// What a machine's record says of its offer.
+pub(crate) fn offered(offer: &Offer) -> wire::Machine {
     wire::Machine {
-        id: machine.id.to_string(),
-        state: machine.state.number(),
-        host: machine.host.as_ref().map(|host| wire::HostRef {
-            provider: host.provider.clone(),
-            r#ref: host.reference.clone(),
-        }),
         instance_type: offer.instance_type.clone(),
         zone: offer.zone.clone(),
         capacity_type: offer.capacity_type.number(),
@@ -35,17 +29,32 @@ pub(crate) fn machine(machine: &Machine) -> wire::Machine {
         interruption_probability: offer.interruption_probability,
         resources: resources(&offer.resources),
         labels: offer.labels.clone(),
-        last_error: machine.last_error.clone(),
         allocatable: resources(&offer.allocatable),
+        ..wire::Machine::default()
+    }
+}
+
+pub(crate) fn machine(machine: &Machine) -> wire::Machine {
+    wire::Machine {
+        id: machine.id.to_string(),
+        state: machine.state.number(),
+        host: machine.host.as_ref().map(|host| wire::HostRef {
+            provider: host.provider.clone(),
+            r#ref: host.reference.clone(),
+        }),
+        last_error: machine.last_error.clone(),
         cluster: machine.cluster.clone(),
         shard_metadata: (*machine.metadata).clone(),
-        owner_shard_id: String::new(),
-        failure_class: match machine.failure {
-            FailureClass::Unspecified => wire::FailureClass::Unspecified,
-            FailureClass::Retryable | FailureClass::Passing => wire::FailureClass::Retryable,
-            FailureClass::Permanent => wire::FailureClass::Permanent,
-        }
-        .into(),
+        failure_class: failure_class(machine.failure).into(),
+        ..offered(&machine.offer)
+    }
+}
+
+pub(crate) fn failure_class(class: FailureClass) -> wire::FailureClass {
+    match class {
+        FailureClass::Unspecified => wire::FailureClass::Unspecified,
+        FailureClass::Retryable | FailureClass::Passing => wire::FailureClass::Retryable,
+        FailureClass::Permanent => wire::FailureClass::Permanent,
     }
 }
 

@@ -1,7 +1,7 @@
 //! List on its way out: machines become bytes one at a time.
 //!
 //! The generated server wants the whole answer as messages first: for twenty thousand machines a
-//! hundred thousand small maps, built and thrown away. Here one machine at a time is a message, so a
+//! hundred thousand small maps, built and thrown away. Here machines are written as bytes at once, so a
 //! full List costs its bytes and little more. Every other call goes to the generated server.
 
 use std::convert::Infallible;
@@ -18,6 +18,7 @@ use wire::capacity_provider_server::CapacityProviderServer;
 
 use super::convert;
 use super::service::Service;
+use super::written::Writer;
 use crate::list::Page;
 
 type Generated = CapacityProviderServer<Service>;
@@ -105,19 +106,20 @@ impl Encoder for Pages {
     type Error = Status;
 
     fn encode(&mut self, page: Page, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        let first = page
-            .machines
-            .first()
-            .map(|first| convert::machine(first).encoded_len());
-        into.reserve(page.machines.len() * (first.unwrap_or_default() + 16));
+        let mut first = Vec::new();
+        if let Some(machine) = page.machines.first() {
+            Writer::default().put(1, machine, &mut first);
+        }
+        into.reserve(page.machines.len() * (first.len() + 16)); // the others are like it
         write(&page, into).map_err(|why| Status::internal(why.to_string()))
     }
 }
 
 /// The same bytes as the message would give: its repeated field first, then all the others.
 fn write(page: &Page, into: &mut impl prost::bytes::BufMut) -> Result<(), prost::EncodeError> {
+    let mut writer = Writer::default();
     for machine in &page.machines {
-        prost::encoding::message::encode(1, &convert::machine(machine), into);
+        writer.put(1, machine, into);
     }
     convert::page_without_machines(page).encode(into)
 }

@@ -3,6 +3,9 @@
 //! A value is a checksum and a message. Fields are numbered, so a later version may add some; what an
 //! earlier one does not know it passes over. Anything else that does not read is damage, and is said.
 
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+
 use bigfleet_model::{
     ActionKind, Amounts, Assignment, ClusterId, Dimension, Dollars, Fingerprint, Group, Intent,
     MachineId, NeedKey, Price, Reason, Terms, Time,
@@ -281,26 +284,26 @@ impl Commitment {
         self.keep_price.map(price).transpose()
     }
 
-    fn need(&self) -> Result<NeedKey, String> {
+    fn need(&self, names: &mut Names) -> Result<NeedKey, String> {
         Ok(NeedKey {
-            cluster: cluster_id(&self.cluster)?,
-            fingerprint: Fingerprint::new(&self.fingerprint),
-            group: Group::new(&self.group),
+            cluster: names.cluster(&self.cluster)?,
+            fingerprint: names.fingerprint(&self.fingerprint),
+            group: names.group(&self.group),
         })
     }
 
-    fn assignment(&self) -> Result<Assignment, String> {
+    fn assignment(&self, names: &mut Names) -> Result<Assignment, String> {
         Ok(Assignment {
             terms: self.terms()?,
-            fingerprint: Fingerprint::new(&self.fingerprint),
-            group: Group::new(&self.group),
+            fingerprint: names.fingerprint(&self.fingerprint),
+            group: names.group(&self.group),
             keep_price: self.price_kept()?,
         })
     }
 
-    fn intent(&self) -> Result<Intent, String> {
+    fn intent(&self, names: &mut Names) -> Result<Intent, String> {
         Ok(Intent {
-            need: self.need()?,
+            need: self.need(names)?,
             terms: self.terms()?,
             keep_price: self.price_kept()?,
         })
@@ -325,7 +328,7 @@ impl StoredOperation {
         }
     }
 
-    fn read(&self) -> Result<KeptOperation, String> {
+    fn read(&self, names: &mut Names) -> Result<KeptOperation, String> {
         Ok(KeptOperation {
             id: OperationId {
                 epoch: self.epoch,
@@ -333,8 +336,11 @@ impl StoredOperation {
             },
             action: entry(&ACTIONS, self.action)?,
             reason: entry(&REASONS, self.reason)?,
-            cluster: self.cluster.as_deref().map(cluster_id).transpose()?,
-            need: self.need.as_ref().map(Commitment::need).transpose()?,
+            cluster: names.of_option(&self.cluster)?,
+            need: match &self.need {
+                Some(need) => Some(need.need(names)?),
+                None => None,
+            },
             decided_cycle: self.decided_cycle,
             grace_seconds: self.grace_seconds,
             preemptor_priority: self.preemptor_priority,
@@ -357,21 +363,68 @@ fn machine_id(text: &str) -> Result<MachineId, String> {
     MachineId::new(text).map_err(|why| why.to_string())
 }
 
+/// Texts that many records name, as one copy each.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    clusters: BTreeSet<ClusterId>,
+    fingerprints: BTreeSet<Fingerprint>,
+    groups: BTreeSet<Group>,
+}
+
+impl Names {
+    fn cluster(&mut self, text: &str) -> Result<ClusterId, String> {
+        if let Some(known) = self.clusters.get(text) {
+            return Ok(known.clone());
+        }
+        let cluster = cluster_id(text)?;
+        self.clusters.insert(cluster.clone());
+        Ok(cluster)
+    }
+
+    fn of_option(&mut self, text: &Option<String>) -> Result<Option<ClusterId>, String> {
+        text.as_deref().map(|text| self.cluster(text)).transpose()
+    }
+
+    fn fingerprint(&mut self, text: &str) -> Fingerprint {
+        shared(&mut self.fingerprints, text, Fingerprint::new)
+    }
+
+    fn group(&mut self, text: &str) -> Group {
+        shared(&mut self.groups, text, Group::new)
+    }
+}
+
+fn shared<T: Ord + Clone + Borrow<str>>(
+    known: &mut BTreeSet<T>,
+    text: &str,
+    new: impl FnOnce(&str) -> T,
+) -> T {
+    if let Some(known) = known.get(text) {
+        return known.clone();
+    }
+    let one = new(text);
+    known.insert(one.clone());
+    one
+}
+
 /// What is remembered of a machine.
-pub(super) fn machine(key: &str, bytes: &[u8]) -> Result<Record, String> {
+pub(super) fn machine(key: &str, bytes: &[u8], names: &mut Names) -> Result<Record, String> {
     let stored = Value::unseal(bytes)?.machine;
     let stored = stored.ok_or("it is no machine's")?;
-    let assignment = stored.assignment.as_ref().map(Commitment::assignment);
+    let assignment = stored.assignment.as_ref();
+    let assignment = assignment.map(|assignment| assignment.assignment(names));
+    let intent = stored.intent.as_ref();
+    let intent = intent.map(|intent| intent.intent(names));
     Ok(Record::Machine {
         machine: machine_id(key)?,
         kept: Some(Box::new(Kept {
-            cluster: stored.cluster.as_deref().map(cluster_id).transpose()?,
+            cluster: names.of_option(&stored.cluster)?,
             bound_by: stored.bound_by.map(|id| OperationId {
                 epoch: id.epoch,
                 number: id.number,
             }),
             assignment: assignment.transpose()?.unwrap_or_default(),
-            intent: stored.intent.as_ref().map(Commitment::intent).transpose()?,
+            intent: intent.transpose()?,
             not_ready: stored.not_ready,
             undeletable: stored.undeletable,
             given_up: match &stored.given_up {
@@ -381,9 +434,8 @@ pub(super) fn machine(key: &str, bytes: &[u8]) -> Result<Record, String> {
             operation: stored
                 .operation
                 .as_ref()
-                .map(StoredOperation::read)
-                .transpose()?
-                .map(Box::new),
+                .map(|operation| operation.read(names).map(Box::new))
+                .transpose()?,
         })),
     })
 }

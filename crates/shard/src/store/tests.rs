@@ -449,12 +449,12 @@ proptest! {
         };
         let bytes = Value::of_machine(&kept).seal();
         let record = Record::Machine { machine: machine("m1"), kept: Some(Box::new(kept)) };
-        prop_assert_eq!(format::machine("m1", &bytes), Ok(record));
+        prop_assert_eq!(format::machine("m1", &bytes, &mut format::Names::default()), Ok(record));
     }
 
     #[test]
     fn hostile_bytes_are_refused_and_never_panic(bytes: Vec<u8>) {
-        prop_assert!(format::machine("m1", &bytes).is_err());
+        prop_assert!(format::machine("m1", &bytes, &mut format::Names::default()).is_err());
         prop_assert!(format::cluster("c1", &bytes).is_err());
     }
 }

@@ -1,0 +1,318 @@
+//! Listing: the provider's machines, page by page, to the core (wire 12, RC-2, RC-3).
+//!
+//! ```text
+//! asked for ──▶ bytes ──▶ screened, in pieces ──▶ the core
+//!  page 3        page 3      page 2                 page 1        each while the others are at it
+//! ```
+//!
+//! A page is read where it lies, on a thread of its own, and never becomes a message: of a fleet that is
+//! as it was nothing is copied but what the core compares. A page waits until the core has taken in the
+//! one before it, so a List of any length takes the memory of a few pages.
+//!
+//! Nothing beyond the public contract is assumed: a provider that does not page answers with one page,
+//! one that does not count is not counted.
+
+use std::sync::Arc;
+
+use bigfleet_model::{Breach, IdRefused, MachineId, MachineRefused, shown};
+use bigfleet_shard_core::{Event, ListId, Listed, Sighting};
+use bigfleet_wire::v1alpha1::ListFilter;
+use bigfleet_wire::{Alike, Listing, RecordProblem, RefusedRecord, Unreadable};
+use prost::Message;
+use prost::bytes::{Buf, Bytes};
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+
+use crate::hub::{Hub, Stopping};
+use crate::provider::{sighting, timed};
+use crate::rpcs::Rpcs;
+use crate::settings::Settings;
+
+const LIST: &str = "/bigfleet.v1alpha1.CapacityProvider/List";
+/// Machines asked for per page, of a provider that pages.
+const PAGE: i32 = 5_000;
+/// Machines the core takes in at once; between two such pieces it can decide.
+const PIECE: usize = 250;
+/// Refused records named in the log, per List.
+const NAMED: usize = 10;
+
+/// Why a List did not come to its end.
+pub(crate) enum Broken {
+    Stopping,
+    Provider(String),
+}
+
+impl From<Stopping> for Broken {
+    fn from(_: Stopping) -> Self {
+        Self::Stopping
+    }
+}
+
+impl From<Status> for Broken {
+    fn from(status: Status) -> Self {
+        Self::Provider(bigfleet_net::chain(&status))
+    }
+}
+
+impl From<Unreadable> for Broken {
+    fn from(why: Unreadable) -> Self {
+        Self::Provider(format!("the List cannot be read: {why}"))
+    }
+}
+
+/// Who reads Lists.
+#[derive(Clone, Debug)]
+pub(crate) struct Lister {
+    calls: Grpc<Channel>,
+    incremental: bool,
+    hub: Hub,
+    rpcs: Arc<Rpcs>,
+}
+
+/// A page's records: those that can be used, and those that cannot.
+struct Page {
+    pieces: Vec<Vec<Sighting>>,
+    refused: Vec<RefusedRecord>,
+}
+
+/// What the pages of a List say together.
+#[derive(Default)]
+struct End {
+    /// The last page, without its records.
+    last: Listing,
+    removed: Vec<MachineId>,
+    seen: usize,
+    named: usize,
+}
+
+impl Lister {
+    pub(crate) fn new(channel: Channel, incremental: bool, told: (Hub, Arc<Rpcs>)) -> Self {
+        let calls = Grpc::new(channel).max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
+        Self {
+            calls,
+            incremental,
+            hub: told.0,
+            rpcs: told.1,
+        }
+    }
+
+    /// Lists all machines, or what changed since the cursor, to the core.
+    pub(crate) async fn list(&self, list: ListId, cursor: Vec<u8>) -> Result<Listed, Broken> {
+        let since_revision = match self.incremental {
+            true => cursor,
+            false => Vec::new(),
+        };
+        let everything = since_revision.is_empty();
+        let filter = ListFilter {
+            since_revision,
+            page_size: PAGE,
+            accept_removed: true,
+            ..ListFilter::default()
+        };
+        let (read, mut pages) = mpsc::channel(1);
+        let reading = self.read_pages(filter, read);
+        let telling = async move {
+            while let Some(page) = pages.recv().await {
+                self.tell(list, page).await?;
+            }
+            Ok::<(), Broken>(())
+        };
+        let (end, told) = tokio::join!(reading, telling);
+        told?;
+        let End {
+            last,
+            removed,
+            seen,
+            ..
+        } = end?;
+        let full = everything || last.is_full;
+        if let Some(total) = last.total.filter(|_| full)
+            && seen < total as usize
+        {
+            let text = format!("the List has {seen} of {total} machines");
+            return Err(Broken::Provider(text));
+        }
+        let cursor = match self.incremental {
+            true => last.revision,
+            false => Vec::new(),
+        };
+        Ok(Listed::Complete {
+            full,
+            removed,
+            cursor,
+        })
+    }
+
+    async fn read_pages(
+        &self,
+        mut filter: ListFilter,
+        read: mpsc::Sender<Page>,
+    ) -> Result<End, Broken> {
+        let (mut end, mut alike) = (End::default(), Alike::default());
+        let mut answer = self.page(filter.clone()).await?;
+        loop {
+            let token = Listing::next_page(&answer)?.to_vec();
+            if !token.is_empty() && filter.page_token == token {
+                let text = "the same page was offered twice".to_owned();
+                return Err(Broken::Provider(text));
+            }
+            filter.page_token = token;
+            let next = async {
+                match filter.page_token.is_empty() {
+                    true => None,
+                    false => Some(self.page(filter.clone()).await),
+                }
+            };
+            let rpcs = Arc::clone(&self.rpcs);
+            let screening = off_thread(move || {
+                let screened = screen(&answer, &mut alike, &rpcs);
+                screened.map(|screened| (screened, alike))
+            });
+            let (screened, next) = tokio::join!(screening, next);
+            let (page, listing);
+            ((page, listing), alike) = screened??;
+            end.add(&page, listing);
+            let sent = read.send(page).await;
+            sent.map_err(|_| Broken::Stopping)?;
+            match next {
+                Some(next) => answer = next?,
+                None => return Ok(end),
+            }
+        }
+    }
+
+    async fn page(&self, filter: ListFilter) -> Result<Bytes, Status> {
+        let mut calls = self.calls.clone();
+        let call = async {
+            let ready = calls.ready().await;
+            ready.map_err(|why| Status::unavailable(bigfleet_net::chain(&why)))?;
+            let request = tonic::Request::new(filter);
+            calls
+                .unary(request, PathAndQuery::from_static(LIST), Pages)
+                .await
+        };
+        timed(&self.rpcs, "List", Settings::LIST_WITHIN, call).await
+    }
+
+    /// The core has one piece to take in while it takes in another, and a page is told when it has
+    /// taken in all of it.
+    async fn tell(&self, list: ListId, page: Page) -> Result<(), Stopping> {
+        let refused = page.refused.into_iter().map(breach).collect();
+        let mut before = self.hand(list, Vec::new(), refused).await?;
+        for piece in page.pieces {
+            let next = self.hand(list, piece, Vec::new()).await?;
+            before.await.map_err(|_| Stopping)?;
+            before = next;
+        }
+        before.await.map_err(|_| Stopping)
+    }
+
+    async fn hand(
+        &self,
+        list: ListId,
+        machines: Vec<Sighting>,
+        refused: Vec<(String, MachineRefused)>,
+    ) -> Result<oneshot::Receiver<()>, Stopping> {
+        let page = Event::ListPage {
+            list,
+            machines,
+            refused,
+        };
+        self.hub.hand(page, |_| ()).await
+    }
+}
+
+impl End {
+    fn add(&mut self, page: &Page, mut listing: Listing) {
+        for record in page.refused.iter().take(NAMED.saturating_sub(self.named)) {
+            self.named += 1;
+            let machine = record.id.as_ref().map_or("", MachineId::as_str);
+            tracing::warn!(machine, err = %record.problem, "provider record rejected");
+        }
+        self.seen += page.pieces.iter().map(Vec::len).sum::<usize>() + page.refused.len();
+        self.removed.extend(std::mem::take(&mut listing.removed));
+        self.last = listing;
+    }
+}
+
+fn screen(answer: &[u8], alike: &mut Alike, rpcs: &Rpcs) -> Result<(Page, Listing), Unreadable> {
+    let mut listing = Listing::read_bytes(answer, alike)?;
+    rpcs.heed(&listing.records);
+    let refused = std::mem::take(&mut listing.refused);
+    let mut records = std::mem::take(&mut listing.records)
+        .into_iter()
+        .map(sighting);
+    let next = || Some(records.by_ref().take(PIECE).collect::<Vec<_>>());
+    let pieces = std::iter::from_fn(next).take_while(|piece| !piece.is_empty());
+    let pieces = pieces.collect();
+    Ok((Page { pieces, refused }, listing))
+}
+
+/// Reading thousands of records is too much for a thread that serves others.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stopping> {
+    let span = tracing::Span::current(); // its lines name the shard, too
+    tokio::task::spawn_blocking(move || span.in_scope(work))
+        .await
+        .map_err(|_| Stopping)
+}
+
+/// A refused record as the core counts it. What breaks a rule of the wire rather than of the grid
+/// counts as structural, which an id that cannot be one is too.
+fn breach(refused: RefusedRecord) -> (String, MachineRefused) {
+    let id = refused.id.map(|id| id.to_string()).unwrap_or_default();
+    let problem = match refused.problem {
+        RecordProblem::Grid(problem) => problem,
+        RecordProblem::Limit { .. }
+        | RecordProblem::Duplicate(_)
+        | RecordProblem::ListedAndRemoved(_)
+        | RecordProblem::RemovedId(..) => MachineRefused {
+            id: shown(&id),
+            breach: Breach::Id(IdRefused::Empty),
+        },
+    };
+    (id, problem)
+}
+
+/// Filters out, pages in, as they were sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pages;
+
+impl Codec for Pages {
+    type Encode = ListFilter;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Decoder for Pages {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(bytes.copy_to_bytes(bytes.remaining()))) // which shares them
+    }
+}
+
+impl Encoder for Pages {
+    type Item = ListFilter;
+    type Error = Status;
+
+    fn encode(&mut self, filter: ListFilter, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        let written = filter.encode(into);
+        written.map_err(|why| Status::internal(why.to_string()))
+    }
+}
