@@ -34,6 +34,10 @@ impl ShardCore {
             .cluster
             .as_ref()
             .and_then(|cluster| self.sessions.of(cluster));
+        // SH-15: one that has not been told of its machines hears of this after them, once.
+        if session.is_some_and(|one| !one.synced) {
+            return true;
+        }
         let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
         else {
             // G14: a person has spoken for the cluster, and there is nobody to ask.
