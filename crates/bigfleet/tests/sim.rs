@@ -76,7 +76,7 @@ fn a_failing_seed_says_what_it_takes_and_how_to_see_it_again() {
     assert_eq!(output.status.code(), Some(1));
     let ran = object(&output);
     assert_eq!(ran["failures"][0]["seed"], 1);
-    assert_eq!(ran["failures"][0]["rule"], "gate");
+    assert_eq!(ran["failures"][0]["rule"], "nothing-too-much");
     let said = text(&output.stderr);
     let again = "bigfleet sim run long-drain --seed 1 --defect draining-not-promised";
     assert!(said.contains(&format!("again: {again}")), "{said}");
