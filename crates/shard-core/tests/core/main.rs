@@ -7,6 +7,7 @@
 
 mod support;
 
+mod cuts;
 mod defects;
 mod fixed_point;
 mod nodes;
