@@ -139,18 +139,17 @@ fn nobody() -> SocketAddr {
 }
 
 /// A shard with eight machines, told to report to an address.
-fn reporting(name: &str, coordinator: SocketAddr) -> (Folder, Process, Process) {
+fn reporting(name: &str, coordinator: SocketAddr, more: &[&str]) -> (Folder, Process, Process) {
     let folder = Folder::new(name);
     let cloud = provider(&[&offerings(&folder, &[("bare_metal", 8)])]);
-    let shard = shard(
-        &folder.file("data"),
-        cloud.addr,
-        &[
-            &format!("--coordinator-addr={coordinator}"),
-            "--coordinator-heartbeat-interval=100ms",
-            "--advertise-addr=shard-0.example:7780",
-        ],
-    );
+    let addr = format!("--coordinator-addr={coordinator}");
+    let mut flags = vec![
+        addr.as_str(),
+        "--coordinator-heartbeat-interval=100ms",
+        "--advertise-addr=shard-0.example:7780",
+    ];
+    flags.extend(more);
+    let shard = shard(&folder.file("data"), cloud.addr, &flags);
     (folder, cloud, shard)
 }
 
@@ -161,7 +160,7 @@ fn lines(domains: &[&str]) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_shard_whose_coordinator_was_never_there_serves_all_the_same() {
-    let (_folder, _cloud, mut shard) = reporting("alone", nobody());
+    let (_folder, _cloud, mut shard) = reporting("alone", nobody(), &[]);
     let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
     a.needs(vec![cpus(3)]).await;
     a.has(3).await;
@@ -197,7 +196,7 @@ async fn a_coordinator_that_dies_and_returns_hears_of_a_shard_that_never_minded(
         .serve(SocketAddr::from(([127, 0, 0, 1], 0)))
         .await;
     let addr = server.addr();
-    let (_folder, _cloud, mut shard) = reporting("linked", addr);
+    let (_folder, _cloud, mut shard) = reporting("linked", addr, &[]);
 
     let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
     a.needs(vec![cpus(3)]).await;
@@ -246,4 +245,47 @@ async fn a_coordinator_that_dies_and_returns_hears_of_a_shard_that_never_minded(
     let all = coordinator.reports();
     assert!(all[before - 1].cycle < all[before].cycle, "counted on");
     assert_eq!(shard.terminate(), Some(0));
+}
+
+const PANICKED: &str = "a task panicked: the shard goes on without its answer";
+
+/// A report that panics is one that did not arrive; the next is not far.
+#[tokio::test]
+async fn a_report_that_panics_is_said_and_followed_by_the_next() {
+    let coordinator = Scripted::default();
+    coordinator.asks(wire::ReportAck::default());
+    let server = coordinator
+        .serve(SocketAddr::from(([127, 0, 0, 1], 0)))
+        .await;
+    let (_folder, _cloud, mut shard) =
+        reporting("panics", server.addr(), &["--trouble=panic-in=link"]);
+    let said = shard.logged(PANICKED);
+    assert_eq!(said["level"], "ERROR");
+    assert_eq!(said["fields"]["task"], "link");
+    coordinator.hears("a report all the same", |_| true).await;
+    shard.logged("coordinator reached again");
+    assert_eq!(
+        shard.metric("bigfleet_shard_panics_total{task=\"link\"}"),
+        1.0
+    );
+}
+
+/// The failing arm: the link dies of it, and the coordinator never hears of the shard.
+#[tokio::test]
+async fn a_report_whose_panic_nobody_hears_is_the_last() {
+    let coordinator = Scripted::default();
+    let server = coordinator
+        .serve(SocketAddr::from(([127, 0, 0, 1], 0)))
+        .await;
+    let trouble = ["--trouble=panic-in=link", "--trouble=panics-unheard"];
+    let (_folder, _cloud, shard) = reporting("unheard", server.addr(), &trouble);
+    until("twenty cycles", async || {
+        let cycle = shard.metric("bigfleet_shard_cycle");
+        (20.0 <= cycle, cycle)
+    })
+    .await;
+    assert!(
+        coordinator.reports().is_empty(),
+        "the guard makes no difference"
+    );
 }

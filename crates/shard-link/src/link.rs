@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bigfleet_net::{Dial, DialRefused, Tls};
-use bigfleet_shard::{Hub, Stopping};
+use bigfleet_shard::{Hub, Stopping, Task};
 use bigfleet_shard_core::Event;
 use bigfleet_wire::v1alpha1::ReportAck;
 use bigfleet_wire::v1alpha1::coordinator_client::CoordinatorClient;
@@ -76,7 +76,12 @@ impl Reporter {
     async fn run(mut self, interval: Duration) {
         let mut failures = 0;
         loop {
-            match self.report().await {
+            let hub = self.hub.clone();
+            let reported = hub.survive(Task::Link, self.report()).await;
+            // One that panicked did not arrive, and the shard never needed it to: the next comes in time.
+            let reported =
+                reported.unwrap_or_else(|why| Ok(Err(Status::internal(why.to_string()))));
+            match reported {
                 Ok(Ok(())) => {
                     if 0 < failures {
                         tracing::info!(failures, "coordinator reached again");

@@ -8,6 +8,7 @@
 //! A sender waits when the queue is full; the driver waits for nobody, so the queue always moves.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 use bigfleet_model::ClusterId;
@@ -15,6 +16,8 @@ use bigfleet_shard_core::{Event, Features, SessionId, ShardCore};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::outbox::Link;
+use crate::panics::{Panicked, Panics, Task};
+use crate::trouble::Trouble;
 
 /// Events that wait.
 const EVENTS: usize = 8192;
@@ -59,6 +62,7 @@ pub(crate) enum Told {
 pub struct Hub {
     pub(crate) events: mpsc::Sender<Told>,
     pub(crate) questions: mpsc::Sender<Question>,
+    pub(crate) panics: Arc<Panics>,
 }
 
 /// The driver's end.
@@ -74,10 +78,14 @@ impl fmt::Debug for Hub {
 }
 
 impl Hub {
-    pub(crate) fn new() -> (Self, Inbox) {
+    pub(crate) fn new(trouble: Trouble) -> (Self, Inbox) {
         let (events, told) = mpsc::channel(EVENTS);
         let (questions, asked) = mpsc::channel(QUESTIONS);
-        let hub = Self { events, questions };
+        let hub = Self {
+            events,
+            questions,
+            panics: Arc::new(Panics::new(trouble)),
+        };
         let inbox = Inbox {
             events: told,
             questions: asked,
@@ -141,6 +149,15 @@ impl Hub {
         let sent = self.events.send(Told::Durably(event, question)).await;
         sent.map_err(|_| Stopping)?;
         answer.await.map_err(|_| Stopping)
+    }
+
+    /// Does work whose panic is counted, said and answered, rather than lost with its task.
+    pub async fn survive<T>(
+        &self,
+        task: Task,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Panicked> {
+        self.panics.survive(task, work).await
     }
 
     /// Tells the core something, and waits for nothing but a place in the queue.

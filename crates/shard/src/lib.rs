@@ -33,6 +33,7 @@ mod trouble;
 
 mod clock;
 mod hub;
+mod panics;
 mod timing;
 
 mod store;
@@ -61,6 +62,7 @@ mod read;
 mod process;
 
 pub use hub::{Hub, Stopping};
+pub use panics::{Panicked, Task};
 pub use pause::PauseFileRefused;
 pub use process::{Failed, Shard, StartRefused, start};
 pub use settings::{Around, Settings};

@@ -28,6 +28,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 
 use crate::hub::{Hub, Stopping};
+use crate::panics::joined;
 use crate::provider::{sighting, timed};
 use crate::rpcs::Rpcs;
 use crate::settings::Settings;
@@ -257,9 +258,8 @@ async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Stopping> {
     let span = tracing::Span::current(); // its lines name the shard, too
-    tokio::task::spawn_blocking(move || span.in_scope(work))
-        .await
-        .map_err(|_| Stopping)
+    let done = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
+    joined(done).ok_or(Stopping)
 }
 
 /// A refused record as the core counts it. What breaks a rule of the wire rather than of the grid

@@ -175,7 +175,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
 
     let shown = settings.shown(epoch);
     tracing::info!(config = %shown, "effective configuration");
-    let (hub, inbox) = Hub::new();
+    let (hub, inbox) = Hub::new(settings.trouble.clone());
     let metrics = Metrics {
         publisher: Publisher::default(),
         commits: Arc::default(),
@@ -183,6 +183,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         rpcs: Arc::default(),
         sessions: Arc::default(),
         audit_lost: Arc::new(AtomicU64::new(0)),
+        panics: Arc::clone(&hub.panics),
         tls: tls.clone(),
         about: About {
             epoch,

@@ -31,6 +31,7 @@ use tracing::Instrument;
 
 use crate::hub::Hub;
 use crate::listing::{Broken, Lister};
+use crate::panics::Task;
 use crate::rpcs::Rpcs;
 use crate::settings::Settings;
 use crate::timing::{TIMING, milliseconds};
@@ -116,9 +117,18 @@ impl Provider {
         self.spawn(async move {
             let sequence = token.sequence;
             let moments = trouble::Call::from(&call);
-            provider.trouble.leaves(moments);
-            let outcome = provider.attempt(&machine, token, call).await;
-            provider.trouble.answered(moments);
+            let attempt = async {
+                provider.trouble.leaves(moments);
+                let outcome = provider.attempt(&machine, token, call).await;
+                provider.trouble.answered(moments);
+                outcome
+            };
+            let outcome = provider.hub.survive(Task::Call, attempt).await;
+            // Nobody knows how far it got; a Get will show (SH-12).
+            let outcome = outcome.unwrap_or_else(|panicked| CallOutcome::Refused {
+                code: Code::Internal,
+                text: panicked.to_string(),
+            });
             drop(
                 provider
                     .hub
@@ -238,29 +248,34 @@ impl Provider {
     pub(crate) fn get(&self, get: GetId, machine: MachineId) {
         let provider = self.clone();
         self.spawn(async move {
-            let mut client = provider.client.clone();
-            let id = machine.to_string();
-            let call = client.get(MachineRef { id });
-            let answer = provider.timed("Get", Settings::CALL_WITHIN, call).await;
-            let answer = match answer {
-                Ok(found) => match Record::read(found) {
-                    Ok(record) => {
-                        provider.rpcs.heed([&record]);
-                        Got::Found(Box::new(sighting(record)))
-                    }
-                    Err(refused) => {
-                        tracing::warn!(%machine, err = %refused, "provider record rejected");
-                        Got::Failed
-                    }
-                },
-                Err(status) if status.code() == tonic::Code::NotFound => Got::NotFound,
-                Err(status) => {
-                    tracing::debug!(%machine, %status, "Get failed");
-                    Got::Failed
-                }
-            };
+            let reading = provider.read(&machine);
+            let answer = provider.hub.survive(Task::Get, reading).await;
+            let answer = answer.unwrap_or(Got::Failed);
             drop(provider.hub.tell(Event::GotMachine { get, answer }).await);
         });
+    }
+
+    async fn read(&self, machine: &MachineId) -> Got {
+        let mut client = self.client.clone();
+        let id = machine.to_string();
+        let call = client.get(MachineRef { id });
+        match self.timed("Get", Settings::CALL_WITHIN, call).await {
+            Ok(found) => match Record::read(found) {
+                Ok(record) => {
+                    self.rpcs.heed([&record]);
+                    Got::Found(Box::new(sighting(record)))
+                }
+                Err(refused) => {
+                    tracing::warn!(%machine, err = %refused, "provider record rejected");
+                    Got::Failed
+                }
+            },
+            Err(status) if status.code() == tonic::Code::NotFound => Got::NotFound,
+            Err(status) => {
+                tracing::debug!(%machine, %status, "Get failed");
+                Got::Failed
+            }
+        }
     }
 
     /// Lists all machines, or what changed since the cursor. A List that is still under way is given
@@ -269,7 +284,10 @@ impl Provider {
         let provider = self.clone();
         let task = self.spawn(async move {
             let began = Instant::now();
-            let outcome = match provider.lister.list(list, cursor).await {
+            let listed = provider.lister.list(list, cursor);
+            let listed = provider.hub.survive(Task::List, listed).await;
+            let listed = listed.unwrap_or_else(|why| Err(Broken::Provider(why.to_string())));
+            let outcome = match listed {
                 Ok(complete) => {
                     let took = began.elapsed();
                     provider.times.add(took);

@@ -18,6 +18,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use crate::panics::Panics;
 use crate::provider::ListTimes;
 use crate::rpcs::Rpcs;
 use crate::session::SessionCounts;
@@ -140,6 +141,7 @@ pub(crate) struct Metrics {
     pub(crate) rpcs: Arc<Rpcs>,
     pub(crate) sessions: Arc<SessionCounts>,
     pub(crate) audit_lost: Arc<AtomicU64>,
+    pub(crate) panics: Arc<Panics>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
     pub(crate) about: About,
 }
@@ -271,6 +273,7 @@ impl Collector for Metrics {
         for of_name in self.rpcs.numbers().chunk_by(same_name) {
             page.series(of_name)?;
         }
+        page.series(&self.panics.numbers())?;
         self.of_runtime(&mut page)
     }
 }

@@ -111,7 +111,7 @@ impl ShardRead for Reads {
         Caller::of(&request).may_read("InspectNeeds")?;
         let wanted = needs::Wanted::read(&request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(async move |out| {
+        Ok(frames(&self.hub, async move |out| {
             needs::send(&reads, &wanted, &out).await
         }))
     }
@@ -123,7 +123,7 @@ impl ShardRead for Reads {
         Caller::of(&request).may_read("InspectMachines")?;
         let wanted = machines::Wanted::read(request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(async move |out| {
+        Ok(frames(&self.hub, async move |out| {
             machines::send(&reads, wanted, &out).await
         }))
     }
@@ -135,7 +135,7 @@ impl ShardRead for Reads {
         Caller::of(&request).may_read("InspectClusters")?;
         let wanted = cluster_filter(&request.into_inner().cluster_id)?;
         let reads = self.clone();
-        Ok(frames(async move |out| {
+        Ok(frames(&self.hub, async move |out| {
             clusters::send(&reads, wanted, &out).await
         }))
     }
@@ -147,7 +147,7 @@ impl ShardRead for Reads {
         Caller::of(&request).may_read("InspectWork")?;
         let wanted = work::Wanted::read(&request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(async move |out| {
+        Ok(frames(&self.hub, async move |out| {
             work::send(&reads, &wanted, &out).await
         }))
     }
@@ -159,7 +159,7 @@ impl ShardRead for Reads {
         Caller::of(&request).may_read("InspectActions")?;
         let wanted = actions::Wanted::read(&request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(async move |out| {
+        Ok(frames(&self.hub, async move |out| {
             actions::send(&reads, &wanted, &out).await
         }))
     }
@@ -188,7 +188,7 @@ impl ShardRead for Reads {
         Caller::of(&request).may_read("ExportFleet")?;
         let wanted = cluster_filter(&request.into_inner().cluster_id)?;
         let reads = self.clone();
-        Ok(frames(async move |out| {
+        Ok(frames(&self.hub, async move |out| {
             export::send(&reads, wanted, &out).await
         }))
     }

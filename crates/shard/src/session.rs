@@ -33,6 +33,7 @@ use crate::digest::{Digest, Sent};
 use crate::hub::{Hub, Told};
 use crate::incoming::{Frames, Incoming};
 use crate::outbox::{Link, Outgoing};
+use crate::panics::{Task, joined};
 use crate::wording;
 
 /// How long a stream may take to say Hello.
@@ -175,9 +176,10 @@ impl Sessions {
             accepted: Arc::default(),
             in_force: Arc::default(),
         };
-        reader.read(&mut incoming, &link, self.clock).await;
+        let reading = reader.read(&mut incoming, &link, self.clock);
+        let read = self.hub.survive(Task::Session, reading).await;
         self.counts.open().remove(&session);
-        link.end(Ok(()));
+        link.end(read.map_err(|panicked| Status::internal(panicked.to_string())));
         drop(self.hub.tell(Event::SessionClosed { session }).await);
     }
 
@@ -289,7 +291,10 @@ impl Reader {
             tokio::spawn(async move {
                 let mut at_work = Some(first);
                 while let Some(roll_up) = at_work {
-                    reader.take_in(roll_up).await;
+                    let taken = reader.hub.survive(Task::RollUp, reader.take_in(roll_up));
+                    if let Err(panicked) = taken.await {
+                        reader.unreadable(String::new(), &panicked).await;
+                    }
                     at_work = reader.lane().done();
                 }
             });
@@ -327,9 +332,9 @@ impl Reader {
             true => Rollup::read(roll_up, &cluster),
             false => {
                 let task = tokio::task::spawn_blocking(move || Rollup::read(roll_up, &cluster));
-                match task.await {
-                    Ok(read) => read,
-                    Err(_) => return, // the runtime is going down
+                match joined(task.await) {
+                    Some(read) => read,
+                    None => return, // the runtime is going down
                 }
             }
         };

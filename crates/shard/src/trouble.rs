@@ -1,5 +1,5 @@
-//! Trouble on purpose: moments at which the process ends without a word, parts that do, and a store that
-//! forgets.
+//! Trouble on purpose: moments at which the process ends without a word or a task panics, parts that do,
+//! and a store that forgets.
 //!
 //! ```text
 //! decided ─▶ commit ─▶ disk ─▶ committed ─▶ gate ─▶ create-leaves ─▶ provider ─▶ create-answered ─▶ core
@@ -8,6 +8,8 @@
 //! What a restart finds depends on where the process before it ended (SH-6). Kills at random moments hit
 //! the wide places; a name hits each. For tests alone: nothing of it is in force unless asked for, and
 //! asking is left out of the help.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bigfleet_shard_core::{ProviderCall, Record};
 
@@ -25,39 +27,59 @@ const MOMENTS: [&str; 10] = [
     "delete-answered",
 ];
 
-/// Every part that can be lost.
-const PARTS: [&str; 2] = ["store", "pause file"];
+/// Every part and every kind of work that can be lost.
+const PARTS: [&str; 8] = [
+    "store",
+    "pause file",
+    "get",
+    "list",
+    "session",
+    "roll-up",
+    "read",
+    "link",
+];
 
 /// What goes wrong on purpose; nothing, by default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Trouble {
     abort_at: Option<&'static str>,
     store_forgets: bool,
-    panic_in: Option<&'static str>,
+    /// Where to panic: once each, so that what survives it is seen to.
+    panics: Option<Arc<Mutex<Vec<&'static str>>>>,
+    panics_unheard: bool,
 }
 
 impl Trouble {
-    /// Adds `abort-at=MOMENT`, `panic-in=PART` or `store-forgets`.
+    /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard` or `store-forgets`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         match text.split_once('=') {
             None if text == "store-forgets" => {
                 self.store_forgets = true;
                 Ok(())
             }
+            None if text == "panics-unheard" => {
+                self.panics_unheard = true;
+                Ok(())
+            }
             Some(("abort-at", name)) => {
-                let known = MOMENTS.into_iter().find(|moment| *moment == name);
-                let unknown = || format!("{name} is none of {}", MOMENTS.join(", "));
-                self.abort_at = Some(known.ok_or_else(unknown)?);
+                self.abort_at = Some(one_of(&MOMENTS, name)?);
+                Ok(())
+            }
+            Some(("panic-at", name)) => {
+                self.panics().push(one_of(&MOMENTS, name)?);
                 Ok(())
             }
             Some(("panic-in", name)) => {
-                let known = PARTS.into_iter().find(|part| *part == name);
-                let unknown = || format!("{name} is none of {}", PARTS.join(", "));
-                self.panic_in = Some(known.ok_or_else(unknown)?);
+                self.panics().push(one_of(&PARTS, name)?);
                 Ok(())
             }
             None | Some(_) => Err(format!("{text} is no trouble known here")),
         }
+    }
+
+    fn panics(&mut self) -> std::sync::MutexGuard<'_, Vec<&'static str>> {
+        let panics = self.panics.get_or_insert_default();
+        panics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store says that it has written, and has not.
@@ -65,9 +87,19 @@ impl Trouble {
         self.store_forgets
     }
 
+    /// A task takes its panic with it.
+    pub(crate) fn panics_unheard(&self) -> bool {
+        self.panics_unheard
+    }
+
     /// A part begins its work, and may not survive that.
     pub(crate) fn works(&self, part: &'static str) {
-        assert!(self.panic_in != Some(part), "asked to, by --trouble");
+        let Some(panics) = &self.panics else { return };
+        let mut panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = panics.iter().position(|name| *name == part);
+        let asked = asked.map(|at| panics.swap_remove(at));
+        drop(panics); // whoever shares it goes on
+        assert!(asked.is_none(), "asked to, by --trouble");
     }
 
     /// A write begins, or is on disk. Only one that holds a decision is a moment.
@@ -97,7 +129,14 @@ impl Trouble {
         if self.abort_at == Some(moment) {
             std::process::abort();
         }
+        self.works(moment);
     }
+}
+
+fn one_of(names: &[&'static str], given: &str) -> Result<&'static str, String> {
+    let known = names.iter().find(|name| **name == given);
+    let unknown = || format!("{given} is none of {}", names.join(", "));
+    known.copied().ok_or_else(unknown)
 }
 
 /// The two moments of a call.
@@ -137,6 +176,8 @@ mod tests {
                 .unwrap_err()
                 .contains("pause file")
         );
+        assert_eq!(trouble.add("panic-at=create-leaves"), Ok(()));
+        assert!(trouble.add("panic-at=link").is_err());
         assert!(trouble.add("flood").is_err());
         assert!(trouble.store_forgets());
     }

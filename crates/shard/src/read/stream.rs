@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status};
 
-use crate::hub::Stopping;
+use crate::hub::{Hub, Stopping};
+use crate::panics::Task;
 
 /// Frames that wait for their reader.
 const WAITING: usize = 64;
@@ -51,23 +52,27 @@ impl<T> Out<T> {
 }
 
 /// Starts an answer.
-pub(super) fn frames<T, M, A>(make: M) -> Response<Frames<T>>
+pub(super) fn frames<T, M, A>(hub: &Hub, make: M) -> Response<Frames<T>>
 where
     T: Send + 'static,
     M: FnOnce(Out<T>) -> A + Send + 'static,
     A: Future<Output = Result<(), Cut>> + Send + 'static,
 {
     let (sender, receiver) = mpsc::channel(WAITING);
-    let last_word = sender.clone();
+    let (hub, last_word) = (hub.clone(), sender.clone());
     tokio::spawn(async move {
         tokio::select! {
             // Also while the answer waits for something else than room.
             () = last_word.closed() => {}
-            made = make(Out(sender)) => {
-                if let Err(Cut::Failed(status)) = made {
+            made = hub.survive(Task::Read, make(Out(sender))) => {
+                let failed = match made {
+                    Ok(Err(Cut::Failed(status))) => status,
+                    // Without a word it would look whole.
+                    Err(panicked) => Status::internal(panicked.to_string()),
                     // A reader that is gone needs no reason.
-                    drop(last_word.send(Err(status)).await);
-                }
+                    Ok(Ok(()) | Err(Cut::Gone)) => return,
+                };
+                drop(last_word.send(Err(failed)).await);
             }
         }
     });
@@ -95,6 +100,10 @@ mod tests {
     use tokio::sync::oneshot;
     use tokio_stream::StreamExt;
 
+    fn hub() -> Hub {
+        Hub::new(crate::trouble::Trouble::default()).0
+    }
+
     /// On one thread: whoever is not waiting has had its turn.
     async fn everybody_waits() {
         for _ in 0..10 * WAITING {
@@ -106,7 +115,7 @@ mod tests {
     async fn frames_are_made_as_they_are_taken() {
         let made = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&made);
-        let mut stream = frames(async move |out| {
+        let mut stream = frames(&hub(), async move |out| {
             loop {
                 out.send(counted.fetch_add(1, Ordering::Relaxed)).await?;
             }
@@ -126,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_ends_when_its_reader_goes() {
         let (alive, ended) = oneshot::channel::<()>();
-        let stream = frames::<(), _, _>(async move |_out| {
+        let stream = frames::<(), _, _>(&hub(), async move |_out| {
             let _alive = alive;
             std::future::pending().await
         });
@@ -136,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_the_last_word() {
-        let mut stream = frames(async move |out| {
+        let mut stream = frames(&hub(), async move |out| {
             out.send(1).await?;
             Err(Stopping.into())
         })
@@ -145,5 +154,19 @@ mod tests {
         let last = stream.next().await.unwrap().unwrap_err();
         assert_eq!(last.code(), tonic::Code::Unavailable);
         assert!(stream.next().await.is_none());
+    }
+
+    /// What was sent before it would pass for the whole answer.
+    #[tokio::test]
+    async fn so_is_a_panic() {
+        let mut stream = frames(&hub(), async move |out| {
+            out.send(1).await?;
+            panic!("on purpose")
+        })
+        .into_inner();
+        assert_eq!(stream.next().await.unwrap().unwrap(), 1);
+        let last = stream.next().await.unwrap().unwrap_err();
+        assert_eq!(last.code(), tonic::Code::Internal);
+        assert_eq!(last.message(), "it panicked here: on purpose");
     }
 }
