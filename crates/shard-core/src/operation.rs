@@ -98,6 +98,8 @@ pub(crate) struct Operation {
     pub(crate) touched: bool,
     /// The provider took it on at least once.
     pub(crate) acked: bool,
+    /// Something was read of the machine while its call was out, and will not be shown again.
+    pub(crate) overtaken: bool,
     /// The operator was told to drain.
     pub(crate) instructed: bool,
     /// The operator says the node is empty, or need not be asked.
@@ -141,6 +143,7 @@ impl Operation {
             attempts: 0,
             touched: false,
             acked: false,
+            overtaken: false,
             instructed: false,
             drained: false,
             blob: None,
@@ -174,6 +177,7 @@ impl Operation {
             attempts: 1,
             touched: true,
             acked: false,
+            overtaken: false,
             instructed: false,
             drained: false,
             blob: None,

@@ -59,6 +59,7 @@ impl ShardCore {
             }
             CallOutcome::NeverSent => {}
         }
+        let overtaken = std::mem::take(&mut known.overtaken);
         if let Some(late) = known.late.take() {
             self.change(now, *late, Via::Step, effects);
         }
@@ -66,6 +67,9 @@ impl ShardCore {
             CallOutcome::Acked { seen, .. } => self.acked(now, &machine, *seen, effects),
             CallOutcome::NeverSent => self.never_sent(now, &machine, effects),
             CallOutcome::Refused { code, .. } => self.refused(now, &machine, code, effects),
+        }
+        if overtaken {
+            self.doubt(&machine);
         }
     }
 

@@ -84,7 +84,7 @@ struct Listing {
     /// Shown with records that were refused, of machines that are not in the ledger. Those that are
     /// carry the List's id there.
     refused: BTreeSet<MachineId>,
-    /// Shown otherwise than they are known, but known from something that came after the List began.
+    /// Shown otherwise than they are known, but something came after the List began, or a call is out.
     overtaken: Vec<MachineId>,
 }
 
@@ -183,7 +183,7 @@ impl ShardCore {
         // The next List begins after this one: what was passed over now would not be shown again.
         if !cursor.is_empty() {
             let overtaken = listing.overtaken.iter();
-            overtaken.for_each(|machine| self.doubt(machine));
+            overtaken.for_each(|machine| self.read_again(machine));
         }
         self.truth.cursor = cursor;
         for machine in removed {
@@ -301,8 +301,13 @@ impl ShardCore {
         if let Some(operation) = self.operations.get(&id) {
             let (step, acked) = (operation.step, operation.acked);
             match (self.place(&id, &sighting), step) {
-                // The call's own answer is newer than this.
-                (_, Step::Wire(_)) => {}
+                (Place::Transitional, Step::Wire(_)) => {}
+                // Older than the call's own answer, or newer: whoever comes last need not be right.
+                (_, Step::Wire(_)) => {
+                    if let Some(listing) = &mut self.truth.listing {
+                        listing.overtaken.push(id);
+                    }
+                }
                 (Place::Target, _) => self.done(now, &sighting, effects),
                 (Place::Transitional, Step::Provider | Step::Backoff) => {
                     self.follow(now, &sighting, effects);
@@ -380,6 +385,16 @@ impl ShardCore {
         }
     }
 
+    /// Reads a machine that moved while it was being read, once no call is out that may move it further.
+    fn read_again(&mut self, machine: &MachineId) {
+        match self.operations.get_mut(machine) {
+            Some(operation) if matches!(operation.step, Step::Wire(_)) => {
+                operation.overtaken = true;
+            }
+            _ => self.doubt(machine),
+        }
+    }
+
     /// The same for an operation, which waits for the answer.
     pub(crate) fn confirm(&mut self, machine: &MachineId) {
         if let Some(operation) = self.operations.get_mut(machine) {
@@ -413,7 +428,8 @@ impl ShardCore {
         let calling = self.operations.get(&machine).map(|one| one.step);
         if matches!(calling, Some(Step::Wire(_))) || self.ledger.is_stale(&machine, began) {
             self.settled(&machine);
-            return; // the world moved on; if it still looks odd, a List will say so again
+            self.read_again(&machine); // the world moved on, and no List need show it again
+            return;
         }
         match answer {
             Got::Found(sighting) if sighting.machine.id() == &machine => {

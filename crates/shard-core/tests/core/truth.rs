@@ -89,6 +89,26 @@ fn what_a_list_with_a_cursor_was_too_old_for_is_read_by_itself() {
     assert_eq!(world.core.counters().adoptions, 0);
 }
 
+/// An answer may take longer than what it answers: then a List shows the end before the answer tells of
+/// the beginning. With a cursor no later List would show it.
+#[test]
+fn an_end_that_was_shown_before_the_call_was_answered_is_read_by_itself() {
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.provider.latency = 2.0;
+    world.provider.answer_after = 25.0;
+    world.provider.cursor = b"7".to_vec();
+    world.connect("a", FULL);
+    world.roll_up("a", "cpu=4");
+    world.run(15.0);
+    assert_eq!(world.calls(), ["Configure m1"]);
+    world.provider.hidden.insert(id("m1"));
+    world.run(5.0);
+    assert_eq!(world.state("m1"), State::Configuring, "its call is out");
+    world.run(7.0);
+    assert_eq!(world.state("m1"), State::Configured);
+    assert_eq!(world.outcomes(), [("m1".to_owned(), Outcome::Success)]);
+}
+
 /// EX-RC4.
 #[test]
 fn ex_rc4_a_record_that_breaks_the_grid_is_refused_and_not_removed() {
