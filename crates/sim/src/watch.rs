@@ -7,6 +7,7 @@
 //!                      ─▶ cover: nothing drained that still serves; nothing short beside free supply
 //!                      ─▶ bought: nothing acquired that is not missing
 //!                      ─▶ rails: no faster than the cap
+//! every ten seconds ───▶ progress: nothing under way stands still
 //! at rest ─────────────▶ ledger = truth, nothing leaks, nothing moves, nothing is claimed anew
 //! ```
 //!
@@ -20,6 +21,7 @@ mod commits;
 mod cover;
 mod demand;
 mod leaving;
+mod progress;
 mod rest;
 
 pub(crate) use commits::{Commits, Decided};
@@ -58,6 +60,8 @@ pub enum Rule {
     Fenced,
     /// No Need stays short while a machine it may take is free.
     ServedInTime,
+    /// No operation stands still with nothing under way that it waits for.
+    MovesOn,
     /// What the provider still has is not believed gone (SH-10).
     NotBelievedGone,
     /// No cycle acquires for a Need and reclaims what that Need could use (§10.4).
@@ -96,6 +100,7 @@ impl Rule {
             Self::ReclaimCap => "reclaim-cap",
             Self::Fenced => "fenced",
             Self::ServedInTime => "served-in-time",
+            Self::MovesOn => "moves-on",
             Self::NotBelievedGone => "not-believed-gone",
             Self::NoRoundTrip => "no-round-trip",
             Self::OneOperation => "one-operation",
@@ -159,6 +164,7 @@ pub(crate) struct Watch {
     /// When a machine that had vanished was there again.
     pub(crate) back_at: BTreeMap<MachineId, Moment>,
     short: BTreeMap<bigfleet_model::NeedKey, Moment>,
+    progress: progress::Progress,
     /// When a Create of a pool, by type and zone, last failed, and how often in a row.
     failed_pools: BTreeMap<(String, String), (Moment, u32)>,
 }
@@ -189,6 +195,7 @@ impl Watch {
             lied_at: Moment::START,
             back_at: BTreeMap::new(),
             short: BTreeMap::new(),
+            progress: progress::Progress::default(),
             failed_pools: BTreeMap::new(),
         }
     }
@@ -242,6 +249,7 @@ impl Watch {
         self.demand.forget();
         self.told.clear();
         self.short.clear();
+        self.progress = progress::Progress::default();
     }
 }
 

@@ -144,6 +144,8 @@ fn what_was_found_stays_fixed() {
     holds(&Scenario::named("random-faults-rails").unwrap(), 43..=43);
     // A List with a cursor passed over a machine that a Get had just told of, and never showed it again.
     holds(&Scenario::named("random-faults").unwrap(), 419..=419);
+    // A List with a cursor showed what a call had led to before the call was answered, and never again.
+    holds(&Scenario::named("twins").unwrap(), 3..=3);
     // Rest was judged before the first truthful List after the lies had reached the shard.
     holds(&Scenario::named("random-faults").unwrap(), 126..=126);
     holds(&Scenario::named("random-faults-rails").unwrap(), 479..=479);
@@ -157,4 +159,7 @@ fn what_was_found_stays_fixed() {
     // A machine that never became a node, held back or given up: judged as if it served.
     holds(&Scenario::named("random-weather").unwrap(), 387..=387);
     holds(&Scenario::named("random-faults-rails").unwrap(), 349..=349);
+    // What a gang has in another rack than the one it is served in: judged as if it waited for it.
+    holds(&Scenario::named("random-weather").unwrap(), 221..=221);
+    holds(&Scenario::named("random-faults-rails").unwrap(), 431..=431);
 }

@@ -4,17 +4,20 @@ use super::{Decided, Rule};
 use crate::{
     build::{pool, work},
     clock::{Moment, minutes, seconds},
-    plan::{ClusterPlan, Plan},
+    plan::{ClusterPlan, Plan, Work},
     size::Size,
     trace::Trace,
     world::World,
 };
-use bigfleet_model::{ActionKind, ClusterId, MachineId, NeedKey, Reason, State};
+use bigfleet_model::{ActionKind, ClusterId, MachineId, NeedKey, Reason, Row, State};
 use bigfleet_shard_core::{
     Alert, Barrier, Effect, Event, Frame, NodeState, OperationId, PauseNote, PausedBy,
-    ProviderCall, Scope, Token,
+    ProviderCall, RequestId, Scope, Stage, Token,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 const NODE: Size = Size::plain(8, 32);
 
@@ -203,6 +206,76 @@ fn work_that_is_left_over_is_noticed() {
     }
     world.check_leaks();
     assert_eq!(broken(&world), Some(Rule::NothingLeaks));
+}
+
+#[test]
+fn work_that_stands_still_is_noticed() {
+    for stage in [
+        Stage::Disk,
+        Stage::Queued,
+        Stage::Blob(RequestId {
+            epoch: 1,
+            number: 1,
+        }),
+        Stage::Drain,
+        Stage::Call,
+        Stage::Provider,
+        Stage::Backoff,
+        Stage::Confirm,
+    ] {
+        let mut world = world();
+        world.clusters[0].pods.scale(0, 3);
+        let under_way = |world: &World| world.process().unwrap().core.work_page(None).entries;
+        while under_way(&world).is_empty() {
+            assert!(world.run_until(world.now.after(1)));
+        }
+        let mut work = under_way(&world);
+        work[0].stage = stage;
+        for minute in 0..20 {
+            work[0].attempts = minute;
+            world.now = world.now.after(minutes(1));
+            world.look_at_work(&work);
+            assert_eq!(
+                broken(&world),
+                None,
+                "{stage:?} in another attempt each minute"
+            );
+        }
+        world.now = world.now.after(minutes(20));
+        world.look_at_work(&work);
+        assert_eq!(broken(&world), Some(Rule::MovesOn), "{stage:?}");
+    }
+}
+
+/// The shard has not heard of this demand, so it cannot serve it: a wait without a reason.
+fn unheard_of(world: &mut World, work: &Work, pods: i64) {
+    let rows = [Row {
+        profile: Arc::clone(&work.profile),
+        aggregate: NODE.times(pods).amounts(),
+        min_unit: NODE.amounts(),
+        group: work.group.clone(),
+    }];
+    world.watch.demand.sent("unheard of", &rows);
+    world.watch.demand.accepted(0, "unheard of");
+}
+
+#[test]
+fn a_need_short_beside_free_machines_is_noticed_and_one_without_is_not() {
+    let (plain, gang) = (work(NODE, 1).build(), work(NODE, 1).rack_gang("g").build());
+    for (work, pods, patience, noticed) in [
+        (&plain, 3, minutes(3), true),
+        (&gang, 2, minutes(3), false),
+        (&gang, 2, minutes(10), true),
+        (&gang, 4, minutes(30), false),
+    ] {
+        let mut world = world();
+        unheard_of(&mut world, work, pods);
+        world.probe();
+        world.now = world.now.after(patience);
+        world.probe();
+        let expected = noticed.then_some(Rule::ServedInTime);
+        assert_eq!(broken(&world), expected, "{pods} machines, {patience} ms");
+    }
 }
 
 #[test]

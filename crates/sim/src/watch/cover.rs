@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! reclaim of m from c ─▶ every Need of c that can use m and waits for another is covered by serving
-//!                        machines (RF-11); every plain one, whether it waits or not
+//!                        machines (RF-11); every plain one, whether it waits or not; no gang in two racks
 //! probe ─▶ a plain Need short of what is attributed to it, and a free machine it may take ─▶ not for long
+//!          a gang short of what it has in every rack, and a rack that could hold all of it ─▶ nor that
 //! ```
 //!
 //! Which rack a gang waits for, and how far a spread may lean, is the engine's business, and the oracle's
@@ -23,6 +24,8 @@ use std::{
     sync::Arc,
 };
 
+/// A gang that found no rack tries again after so many cycles (§15).
+const PARKED: u64 = 32;
 /// With so much in flight, admission (SH-2) may be what a Need waits for.
 const ADMITTED: usize = 4000;
 
@@ -73,9 +76,7 @@ impl World {
         let id = &self.clusters[cluster].id;
         let rows = self.watch.demand.of(cluster).unwrap_or_default();
         for row in rows {
-            let can_use = shape.serves(&row.profile, &row.min_unit)
-                && shape.effective().contributes_to(&row.aggregate);
-            if !can_use {
+            if !can_use(row, &shape) {
                 continue;
             }
             let key = key(id, row);
@@ -89,7 +90,7 @@ impl World {
                 && !is_node
                 && !was_for(core, machine, &key);
             // Where a gang may stand is the engine's business, but what it waits for has not arrived.
-            if !waits && (of_no_use || !is_plain(row)) {
+            if !waits && (of_no_use || !is_plain(row)) || !is_in_one_place(core, &key, row) {
                 continue;
             }
             let serving = attributed(core, &key, |one| one.state() == State::Configured);
@@ -119,6 +120,7 @@ impl World {
     pub(crate) fn probe(&mut self) {
         self.queue.at(self.now.after(seconds(10)), Happening::Probe);
         self.sample();
+        self.check_progress();
         let limited = self.plan.shard.actions_per_cycle != 0;
         let judged = self.process().is_some_and(|process| {
             process.core.is_ready()
@@ -134,7 +136,11 @@ impl World {
         let (now, patience) = (self.now, self.patience());
         for need in short {
             let since = *self.watch.short.entry(need.clone()).or_insert(now);
-            if patience < now.since(since) {
+            let parked = match need.group.is_empty() {
+                true => 0,
+                false => seconds(self.plan.shard.cycle_seconds) * PARKED,
+            };
+            if patience + parked < now.since(since) {
                 let text = format!("{need} is short since {since} s beside machines it may take");
                 self.watch.broke(Rule::ServedInTime, now, text);
                 return;
@@ -143,7 +149,7 @@ impl World {
     }
 
     /// One cycle, one List, and what the network and a cycle may take in between.
-    fn patience(&self) -> u64 {
+    pub(super) fn patience(&self) -> u64 {
         let stages = &self.plan.stages;
         let ways = 2 * (stages.network.most() + stages.list.most() + stages.cycle.most());
         let lists = match self.is_calm
@@ -155,8 +161,8 @@ impl World {
         seconds(self.plan.shard.cycle_seconds) * (1 + lists) + ways + seconds(10)
     }
 
-    /// Plain Needs with less attributed to them than they want, while the provider and the ledger
-    /// both have a machine free that they can use.
+    /// Needs with less attributed to them than they want, while the provider and the ledger both have
+    /// a machine free that they can use; for gangs, a rack of them that is enough.
     fn short_beside_free(&self) -> BTreeSet<NeedKey> {
         let mut short = BTreeSet::new();
         let Some(core) = self.process().map(|process| &process.core) else {
@@ -169,18 +175,24 @@ impl World {
             let Some(rows) = self.watch.demand.of(number).filter(|_| acquires) else {
                 continue;
             };
-            for row in rows.iter().filter(|row| is_plain(row)) {
+            for row in rows {
                 let key = key(&cluster.id, row);
                 let has = has.remove(&key).unwrap_or_default();
-                if has.covers(&row.aggregate) {
+                let same = row.profile.same_key();
+                let served = has.covers(&row.aggregate) && same.is_none();
+                if served || row.profile.hard_spreads().next().is_some() {
                     continue;
                 }
                 let free = free.get_or_insert_with(|| self.free_shapes(core));
-                let usable = |shape: &Arc<Shape>| {
-                    shape.serves(&row.profile, &row.min_unit)
-                        && shape.effective().contributes_to(&row.aggregate)
+                let usable = free.iter().filter(|(shape, _)| can_use(row, shape));
+                let helps = match same {
+                    None => usable.count() != 0,
+                    Some(same) => {
+                        let own = own_places(core, &key, same);
+                        !may_fold(row, core) && completes(row, same, own, usable)
+                    }
                 };
-                if free.iter().any(usable) {
+                if helps {
                     short.insert(key);
                 }
             }
@@ -188,8 +200,8 @@ impl World {
         short
     }
 
-    /// The shapes of machines nobody has, as the ledger and the provider agree.
-    fn free_shapes(&self, core: &ShardCore) -> BTreeSet<Arc<Shape>> {
+    /// The shapes of machines nobody has, as the ledger and the provider agree, and how many each.
+    fn free_shapes(&self, core: &ShardCore) -> BTreeMap<Arc<Shape>, u32> {
         let free = core.machines().filter(|one| {
             matches!(one.state(), State::Idle | State::Speculative)
                 && one.intent().is_none()
@@ -200,7 +212,9 @@ impl World {
             let there = self.cloud.machine(one.id());
             there.is_some_and(|there| there.state == one.state())
         });
-        there.map(|one| Arc::clone(one.shape())).collect()
+        let mut shapes = BTreeMap::new();
+        there.for_each(|one| *shapes.entry(Arc::clone(one.shape())).or_default() += 1);
+        shapes
     }
 
     fn sample(&mut self) {
@@ -235,6 +249,60 @@ impl World {
 
 pub(super) fn is_plain(row: &Row) -> bool {
     row.profile.same_key().is_none() && row.profile.hard_spreads().next().is_none()
+}
+
+fn can_use(row: &Row, shape: &Shape) -> bool {
+    shape.serves(&row.profile, &row.min_unit) && shape.effective().contributes_to(&row.aggregate)
+}
+
+/// A gang that fits on one machine may be served beside others of its kind, under another name (RF-12).
+fn may_fold(row: &Row, core: &ShardCore) -> bool {
+    let fits = |one: &Machine| one.shape().effective().covers(&row.aggregate);
+    core.machines().any(fits)
+}
+
+/// What a gang has in each rack.
+fn own_places(core: &ShardCore, need: &NeedKey, same: &str) -> BTreeMap<String, Amounts> {
+    let mut places: BTreeMap<String, Amounts> = BTreeMap::new();
+    for one in core
+        .machines()
+        .filter(|one| is_attributed(one, need) && !core.is_not_ready(one.id()))
+    {
+        if let Some(place) = one.shape().attribute(same) {
+            let sum = places.entry(place.to_owned()).or_default();
+            *sum = sum.add(one.shape().effective());
+        }
+    }
+    places
+}
+
+/// Whether no rack has all of a gang yet, and one could with what is free there.
+fn completes<'a>(
+    row: &Row,
+    same: &str,
+    mut places: BTreeMap<String, Amounts>,
+    usable: impl Iterator<Item = (&'a Arc<Shape>, &'a u32)>,
+) -> bool {
+    if places.values().any(|has| has.covers(&row.aggregate)) {
+        return false;
+    }
+    for (shape, count) in usable {
+        if let Some(place) = shape.attribute(same) {
+            let sum = places.entry(place.to_owned()).or_default();
+            *sum = (0..*count).fold(sum.clone(), |sum, _| sum.add(shape.effective()));
+        }
+    }
+    places.values().any(|would| would.covers(&row.aggregate))
+}
+
+/// Of a gang in two racks, what it claims is in the rack the engine prefers; the rest it only has (RF-4).
+fn is_in_one_place(core: &ShardCore, need: &NeedKey, row: &Row) -> bool {
+    let Some(same) = row.profile.same_key() else {
+        return true;
+    };
+    let own = core.machines().filter(|one| is_attributed(one, need));
+    let places: BTreeSet<Option<&str>> = own.map(|one| one.shape().attribute(same)).collect();
+    places.len() <= 1
 }
 
 fn key(cluster: &bigfleet_model::ClusterId, row: &Row) -> NeedKey {
