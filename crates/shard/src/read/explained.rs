@@ -1,7 +1,7 @@
 //! Explained: what the engine weighed for a row, step by step, in words and numbers.
 //!
 //! ```text
-//! domain ─▶ own ─▶ leftovers ─▶ idle ─▶ creating ─▶ speculative ─▶ draining ─▶ preempt
+//! domain ─▶ own ─▶ leftovers ─▶ idle ─▶ creating ─▶ speculative ─▶ draining ─▶ deleting ─▶ preempt
 //! ```
 //!
 //! Each step says how many machines it could have taken, how many it took, what stood against the
@@ -31,16 +31,19 @@ pub(super) enum Step {
     Speculative,
     /// Draining for nobody.
     Draining,
+    /// Being given back: nothing takes one, and it is not idle any more.
+    Deleting,
 }
 
 impl Step {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Own,
         Self::Leftovers,
         Self::Idle,
         Self::Creating,
         Self::Speculative,
         Self::Draining,
+        Self::Deleting,
     ];
 
     /// The stable name on the wire.
@@ -52,6 +55,7 @@ impl Step {
             Self::Creating => "creating",
             Self::Speculative => "speculative",
             Self::Draining => "draining",
+            Self::Deleting => "deleting",
         }
     }
 
@@ -63,6 +67,7 @@ impl Step {
             Self::Creating => "machines being created",
             Self::Speculative => "slots to buy",
             Self::Draining => "draining machines",
+            Self::Deleting => "machines being deleted",
         }
     }
 
@@ -78,7 +83,8 @@ impl Step {
     fn by_state(state: State) -> Self {
         match state {
             State::Configuring | State::Configured | State::Failed => Self::Leftovers,
-            State::Idle | State::Deleting => Self::Idle,
+            State::Idle => Self::Idle,
+            State::Deleting => Self::Deleting,
             State::Creating => Self::Creating,
             State::Speculative => Self::Speculative,
             State::Draining => Self::Draining,
@@ -148,7 +154,7 @@ fn obstacle(fate: &Fate) -> Option<&'static str> {
         Fate::Serving(_) | Fate::OnItsWayTo(_) => Some("another cluster's"),
         Fate::NotReady => Some("not ready"),
         Fate::Draining => Some("draining"),
-        Fate::Deleting => Some("being deleted"),
+        Fate::Deleting => Some("not to be had any more"),
         Fate::Failed => Some("failed"),
     }
 }
@@ -330,6 +336,24 @@ mod tests {
             [
                 "own: 1 of 1 of its own machines count for it",
                 "leftovers: 0 of 1 of its cluster's other machines count for it; 1 not needed",
+            ]
+        );
+    }
+
+    /// It was idle until it was decided to give it back; nothing takes it.
+    #[test]
+    fn a_machine_that_is_being_deleted_is_not_idle() {
+        let said = said(
+            "i1 Idle cpu=4 $1
+             d1 Deleting cpu=4 $1
+             need a cpu=8",
+        );
+        assert_eq!(
+            said,
+            [
+                "idle: 1 of 1 idle machines count for it",
+                "deleting: 0 of 1 machines being deleted count for it; \
+                 1 not to be had any more",
             ]
         );
     }
