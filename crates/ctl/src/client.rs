@@ -68,6 +68,7 @@ framed! {
     InspectNeedsResponse, inspect_needs_response, InspectNeedsHeader, Need(NeedView);
     InspectMachinesResponse, inspect_machines_response, InspectHeader, Machine(MachineView);
     InspectClustersResponse, inspect_clusters_response, InspectHeader, Cluster(ClusterView);
+    InspectWorkResponse, inspect_work_response, InspectHeader, Work(WorkView);
     InspectActionsResponse, inspect_actions_response, InspectHeader, Action(ActionView);
 }
 
@@ -134,6 +135,16 @@ impl Client {
         let answer = self
             .one(call, self.read().inspect_clusters(request))
             .await?;
+        self.gathered(call, answer).await
+    }
+
+    /// What is under way, oldest first.
+    pub async fn work(
+        &self,
+        request: wire::InspectWorkRequest,
+    ) -> Result<(wire::InspectHeader, Vec<wire::WorkView>), Trouble> {
+        let call = "InspectWork";
+        let answer = self.one(call, self.read().inspect_work(request)).await?;
         self.gathered(call, answer).await
     }
 

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::explain::{reasons, request};
-use crate::get::{Wanted, actions, clusters, machines, needs, not_found};
+use crate::get::{Wanted, actions, clusters, machines, needs, not_found, work};
 use crate::output::{Answer, Shown, Style, Taken, labels, list};
 use crate::record::{ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef};
 use crate::text::{printable, quantities};
@@ -138,6 +138,11 @@ async fn machine(client: &Client, wanted: &Wanted, style: Style) -> Result<Strin
         "Failure",
         machine.failure_class.as_deref().unwrap_or_default(),
     );
+    if machine.work.is_some() {
+        let (mut under_way, _) = work(client, &Wanted::default()).await?;
+        under_way.retain(|one| one.machine == machine.id);
+        page.section("Under way", &under_way, &taken, style);
+    }
     let (decided, _) = actions(client, &newest(""), &machine.id).await?;
     page.section("Decisions, newest first", &decided, &taken, style);
     Ok(page.text)

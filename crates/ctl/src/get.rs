@@ -9,7 +9,9 @@ use bigfleet_wire::v1alpha1 as wire;
 
 use crate::client::Client;
 use crate::output::{Answer, Form, Shown, Style, Taken, json, list, yaml};
-use crate::record::{ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord};
+use crate::record::{
+    ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord,
+};
 use crate::select::Selector;
 use crate::shown::Shortfall;
 use crate::trouble::Trouble;
@@ -28,6 +30,9 @@ pub enum Kind {
     /// The machines the shard holds.
     #[cfg_attr(feature = "flags", value(aliases = ["machine", "ma"]))]
     Machines,
+    /// What is under way, and what it waits for, oldest first.
+    #[cfg_attr(feature = "flags", value(aliases = ["operation", "operations", "wo"]))]
+    Work,
     /// What it decided lately, newest first.
     #[cfg_attr(feature = "flags", value(aliases = ["action", "ac"]))]
     Actions,
@@ -75,6 +80,10 @@ pub async fn get(
         }
         Kind::Machines => {
             let (items, taken) = machines(client, wanted).await?;
+            answer(items, &taken, wanted, style)
+        }
+        Kind::Work => {
+            let (items, taken) = work(client, wanted).await?;
             answer(items, &taken, wanted, style)
         }
         Kind::Actions => {
@@ -251,6 +260,21 @@ fn state(word: &str) -> Option<i32> {
     let known = State::ALL.into_iter();
     let mut called = known.filter(|state| state.word().eq_ignore_ascii_case(word));
     called.next().map(State::number)
+}
+
+/// Operations in flight, oldest first.
+pub(crate) async fn work(
+    client: &Client,
+    wanted: &Wanted,
+) -> Result<(Vec<WorkRecord>, Taken), Trouble> {
+    let request = wire::InspectWorkRequest {
+        cluster_id: wanted.cluster.clone(),
+        limit: wanted.limit_there(),
+        ..wire::InspectWorkRequest::default()
+    };
+    let (header, views) = client.work(request).await?;
+    let items = views.iter().map(WorkRecord::from).collect();
+    Ok((items, wanted.taken(header)))
 }
 
 /// Decisions, newest first; of one machine only, if one is named so.

@@ -5,5 +5,6 @@ mod cluster;
 mod machine;
 mod need;
 mod pause;
+mod work;
 
 pub(crate) use need::Shortfall;

@@ -45,6 +45,8 @@ words! {
     failure_class: wire::FailureClass, "FAILURE_CLASS_";
     /// `Create`.
     work_kind: wire::WorkKind, "WORK_KIND_";
+    /// `AwaitingBlob`.
+    work_stage: wire::WorkStage, "WORK_STAGE_";
     /// `Bootstrap`.
     action_kind: wire::ActionKind, "ACTION_KIND_";
     /// `NoSession`.

@@ -23,7 +23,8 @@ pub struct ListId(pub u64);
 pub struct GetId(pub u64);
 
 /// A committed operation: the epoch that committed it and a counter. Also the id of its reclaim
-/// instruction and the value of `assigned-intent`, so that all of them survive a restart.
+/// instruction and the value of `assigned-intent`, so that all of them survive a restart. Written the same
+/// everywhere, so that whoever finds it in one log can look for it in the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OperationId {
     /// The epoch it was committed in.
@@ -34,15 +35,14 @@ pub struct OperationId {
 
 impl fmt::Display for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "op-{}-{}", self.epoch, self.number)
+        write_id(f, OPERATION, self.epoch, self.number)
     }
 }
 
 impl OperationId {
-    /// Reads what [`fmt::Display`] wrote.
+    /// Reads what [`fmt::Display`] wrote, also in an earlier version; `None` is no id of ours.
     pub fn parse(text: &str) -> Option<Self> {
-        let (epoch, number) = text.strip_prefix("op-")?.split_once('-')?;
-        let (epoch, number) = (epoch.parse().ok()?, number.parse().ok()?);
+        let (epoch, number) = read_id(text, OPERATION)?;
         Some(Self { epoch, number })
     }
 }
@@ -58,8 +58,41 @@ pub struct RequestId {
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blob-{}-{}", self.epoch, self.number)
+        write_id(f, REQUEST, self.epoch, self.number)
     }
+}
+
+impl RequestId {
+    /// Reads what [`fmt::Display`] wrote, also in an earlier version; `None` is no id of ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (epoch, number) = read_id(text, REQUEST)?;
+        Some(Self { epoch, number })
+    }
+}
+
+/// How ids began that an earlier version wrote, and those begin that are too large for 16 digits.
+const OPERATION: &str = "op-";
+const REQUEST: &str = "blob-";
+
+/// 16 lowercase hex digits, the epoch and then the number, as operators know ids (wire 3.3); spelled out
+/// after four thousand million starts or operations.
+fn write_id(f: &mut fmt::Formatter<'_>, prefix: &str, epoch: u64, number: u64) -> fmt::Result {
+    match (u32::try_from(epoch), u32::try_from(number)) {
+        (Ok(epoch), Ok(number)) => write!(f, "{epoch:08x}{number:08x}"),
+        _ => write!(f, "{prefix}{epoch}-{number}"),
+    }
+}
+
+fn read_id(text: &str, prefix: &str) -> Option<(u64, u64)> {
+    if let Some(spelled) = text.strip_prefix(prefix) {
+        let (epoch, number) = spelled.split_once('-')?;
+        return Some((epoch.parse().ok()?, number.parse().ok()?));
+    }
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_id = text.len() == 16 && text.bytes().all(is_digit);
+    let (epoch, number) = text.split_at_checked(8).filter(|_| is_id)?;
+    let read = |half| u64::from_str_radix(half, 16).ok();
+    Some((read(epoch)?, read(number)?))
 }
 
 /// What fences a mutating call (FE-2). The sequence is fresh for every attempt.
@@ -354,6 +387,44 @@ impl Effect {
             | Self::Audit(_)
             | Self::Alert(_)
             | Self::WakeAt(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// wire 3.3, and what an operator or a provider may still have from before an update.
+    #[test]
+    fn ids_are_sixteen_hex_digits_and_come_back_as_they_were_given_out() {
+        let ids = [(3, 41), (1, 1), (u64::from(u32::MAX), 7), (1 << 40, 2)];
+        for (epoch, number) in ids {
+            let id = RequestId { epoch, number };
+            assert_eq!(RequestId::parse(&id.to_string()), Some(id));
+            let earlier = format!("blob-{epoch}-{number}");
+            assert_eq!(RequestId::parse(&earlier), Some(id));
+            let id = OperationId { epoch, number };
+            assert_eq!(OperationId::parse(&id.to_string()), Some(id));
+            let earlier = format!("op-{epoch}-{number}");
+            assert_eq!(OperationId::parse(&earlier), Some(id));
+        }
+        let (epoch, number) = (3, 41);
+        let id = OperationId { epoch, number };
+        assert_eq!(id.to_string(), "0000000300000029");
+        for hostile in [
+            "",
+            "blob-",
+            "blob-1",
+            "blob-x-1",
+            "op-1--1",
+            "16hexcharacters!",
+            "000000030000002A",
+            "+000000300000029",
+            "000000030000002\u{e9}",
+        ] {
+            assert_eq!(RequestId::parse(hostile), None);
+            assert_eq!(OperationId::parse(hostile), None);
         }
     }
 }

@@ -143,6 +143,8 @@ fn of_record(record: &AuditRecord) {
     let cluster = record.cluster.as_ref().map_or("", ClusterId::as_str);
     let reason = record.reason.map_or("", |reason| reason.text());
     let machine = &record.machine;
+    let operation = record.operation.map(|id| id.to_string());
+    let operation = operation.unwrap_or_default();
     match record.outcome {
         Outcome::Success | Outcome::Suppressed => {}
         Outcome::DryRun => {
@@ -150,7 +152,7 @@ fn of_record(record: &AuditRecord) {
             tracing::info!(kind, %machine, cluster, reason, grace, "shadow action");
         }
         Outcome::Fenced => {
-            tracing::error!(kind, %machine, cluster, "action fenced");
+            tracing::error!(kind, %machine, cluster, operation, "action fenced");
         }
         Outcome::Adopted => {
             tracing::info!(%machine, cluster,
@@ -170,7 +172,7 @@ fn of_record(record: &AuditRecord) {
                 "" => outcome,
                 error => error,
             };
-            tracing::warn!(kind, %machine, cluster, reason, outcome, err, "action failed");
+            tracing::warn!(kind, %machine, cluster, operation, reason, outcome, err, "action failed");
         }
     }
 }

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use bigfleet_model::ClusterId;
 use bigfleet_net::{Caller, Identity};
-use bigfleet_shard_core::{BlobAnswer, Event, NodeFact, RollUpLane, SessionId};
+use bigfleet_shard_core::{
+    BlobAnswer, Event, NodeFact, OperationId, RequestId, RollUpLane, SessionId,
+};
 use bigfleet_wire::v1alpha1::{
     BootstrapBlobResponse, ClusterCapacityNeeds, DrainReport, NodeReport, operator_message::Payload,
 };
@@ -413,7 +415,7 @@ impl Reader {
             }
         };
         // Unknown ids are dropped silently: an answer may outlive the question.
-        let request = wording::request(&raw)?;
+        let request = RequestId::parse(&raw)?;
         Some(Event::BlobAnswered {
             session: self.session,
             request,
@@ -429,7 +431,7 @@ impl Reader {
             .ok()?;
         Some(Event::DrainReported {
             session: self.session,
-            instruction: wording::instruction(&progress.instruction)?,
+            instruction: OperationId::parse(&progress.instruction)?,
             machine: progress.machine,
             phase: wording::phase(progress.phase)?,
         })

@@ -37,6 +37,7 @@ async fn work_and_clusters_show_a_drain_under_way() {
     let drain = &work[0];
     assert_eq!(drain.stage(), wire::WorkStage::AwaitingDrain);
     assert_eq!(drain.instruction_id, instruction.instruction_id);
+    assert_eq!(drain.own_operation_id, instruction.instruction_id);
     assert_eq!(drain.machine_id, instruction.targets[0].machine_id);
     assert_eq!(drain.deadline_unix_nanos, instruction.deadline_unix_nanos);
     assert_eq!(drain.reason, "phase3.excess");
@@ -151,11 +152,7 @@ async fn actions_are_shown_newest_first() {
     assert_eq!((header.total, later[0].kind()), (1, Reclaim));
     let drain = &later[0];
     assert_eq!((&*drain.cluster_id, &*drain.from_cluster_id), ("", "a"));
-    // The operator knows the operation by the digits of its two numbers (wire 3.3).
-    let numbers = drain.operation_id.strip_prefix("op-").unwrap().split('-');
-    let digits = numbers.map(|part| format!("{:08x}", part.parse::<u32>().unwrap()));
-    let digits: String = digits.collect();
-    assert_eq!(digits, heard.instructions[0].instruction_id);
+    assert_eq!(drain.operation_id, heard.instructions[0].instruction_id);
     assert_eq!(
         drain.detail,
         "Drain from cluster a, where no Need claims the machine: committed"

@@ -165,6 +165,6 @@ async fn what_is_listed_can_be_chosen() {
         "{refused}"
     );
     let refused = get(&["nodes"]).refused();
-    assert!(refused.contains("machines, actions"), "{refused}");
+    assert!(refused.contains("machines, work, actions"), "{refused}");
     get(&["machines", "-o", "xml"]).refused();
 }

@@ -17,6 +17,7 @@ mod terminal;
 
 mod letting_go;
 mod lists;
+mod operations;
 mod others;
 mod pages;
 mod steering;

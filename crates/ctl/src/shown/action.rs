@@ -44,7 +44,7 @@ impl Shown for ActionRecord {
     );
 
     fn is_called(&self, name: &str) -> bool {
-        self.sequence.to_string() == name || self.machine == name
+        self.sequence.to_string() == name || self.machine == name || self.operation == name
     }
 
     fn fact(&self, key: &str) -> Option<Fact> {

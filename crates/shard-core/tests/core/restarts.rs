@@ -369,7 +369,7 @@ fn a_reclaim_survives_a_restart() {
             _ => None,
         });
     let (instruction, grace) = sent.unwrap();
-    assert_eq!(instruction, "op-1-1");
+    assert_eq!(instruction, "0000000100000001");
     assert!((330..=401).contains(&grace), "{grace}");
     assert_eq!(again.state("m1"), State::Idle);
 }
@@ -398,7 +398,7 @@ fn an_operation_whose_machine_is_gone_after_a_restart_is_audited() {
                 .unwrap_or_default()
         })
         .collect();
-    assert_eq!(misses, ["op-1-1"]);
+    assert_eq!(misses, ["0000000100000001"]);
 }
 
 /// SH-13: a machine that another shard took meanwhile is let go, loudly.

@@ -353,7 +353,10 @@ fn configure_writes_who_bound_the_machine_and_by_which_operation() {
     });
     let metadata = metadata.unwrap();
     assert_eq!(metadata["bigfleet.lucy.sh/assigned-shard"], "s");
-    assert_eq!(metadata["bigfleet.lucy.sh/assigned-intent"], "op-1-1");
+    assert_eq!(
+        metadata["bigfleet.lucy.sh/assigned-intent"],
+        "0000000100000001"
+    );
     assert_eq!(metadata["bigfleet.lucy.sh/assigned-priority"], "7");
     assert_eq!(metadata.len(), 7);
 }

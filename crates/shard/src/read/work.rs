@@ -110,7 +110,7 @@ pub(super) async fn send(
 
 fn message(work: WorkView, intent: Option<Attribution>) -> wire::WorkView {
     let kind = kind(work.action);
-    let is_drain = kind == WorkKind::Drain;
+    let (is_drain, name) = (kind == WorkKind::Drain, work.id.to_string());
     wire::WorkView {
         machine_id: work.machine.to_string(),
         kind: kind.into(),
@@ -124,7 +124,7 @@ fn message(work: WorkView, intent: Option<Attribution>) -> wire::WorkView {
         attempts: count(work.attempts as usize),
         operation_id: work.name,
         instruction_id: if is_drain {
-            crate::wording::instruction_id(work.id)
+            name.clone()
         } else {
             String::new()
         },
@@ -133,6 +133,7 @@ fn message(work: WorkView, intent: Option<Attribution>) -> wire::WorkView {
             .map(|(code, text)| code.said(&text))
             .unwrap_or_default(),
         decided_cycle: work.decided_cycle.try_into().unwrap_or(i64::MAX),
+        own_operation_id: name,
     }
 }
 
