@@ -222,8 +222,22 @@ async fn a_coordinator_that_dies_and_returns_hears_of_a_shard_that_never_minded(
     assert_eq!(first.domains_digest, lines(&[]), "it had none yet");
     assert!(first.domains.is_empty(), "nobody had asked");
 
+    let number = |name: &str| shard.metric(&format!("bigfleet_shard_coordinator_{name}"));
+    let reports = |outcome: &str| number(&format!("reports_total{{outcome=\"{outcome}\"}}"));
+    let accepted = "instructions_total{outcome=\"accepted\"}";
+    assert_eq!(number("connected"), 1.0);
+    assert!(0.0 < reports("acknowledged") && 0.0 < number(accepted));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let ago = now.unwrap().as_secs_f64() - number("last_success_timestamp_seconds");
+    assert!((0.0..30.0).contains(&ago), "{ago}");
+
     // It is gone, and so is an operator; the shard does what it did.
     server.stop(Duration::from_millis(50)).await;
+    until("a report that nobody hears", async || {
+        let seen = (number("connected"), reports("unreachable"));
+        (seen.0 == 0.0 && 0.0 < seen.1, seen)
+    })
+    .await;
     shard.logged("coordinator not reached: the shard goes on alone");
     a.needs(vec![cpus(5)]).await;
     a.has(5).await;
@@ -288,4 +302,47 @@ async fn a_report_whose_panic_nobody_hears_is_the_last() {
         coordinator.reports().is_empty(),
         "the guard makes no difference"
     );
+}
+
+/// What the coordinator refuses, and what it is refused, is counted by kind and said once.
+#[tokio::test]
+async fn refusals_on_both_sides_are_counted_and_said_once() {
+    let coordinator = Scripted::default();
+    let asked = wire::ReportAck {
+        coordinator_term: 4,
+        instructions: vec![wire::CoordinatorInstruction {
+            coordinator_term: 4,
+            sequence_number: 1,
+            instruction_id: "i9".to_owned(),
+            payload: None,
+        }],
+        ..wire::ReportAck::default()
+    };
+    *coordinator.asks.lock().unwrap() = asked.clone();
+    let server = coordinator
+        .serve(SocketAddr::from(([127, 0, 0, 1], 0)))
+        .await;
+    let (_folder, _cloud, mut shard) = reporting("refusals", server.addr(), &[]);
+    let seen = async |shard: &Process, series: &str, times: f64| {
+        let name = format!("bigfleet_shard_coordinator_{series}");
+        until(&name, async || {
+            let count = shard.metric(&name);
+            (times <= count, count)
+        })
+        .await
+    };
+    seen(&shard, "reports_total{outcome=\"not_acknowledged\"}", 2.0).await;
+    assert_eq!(shard.metric("bigfleet_shard_coordinator_connected"), 0.0);
+    let said = "coordinator not reached: the shard goes on alone";
+    shard.logged(said);
+    assert_eq!(shard.all_logged(said).len(), 1);
+
+    coordinator.asks(asked);
+    let rejected = "instructions_total{outcome=\"rejected_invalid\"}";
+    seen(&shard, rejected, 3.0).await;
+    let said = shard.logged("coordinator instruction refused");
+    assert_eq!(said["fields"]["instruction"], "i9");
+    assert_eq!(said["fields"]["disposition"], "RejectedInvalid", "{said}");
+    let times = shard.all_logged("coordinator instruction refused").len();
+    assert_eq!(times, 1, "not with every report");
 }

@@ -10,6 +10,7 @@
 //! tries again, less and less often, while acks wait in the core. A report that did not arrive changes
 //! nothing (CO-4).
 
+mod counts;
 mod link;
 mod words;
 

@@ -1,23 +1,28 @@
 //! The loop: a report at once, and then one per interval; after a failure, less and less often.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bigfleet_model::shown;
 use bigfleet_net::{Dial, DialRefused, Tls};
 use bigfleet_shard::{Hub, Stopping, Task};
-use bigfleet_shard_core::Event;
+use bigfleet_shard_core::{Disposition, Event, InstructionAck};
 use bigfleet_wire::v1alpha1::ReportAck;
 use bigfleet_wire::v1alpha1::coordinator_client::CoordinatorClient;
-use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
 
+use crate::counts::{Counts, Ended};
 use crate::words::{self, About};
 
 /// A report that takes longer has not arrived (wire 8.3).
 const MOST_PER_REPORT: Duration = Duration::from_secs(10);
 /// The longest pause between two tries, unless the interval itself is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Different instructions whose refusal is said; beyond that they are only counted.
+const MOST_SAID: usize = 256;
 
 /// Where to report, and as what.
 #[derive(Clone, Debug)]
@@ -47,8 +52,13 @@ impl Drop for Link {
 /// Starts reporting. Nothing is waited for: a coordinator that is not there is tried again.
 pub fn start(hub: Hub, settings: Settings) -> Result<Link, DialRefused> {
     let channel = Dial::unknown(settings.tls.clone()).channel(&settings.coordinator_addr)?;
+    let counts = Arc::new(Counts::default());
+    let read = Arc::clone(&counts);
+    hub.publish(move || read.numbers());
     let reporter = Reporter {
         hub,
+        counts,
+        said: BTreeSet::new(),
         client: CoordinatorClient::new(channel),
         about: About {
             address: settings.advertise_addr,
@@ -66,6 +76,9 @@ struct Reporter {
     client: CoordinatorClient<Channel>,
     about: About,
     within: Duration,
+    counts: Arc<Counts>,
+    /// The instructions of which it was said that they are not done.
+    said: BTreeSet<String>,
     /// Reports made by this process, whether they arrived or not.
     reports: u64,
     /// The coordinator asked for the domains by name.
@@ -74,59 +87,98 @@ struct Reporter {
 
 impl Reporter {
     async fn run(mut self, interval: Duration) {
-        let mut failures = 0;
+        let (mut failures, mut why) = (0, None);
         loop {
             let hub = self.hub.clone();
-            let reported = hub.survive(Task::Link, self.report()).await;
-            // One that panicked did not arrive, and the shard never needed it to: the next comes in time.
-            let reported =
-                reported.unwrap_or_else(|why| Ok(Err(Status::internal(why.to_string()))));
+            let reported = match hub.survive(Task::Link, self.report()).await {
+                Ok(Err(Stopping)) => return,
+                Ok(Ok(reported)) => reported,
+                // It did not arrive, and the shard never needed it to: the next comes in time.
+                Err(panicked) => {
+                    let status = Status::internal(panicked.to_string());
+                    Err((Ended::Panicked, status))
+                }
+            };
+            let ended = reported
+                .as_ref()
+                .map_or_else(|(ended, _)| *ended, |()| Ended::Acknowledged);
+            self.counts.reported(ended, unix_now().as_secs_f64());
             match reported {
-                Ok(Ok(())) => {
+                Ok(()) => {
                     if 0 < failures {
                         tracing::info!(failures, "coordinator reached again");
                     }
-                    failures = 0;
+                    (failures, why) = (0, None);
                 }
-                Ok(Err(status)) => {
+                Err((ended, status)) => {
                     failures += 1;
-                    // Once per failure that changes something, not once per try.
-                    if failures == 1 {
-                        let reason = status.message();
-                        tracing::warn!(code = ?status.code(), reason,
-                            "coordinator not reached: the shard goes on alone");
+                    // Once per failure that changes something, not once per try. In how many ways nobody
+                    // can be reached is no news; why somebody refuses is.
+                    let refused = (ended == Ended::Refused).then(|| status.code());
+                    let before = why.replace((ended, refused));
+                    if before != why {
+                        let (code, reason) = (status.code(), shown(status.message()));
+                        tracing::warn!(
+                            ?code,
+                            reason,
+                            "coordinator not reached: the shard goes on alone"
+                        );
                     }
                 }
-                Err(Stopping) => return,
             }
             tokio::time::sleep(pause(interval, failures)).await;
         }
     }
 
     /// One report and what follows from its answer; how it failed, or that the shard is gone.
-    async fn report(&mut self) -> Result<Result<(), Status>, Stopping> {
+    async fn report(&mut self) -> Result<Result<(), (Ended, Status)>, Stopping> {
         let report = self.hub.ask(|core| core.report()).await?;
-        let acks = report.acks.len();
+        let acks = report.acks.clone();
         self.reports += 1;
         let message = words::report(
             report,
             &self.about,
             self.reports,
-            unix_nanos(),
+            i64::try_from(unix_now().as_nanos()).unwrap_or(i64::MAX),
             self.send_domains,
         );
         let call = self.client.report_shard(message);
         let answer = match tokio::time::timeout(self.within, call).await {
             Ok(Ok(answer)) => answer.into_inner(),
-            Ok(Err(status)) => return Ok(Err(status)),
-            Err(_) => return Ok(Err(Status::deadline_exceeded("no answer in time"))),
+            Ok(Err(status)) => return Ok(Err((Ended::by_code(status.code()), status))),
+            Err(_) => {
+                let status = Status::deadline_exceeded("no answer in time");
+                return Ok(Err((Ended::Unreachable, status)));
+            }
         };
         if !answer.acknowledged {
-            return Ok(Err(Status::unknown("the report was not acknowledged")));
+            let status = Status::unknown("the report was not acknowledged");
+            return Ok(Err((Ended::NotAcknowledged, status)));
         }
+        self.delivered(&acks);
+        let acks = acks.len();
         self.hub.submit(Event::Reported { acks }, |_| ()).await?;
         self.heard(answer).await?;
         Ok(Ok(()))
+    }
+
+    /// These answers to instructions have arrived. One that is not done is said, once: it is given again
+    /// with every report until somebody up there thinks better of it.
+    fn delivered(&mut self, acks: &[InstructionAck]) {
+        self.counts.answered(acks);
+        for ack in acks {
+            let (undone, instruction) = (ack.disposition != Disposition::Accepted, shown(&ack.id));
+            if undone && self.said.len() < MOST_SAID && self.said.insert(instruction.clone()) {
+                let reason = shown(&ack.reason);
+                let disposition = ack.disposition;
+                tracing::warn!(
+                    instruction,
+                    ?disposition,
+                    reason,
+                    "coordinator instruction refused"
+                );
+            }
+        }
     }
 
     async fn heard(&mut self, answer: ReportAck) -> Result<(), Stopping> {
@@ -148,9 +200,9 @@ fn pause(interval: Duration, failures: u32) -> Duration {
     doubled.min(LONGEST_PAUSE.max(interval))
 }
 
-fn unix_nanos() -> i64 {
+fn unix_now() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)
+    now.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bigfleet_model::ClusterId;
-use bigfleet_shard_core::{Event, Features, SessionId, ShardCore};
+use bigfleet_shard_core::{Event, Features, Number, SessionId, ShardCore};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::outbox::Link;
 use crate::panics::{Panicked, Panics, Task};
+use crate::publish::Beside;
 use crate::trouble::Trouble;
 
 /// Events that wait.
@@ -63,6 +64,7 @@ pub struct Hub {
     pub(crate) events: mpsc::Sender<Told>,
     pub(crate) questions: mpsc::Sender<Question>,
     pub(crate) panics: Arc<Panics>,
+    pub(crate) beside: Arc<Beside>,
 }
 
 /// The driver's end.
@@ -85,6 +87,7 @@ impl Hub {
             events,
             questions,
             panics: Arc::new(Panics::new(trouble)),
+            beside: Arc::default(),
         };
         let inbox = Inbox {
             events: told,
@@ -158,6 +161,11 @@ impl Hub {
         work: impl Future<Output = T>,
     ) -> Result<T, Panicked> {
         self.panics.survive(task, work).await
+    }
+
+    /// Shows these series with the shard's own, read out whenever somebody looks.
+    pub fn publish(&self, numbers: impl Fn() -> Vec<Number> + Send + Sync + 'static) {
+        self.beside.add(Box::new(numbers));
     }
 
     /// Tells the core something, and waits for nothing but a place in the queue.

@@ -184,6 +184,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         sessions: Arc::default(),
         audit_lost: Arc::new(AtomicU64::new(0)),
         panics: Arc::clone(&hub.panics),
+        beside: Arc::clone(&hub.beside),
         tls: tls.clone(),
         about: About {
             epoch,

@@ -3,8 +3,9 @@
 //! A scrape copies nothing from the core and asks it nothing: it renders the last picture. The core
 //! names its own numbers; what only the runtime knows (the disk, Lists, certificates) comes after them.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -142,8 +143,36 @@ pub(crate) struct Metrics {
     pub(crate) sessions: Arc<SessionCounts>,
     pub(crate) audit_lost: Arc<AtomicU64>,
     pub(crate) panics: Arc<Panics>,
+    pub(crate) beside: Arc<Beside>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
     pub(crate) about: About,
+}
+
+type Source = Box<dyn Fn() -> Vec<Number> + Send + Sync>;
+
+/// Series of parts that the shard does not know, such as whoever reports it to a coordinator.
+#[derive(Default)]
+pub(crate) struct Beside(Mutex<Vec<Source>>);
+
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Beside({})", self.sources().len())
+    }
+}
+
+impl Beside {
+    fn sources(&self) -> MutexGuard<'_, Vec<Source>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, source: Source) {
+        self.sources().push(source);
+    }
+
+    /// Those of one name together.
+    fn numbers(&self) -> Vec<Number> {
+        self.sources().iter().flat_map(|source| source()).collect()
+    }
 }
 
 /// What does not change while the process lives.
@@ -274,6 +303,9 @@ impl Collector for Metrics {
             page.series(of_name)?;
         }
         page.series(&self.panics.numbers())?;
+        for of_name in self.beside.numbers().chunk_by(same_name) {
+            page.series(of_name)?;
+        }
         self.of_runtime(&mut page)
     }
 }
