@@ -121,7 +121,9 @@ impl ShardCore {
             overtaken: Vec::new(),
         });
         self.truth.since_full += 1;
-        let cursor = match self.truth.since_full < FULL_EVERY {
+        // Whoever waits for Lists to agree, on what to begin with or on what is gone, waits for whole ones.
+        let settled = self.truth.trusted && self.truth.missing.is_empty();
+        let cursor = match settled && self.truth.since_full < FULL_EVERY {
             true => self.truth.cursor.clone(),
             false => Vec::new(),
         };

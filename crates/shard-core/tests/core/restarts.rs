@@ -442,6 +442,26 @@ fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
     assert_eq!(again.provider.creates(), 0);
 }
 
+/// Lists that must agree are whole ones, also of a provider that could tell only what changed: the next whole one
+/// would be ten minutes away.
+#[test]
+fn what_is_gone_for_good_holds_a_restart_up_for_three_lists() {
+    let mut world = World::new(config(), "m1..m9 Idle cpu=4 $1");
+    world.provider.cursor = b"7".to_vec();
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=36");
+    world.run(20.0);
+    world.provider.hidden = (1..=5).map(|n| id(&format!("m{n}"))).collect();
+    let mut again = restarted(&world, world.disk.len());
+    reconnect(&mut again, &world);
+    again.run(8.0);
+    assert!(!again.core.is_ready());
+    again.run(25.0);
+    assert!(again.core.is_ready());
+    assert_eq!(again.core.machines().count(), 4);
+}
+
 /// NT-4: a row that waits keeps its place across a restart, whoever reconnects first.
 #[test]
 fn arrivals_survive_a_restart() {
