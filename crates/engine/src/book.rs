@@ -269,8 +269,8 @@ pub(crate) struct Book {
     /// How often the book was written anew, and how large its tables were then.
     pub(crate) generation: u32,
     pub(crate) written: Sizes,
-    /// See [`crate::Engine::skip_own_first`].
-    pub(crate) skip_own_first: bool,
+    /// See [`crate::Engine::make`].
+    pub(crate) mistake: Option<crate::Mistake>,
     /// What the next cycle writes down for whoever asks why.
     pub(crate) trace: Option<Box<Trace>>,
 }

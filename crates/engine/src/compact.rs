@@ -57,7 +57,7 @@ impl Book {
     fn rewritten(&self) -> Self {
         let mut book = Self {
             holds: self.holds,
-            skip_own_first: self.skip_own_first,
+            mistake: self.mistake,
             ..Self::default()
         };
         for (number, cluster) in self.clusters.iter().enumerate() {

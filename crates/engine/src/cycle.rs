@@ -12,7 +12,7 @@
 //! everything as changed and runs the same code.
 
 use crate::{
-    NONE,
+    Mistake, NONE,
     book::{Book, MachineIx, NeedIx, SlotIx},
     excess::Held,
     own::Draft,
@@ -191,6 +191,16 @@ impl Book {
         dirty
     }
 
+    /// Whether an old mistake has a Need not keep what is its own.
+    fn forgets_own(&self, need: NeedIx) -> bool {
+        self.mistake.is_some_and(|mistake| match mistake {
+            Mistake::OwnNotFirst => true,
+            Mistake::NoIncumbent => {
+                self.tables.profiles[self.need(need).profile as usize].same_key != NONE
+            }
+        })
+    }
+
     fn keep_all_own(&mut self, dirty: &[NeedIx]) {
         let mut draft = Draft::default();
         let mut shared = Vec::new();
@@ -199,7 +209,7 @@ impl Book {
             if own_changed {
                 self.sum_up(*need);
             }
-            if self.skip_own_first {
+            if self.forgets_own(*need) {
                 self.release(*need);
             } else if self.is_shared(*need) {
                 self.release(*need);

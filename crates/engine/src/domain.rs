@@ -9,7 +9,7 @@
 //! equal everywhere.
 
 use crate::{
-    NONE,
+    Mistake, NONE,
     book::{Book, MachineIx, NeedIx},
     pool::PoolKind,
     tables::{DomainIx, ShapeIx},
@@ -300,8 +300,13 @@ impl Book {
     pub(crate) fn choose(&mut self, need: NeedIx, domains: &Domains) -> (DomainIx, Case) {
         let parked = self.is_parked(need);
         let sums = |domain: DomainIx| &domains.sums[domain as usize];
-        let own = |domain: DomainIx| domains.coverage(&sums(domain).own);
-        let cred = |domain: DomainIx| domains.coverage(&sums(domain).cred);
+        let remembers = self.mistake != Some(Mistake::NoIncumbent);
+        let credit = |amount: &Amount| match remembers {
+            true => domains.coverage(amount),
+            false => 0.0,
+        };
+        let own = |domain: DomainIx| credit(&sums(domain).own);
+        let cred = |domain: DomainIx| credit(&sums(domain).cred);
         let over = |domain: DomainIx| domains.excess(&sums(domain).total());
         let count = |domain: DomainIx| sums(domain).total().count;
 

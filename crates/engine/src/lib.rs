@@ -75,6 +75,15 @@ use book::Book;
 use cycle::Outcome;
 use std::sync::Arc;
 
+/// An old mistake. Only for the simulator, which must catch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// No Need keeps its own first: whoever comes first in the order takes whatever the cluster has (RF-4).
+    OwnNotFirst,
+    /// A gang chooses its domain anew every cycle, wherever it stands, by what it could have there (RF-6).
+    NoIncumbent,
+}
+
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -238,10 +247,9 @@ impl Engine {
         }
     }
 
-    /// Brings an old mistake back: no Need keeps its own first, so that whoever comes first in the
-    /// order takes whatever the cluster has. Only for the simulator, which must catch it.
-    pub fn skip_own_first(&mut self) {
-        self.book.skip_own_first = true;
+    /// Brings an old mistake back.
+    pub fn make(&mut self, mistake: Mistake) {
+        self.book.mistake = Some(mistake);
     }
 
     /// Counts how often the tables were written anew, which [`Self::decide`] does when they have

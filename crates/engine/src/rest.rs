@@ -10,7 +10,7 @@
 //! equal key are compared by id. A Need costs what it takes, plus the shapes it can use.
 
 use crate::{
-    NONE,
+    Mistake, NONE,
     book::{Book, MachineIx, NeedIx},
     domain::{Case, Domains},
     pool::PoolKind,
@@ -103,7 +103,7 @@ impl Book {
     }
 
     fn serve(&mut self, need: NeedIx, place: Where, case: Case, turns: &mut Turns) {
-        if !self.skip_own_first {
+        if self.mistake != Some(Mistake::OwnNotFirst) {
             let own = self.own(need);
             self.step(need, place, &own, Self::by_keep_key, true);
         }

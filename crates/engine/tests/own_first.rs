@@ -1,6 +1,6 @@
 //! The failing arm of RF-4: without own-first a machine changes hands though nothing asked for it.
 
-use bigfleet_engine::Engine;
+use bigfleet_engine::{Engine, Mistake};
 use bigfleet_model::Restamp;
 use bigfleet_testkit::fleet;
 
@@ -15,7 +15,7 @@ fn restamps(own_first: bool) -> Vec<Restamp> {
     let fleet = fleet(AT_REST);
     let mut engine = Engine::new();
     if !own_first {
-        engine.skip_own_first();
+        engine.make(Mistake::OwnNotFirst);
     }
     engine.load(&fleet);
     engine.decide(fleet.now);

@@ -170,8 +170,8 @@ impl ShardCore {
         };
         core.ledger.engine.set_holds(core.config.holds);
         core.ledger.defect = core.config.defect;
-        if core.has(Defect::NoOwnFirst) {
-            core.ledger.engine.skip_own_first();
+        if let Some(mistake) = core.config.defect.and_then(Defect::of_the_engine) {
+            core.ledger.engine.make(mistake);
         }
         core.timers.set(now, Timer::List);
         core.cycle_by(now);

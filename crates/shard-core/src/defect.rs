@@ -8,6 +8,8 @@
 //! change, at the one place that keeps the rule; a scenario that guards the rule runs once more with
 //! it and must be caught. No flag of any process sets one, and no preset has one.
 
+use bigfleet_engine::Mistake;
+
 /// One old mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Defect {
@@ -41,11 +43,17 @@ pub enum Defect {
     NoMakeBeforeBreak,
     /// The engine lets whoever comes first take whatever the cluster has (RF-4).
     NoOwnFirst,
+    /// The engine lets gangs choose their rack anew every cycle (RF-6).
+    NoIncumbent,
+    /// A machine's metadata says which workload it serves, but not which gang (DC-4).
+    NoGroupOnMetadata,
+    /// A machine that never became a node counts as if it served (G4).
+    UnjoinedCounted,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -61,5 +69,17 @@ impl Defect {
         Self::DrainingNotPromised,
         Self::NoMakeBeforeBreak,
         Self::NoOwnFirst,
+        Self::NoIncumbent,
+        Self::NoGroupOnMetadata,
+        Self::UnjoinedCounted,
     ];
+
+    /// Those that are the engine's.
+    pub(crate) fn of_the_engine(self) -> Option<Mistake> {
+        match self {
+            Self::NoOwnFirst => Some(Mistake::OwnNotFirst),
+            Self::NoIncumbent => Some(Mistake::NoIncumbent),
+            _ => None,
+        }
+    }
 }

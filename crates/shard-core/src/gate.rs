@@ -12,6 +12,7 @@
 use crate::{
     ShardCore,
     audit::Outcome,
+    defect::Defect,
     effect::{Alert, Barrier, Effect, Frame, OperationId, ProviderCall, RequestId, Token},
     event::PausedBy,
     operation::{Operation, Step},
@@ -19,7 +20,7 @@ use crate::{
     settings::{BLOB_TIMEOUT, LEAST_DRAIN},
     timers::{Timer, after},
 };
-use bigfleet_model::{ActionKind, ClusterId, MachineId, Time};
+use bigfleet_model::{ActionKind, Assignment, ClusterId, Group, MachineId, Time};
 use std::collections::BTreeSet;
 
 /// Where an operation stands among those that wait: how urgent its kind is, then the oldest.
@@ -346,7 +347,14 @@ impl ShardCore {
             ActionKind::Delete => Some(ProviderCall::Delete),
             ActionKind::Bootstrap => {
                 let known = operation.late.as_deref().or(self.ledger.get(machine))?;
-                let mut metadata = known.assignment().to_metadata();
+                let mut metadata = match self.has(Defect::NoGroupOnMetadata) {
+                    true => Assignment {
+                        group: Group::default(),
+                        ..known.assignment().clone()
+                    }
+                    .to_metadata(),
+                    false => known.assignment().to_metadata(),
+                };
                 metadata.insert(ASSIGNED_SHARD.to_owned(), self.config.shard.clone());
                 metadata.insert(ASSIGNED_INTENT.to_owned(), operation.id.to_string());
                 Some(ProviderCall::Configure {

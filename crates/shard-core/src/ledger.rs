@@ -316,6 +316,7 @@ impl Ledger {
             (Defect::NoMakeBeforeBreak, State::Configuring) => {
                 facts.state = State::Configured.into();
             }
+            (Defect::UnjoinedCounted, _) => told.not_ready = false,
             (Defect::DrainingNotPromised, State::Draining) if promised => {
                 self.engine.remove_machine(told.machine.id());
                 return;

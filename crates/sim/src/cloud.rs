@@ -181,6 +181,19 @@ impl Cloud {
         self.commit()
     }
 
+    /// A machine will soon be taken back, which its chance of interruption says (§2.2).
+    pub(crate) fn give_notice(&mut self, id: &MachineId) -> Vec<Changed> {
+        let Some(machine) = self.machine(id) else {
+            return Vec::new();
+        };
+        let mut machine = Machine::clone(machine);
+        let mut offer = Offer::clone(&machine.offer);
+        offer.interruption_probability = 0.99;
+        machine.offer = Arc::new(offer);
+        self.kit.adopt(machine);
+        self.commit()
+    }
+
     pub(crate) fn machine(&self, id: &MachineId) -> Option<&Arc<Machine>> {
         let entry = self.kit.tables().machines().get(id);
         entry.map(|entry| &entry.machine)

@@ -77,6 +77,9 @@ impl Defect {
             Shard::DrainingNotPromised => &["long-drain"],
             Shard::NoMakeBeforeBreak => &["bigger-and-cheaper"],
             Shard::NoOwnFirst => &["own-rack"],
+            Shard::NoIncumbent => &["gang-dwell"],
+            Shard::NoGroupOnMetadata => &["disk-lost"],
+            Shard::UnjoinedCounted => &["no-node"],
         }
     }
 

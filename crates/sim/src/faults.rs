@@ -9,6 +9,8 @@ use bigfleet_model::{CapacityType, MachineId, State};
 use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
+/// What the provider no longer knows, rather than knows to be broken.
+const VANISH: &str = "machines vanish";
 /// What two processes did to each other is found with the next Lists.
 const FOUND_WITHIN: u64 = seconds(60);
 
@@ -17,7 +19,9 @@ impl World {
     pub(crate) fn change(&mut self, change: &Change) {
         self.trace.line(self.now, || format!("change {change:?}"));
         self.watch.disturbed(self.now);
-        self.struck(change.name());
+        if let Some(fault) = change.strikes_at_once() {
+            self.struck(fault);
+        }
         match *change {
             Change::Scale {
                 cluster,
@@ -37,8 +41,8 @@ impl World {
                 work,
                 priority,
             } => self.clusters[cluster].pods.set_priority(work, priority),
-            Change::Break { cluster, count } => self.lose(cluster, count, false),
-            Change::Vanish { cluster, count } => self.lose(cluster, count, true),
+            Change::Break { cluster, count } => self.lose(cluster, count, "machines break"),
+            Change::Vanish { cluster, count } => self.lose(cluster, count, VANISH),
             Change::SpotWave(per_mille) => self.spot_wave(per_mille),
             Change::Reprice => self.reprice(),
             Change::StockOut { ref kind, millis } => {
@@ -97,20 +101,21 @@ impl World {
         serving.map(|one| one.id.clone()).collect()
     }
 
-    fn lose(&mut self, cluster: Option<usize>, count: u32, vanish: bool) {
+    fn lose(&mut self, cluster: Option<usize>, count: u32, fault: &'static str) {
         let mut serving = self.serving(cluster);
         self.dice.shuffle(&mut serving);
         serving.truncate(count as usize);
         for machine in serving {
-            self.lose_one(machine, vanish);
+            self.lose_one(machine, fault);
         }
     }
 
-    fn lose_one(&mut self, machine: MachineId, vanish: bool) {
+    fn lose_one(&mut self, machine: MachineId, fault: &'static str) {
         self.watch.losses += 1;
-        let event = match vanish {
-            true => kit::Event::Vanished { machine },
-            false => kit::Event::Broke {
+        self.struck(fault);
+        let event = match fault {
+            VANISH => kit::Event::Vanished { machine },
+            _ => kit::Event::Broke {
                 machine,
                 failure: kit::Failure::permanent("the machine broke"),
             },
@@ -124,7 +129,7 @@ impl World {
             return;
         }
         self.watch.disturbed(self.now);
-        self.lose(None, 1, false);
+        self.lose(None, 1, "machines break");
         let next = self.dice.interval(self.plan.weather.break_every);
         self.queue.at(self.now.after(next), Happening::Break);
     }
@@ -137,8 +142,21 @@ impl World {
         let spot: Vec<MachineId> = spot.map(|one| one.id.clone()).collect();
         for machine in spot {
             if self.dice.per_mille(per_mille) {
-                self.lose_one(machine, false);
+                let changed = self.cloud.give_notice(&machine);
+                self.cloud_changed(changed);
+                let taken = self.now.after(self.dice.between(0, seconds(120)));
+                self.queue.at(taken, Happening::TakenBack(machine));
             }
+        }
+    }
+
+    /// The provider takes back a spot machine it gave notice of, if it still runs.
+    pub(crate) fn taken_back(&mut self, machine: MachineId) {
+        let there = self.cloud.machine(&machine);
+        let runs = there.is_some_and(|one| matches!(one.state, State::Idle | State::Configured));
+        if runs && !self.is_calm {
+            self.watch.disturbed(self.now);
+            self.lose_one(machine, "spot wave");
         }
     }
 
@@ -148,6 +166,9 @@ impl World {
             if self.dice.per_mille(100) {
                 let factor = self.dice.between(900, 1100);
                 let changed = self.cloud.reprice(&machine, factor);
+                if !changed.is_empty() {
+                    self.struck("prices move");
+                }
                 self.cloud_changed(changed);
             }
         }
@@ -158,6 +179,7 @@ impl World {
         let Some(process) = self.processes.remove(&self.current) else {
             return;
         };
+        self.struck("crash");
         self.trace.line(self.now, || format!("crash {disk:?}"));
         self.current = 0;
         if 0 < process.disk.unsure() {

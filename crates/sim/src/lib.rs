@@ -45,6 +45,8 @@ mod scenarios;
 mod shorten;
 
 #[cfg(test)]
+mod harm;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod metamorphic;

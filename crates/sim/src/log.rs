@@ -40,6 +40,8 @@ pub(crate) struct Log {
     pub(crate) actions: Vec<Committed>,
     /// Creates the provider took on.
     pub(crate) creates: Vec<Moment>,
+    /// Drains the provider took on.
+    pub(crate) drains: u64,
     /// One sample per cycle interval.
     pub(crate) samples: Vec<Sample>,
 }

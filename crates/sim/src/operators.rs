@@ -96,13 +96,22 @@ impl World {
             0 => known.pods.rows(),
             _ => Vec::new(),
         };
+        let forgotten = 0 < known.empty_roll_ups;
         known.empty_roll_ups = known.empty_roll_ups.saturating_sub(1);
+        let id = known.id.clone();
+        if forgotten {
+            self.struck("roll-up empty");
+        }
         self.watch.demand.sent(&rollup_id, &rows);
+        let rows = match self.happens("roll-up invalid", weather.roll_up_invalid) {
+            true => Err("row 1: cpu: \"many\" is not a quantity".to_owned()),
+            false => Ok(rows),
+        };
         let event = Event::RolledUp {
             session,
-            cluster: known.id.clone(),
+            cluster: id,
             rollup_id,
-            rows: Ok(rows),
+            rows,
         };
         if self.happens("roll-up lost", weather.roll_up_lost) {
             return;
@@ -125,7 +134,11 @@ impl World {
         }
         match frame {
             Frame::BootstrapRequest { request, .. } => {
-                let answer = match self.now < known.blob_errors_until {
+                let failing = self.now < known.blob_errors_until;
+                if failing {
+                    self.struck("blob errors");
+                }
+                let answer = match failing {
                     true => BlobAnswer::Error("no token could be made".to_owned()),
                     false => BlobAnswer::Blob {
                         user_data: b"join".to_vec(),
@@ -174,6 +187,7 @@ impl World {
         }
         known.pods.cordon(&machine, true);
         if self.now < known.drains_blocked_until {
+            self.struck("drains blocked");
             self.report(cluster, instruction, machine, DrainPhase::Blocked);
             return;
         }

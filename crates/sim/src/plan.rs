@@ -188,7 +188,7 @@ pub(crate) enum Change {
         /// How many.
         count: u32,
     },
-    /// The provider takes back this share of its spot machines, in thousandths.
+    /// The provider gives notice to this share of its spot machines, in thousandths, and takes them back soon.
     SpotWave(u64),
     /// Prices of a tenth of the machines move by up to a tenth.
     Reprice,
@@ -271,26 +271,29 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// What it is called where faults are counted.
-    pub(crate) fn name(&self) -> &'static str {
+    /// What it is called where faults are counted, if it strikes as soon as it is due. Whatever waits for
+    /// something to strike is counted there.
+    pub(crate) fn strikes_at_once(&self) -> Option<&'static str> {
         match self {
-            Self::Scale { .. } | Self::ScaleAll { .. } | Self::ScaleRow { .. } => "demand moves",
-            Self::Priority { .. } => "priority edited",
-            Self::Break { .. } => "machines break",
-            Self::Vanish { .. } => "machines vanish",
-            Self::SpotWave(_) => "spot wave",
-            Self::Reprice => "prices move",
-            Self::StockOut { .. } => "stock-out",
-            Self::FailNext { .. } => "calls fail",
-            Self::Crash { .. } => "crash",
-            Self::Twin { .. } => "twin",
-            Self::OperatorAway { .. } => "operator away",
-            Self::ProviderAway { .. } => "provider away",
-            Self::TruncatedLists { .. } => "list truncated",
-            Self::BlockDrains { .. } => "drains blocked",
-            Self::EmptyRollUps { .. } => "roll-up empty",
-            Self::BlobErrors { .. } => "blob errors",
-            Self::Pause { .. } => "pause",
+            Self::Scale { .. } | Self::ScaleAll { .. } | Self::ScaleRow { .. } => {
+                Some("demand moves")
+            }
+            Self::Priority { .. } => Some("priority edited"),
+            Self::Twin { .. } => Some("twin"),
+            Self::OperatorAway { .. } => Some("operator away"),
+            Self::ProviderAway { .. } => Some("provider away"),
+            Self::Pause { .. } => Some("pause"),
+            Self::Break { .. }
+            | Self::Vanish { .. }
+            | Self::SpotWave(_)
+            | Self::Reprice
+            | Self::StockOut { .. }
+            | Self::FailNext { .. }
+            | Self::Crash { .. }
+            | Self::TruncatedLists { .. }
+            | Self::BlockDrains { .. }
+            | Self::EmptyRollUps { .. }
+            | Self::BlobErrors { .. } => None,
         }
     }
 }
@@ -330,6 +333,8 @@ pub(crate) struct Weather {
     pub(crate) roll_up_lost: u64,
     /// A roll-up arrives twice.
     pub(crate) roll_up_twice: u64,
+    /// A roll-up has a row that cannot be read.
+    pub(crate) roll_up_invalid: u64,
     /// A roll-up arrives after the next one.
     pub(crate) roll_up_late: u64,
     /// A call never arrives.
@@ -340,6 +345,8 @@ pub(crate) struct Weather {
     pub(crate) list_stale: u64,
     /// A List does not come to its end.
     pub(crate) list_failed: u64,
+    /// A full List has a record that cannot be read.
+    pub(crate) record_invalid: u64,
     /// A call that was taken on fails.
     pub(crate) stage_failed: u64,
     /// A bootstrap blob never comes.
@@ -355,11 +362,13 @@ impl Weather {
     pub(crate) const ROUGH: Self = Self {
         roll_up_lost: 50,
         roll_up_twice: 50,
+        roll_up_invalid: 20,
         roll_up_late: 30,
         call_lost: 20,
         answer_lost: 20,
         list_stale: 100,
         list_failed: 50,
+        record_invalid: 50,
         stage_failed: 10,
         blob_lost: 10,
         node_lost: 10,

@@ -6,7 +6,7 @@ use crate::{
     watch::Rule,
     world::{Happening, World},
 };
-use bigfleet_model::{MachineId, State};
+use bigfleet_model::{Breach, MachineId, MachineRefused, State};
 use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::{
     CallOutcome, Code, Event, GetId, Got, ListId, Listed, OperationId, ProviderCall, Token,
@@ -54,6 +54,9 @@ impl World {
         let kind = ask.kind();
         let known = self.cloud.machine(machine).cloned();
         let empty = known.is_some_and(|known| self.cloud.is_out_of_stock(self.now, &known));
+        if kind == kit::Kind::Create && empty {
+            self.struck("stock-out");
+        }
         // A cloud says so at once, or takes the call on and finds out: both happen.
         if kind == kit::Kind::Create && empty && self.dice.per_mille(500) {
             self.create_failed(machine);
@@ -104,8 +107,10 @@ impl World {
 
     /// A call changed a machine: no older life of the shard may do that after a newer one.
     fn took_effect(&mut self, epoch: u64, machine: &MachineId, kind: kit::Kind) {
-        if kind == kit::Kind::Create {
-            self.log.creates.push(self.now);
+        match kind {
+            kit::Kind::Create => self.log.creates.push(self.now),
+            kit::Kind::Drain => self.log.drains += 1,
+            kit::Kind::Configure | kit::Kind::Delete => {}
         }
         let newest = self.watch.newest.entry(machine.clone()).or_default();
         let overtaken = epoch < *newest;
@@ -138,8 +143,11 @@ impl World {
         if let kit::Task::Drain { grace } = &work.task {
             takes = takes.min(grace.as_millis() as u64);
         }
-        let fails = self.cloud.takes_a_failure(kind)
-            || self.happens("stage failed", self.plan.weather.stage_failed);
+        let told_to = self.cloud.takes_a_failure(kind);
+        if told_to {
+            self.struck("calls fail");
+        }
+        let fails = told_to || self.happens("stage failed", self.plan.weather.stage_failed);
         let outcome = match () {
             () if kind == kit::Kind::Create && out_of_stock => Err(fault("insufficient capacity")),
             () if fails => Err(fault("simulated fault")),
@@ -201,11 +209,25 @@ impl World {
             stale: self.happens("list stale", self.plan.weather.list_stale),
         };
         let mut answer = self.cloud.list(self.now, asked, &mut self.dice);
+        if answer.lied {
+            self.struck("list truncated");
+        }
         let fails = self.happens("list failed", self.plan.weather.list_failed);
         if fails {
             // Some pages come, and then no more.
             let pages = self.dice.below(answer.machines.len() + 1);
             answer.machines.truncate(pages);
+        }
+        let mut refused = Vec::new();
+        if answer.full
+            && !answer.machines.is_empty()
+            && self.happens("record invalid", self.plan.weather.record_invalid)
+        {
+            let at = self.dice.below(answer.machines.len());
+            let id = answer.machines.swap_remove(at).machine.id().to_string();
+            let breach = Breach::Price(f64::NAN);
+            refused.push((id.clone(), MachineRefused { id, breach }));
+            answer.lied = true;
         }
         match (answer.lied, answer.full) {
             _ if fails => {}
@@ -222,7 +244,7 @@ impl World {
         let page = Event::ListPage {
             list,
             machines: answer.machines,
-            refused: Vec::new(),
+            refused,
         };
         let outcome = match fails {
             true => Listed::Failed,

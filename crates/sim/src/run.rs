@@ -41,6 +41,8 @@ pub struct Report {
     pub actions: [u64; 5],
     /// Creates the provider took on.
     pub creates: u64,
+    /// How often a gang turned to another rack, in the shard's last life.
+    pub flips: u64,
     /// How often each fault struck.
     pub struck: BTreeMap<&'static str, u64>,
     /// How long after the faults stopped the fleet was at rest, in milliseconds; `None` if it never was.
@@ -123,6 +125,9 @@ pub(crate) fn run_plan(
         machines,
         actions: KINDS.map(count),
         creates: world.log.creates.len() as u64,
+        flips: world
+            .process()
+            .map_or(0, |one| one.core.counters().gang_flips),
         struck: world.struck,
         rested_after: world.rested_after,
         digest: world.trace.digest(),

@@ -1,13 +1,13 @@
 //! The watch: what must be true after every event, and who broke it.
 //!
 //! ```text
-//! effects of one event ─▶ commits: one operation per machine, audited when it ends
+//! effects of one event ─▶ commits: one operation per machine, in the ledger, audited when it ends
 //!                      ─▶ leaving: durable first, not while paused or fenced, no more than allowed
 //!                      ─▶ owners: one cluster per machine
-//!                      ─▶ cover: nothing drained that still serves; nothing short beside free supply
+//!                      ─▶ cover: nothing drained that still serves
 //!                      ─▶ bought: nothing acquired that is not missing
 //!                      ─▶ rails: no faster than the cap
-//! every ten seconds ───▶ progress: nothing under way stands still
+//! every ten seconds ───▶ waiting: nobody short beside free supply; progress: nothing under way stands still
 //! at rest ─────────────▶ ledger = truth, nothing leaks, nothing moves, nothing is claimed anew
 //! ```
 //!
@@ -23,6 +23,7 @@ mod demand;
 mod leaving;
 mod progress;
 mod rest;
+mod waiting;
 
 pub(crate) use commits::{Commits, Decided};
 pub(crate) use demand::Demand;
@@ -48,6 +49,8 @@ pub enum Rule {
     OneOwner,
     /// Nothing leaves before its commit is on disk (SH-5).
     DurableFirst,
+    /// What was decided is in the ledger before anything leaves (DC-1).
+    Committed,
     /// No action without an audit record (AU-1).
     Audited,
     /// Nothing is drained that still serves a Need that would be uncovered (RF-11).
@@ -82,6 +85,10 @@ pub enum Rule {
     NothingLeaks,
     /// Once the faults stop, the fleet comes to rest and stays there.
     ComesToRest,
+    /// At rest no Need is short while one of lower priority has what it could use.
+    HighestFirst,
+    /// At rest no Need claims another machine, and no gang looks at another rack.
+    ClaimsStand,
     /// What the scenario demands.
     Gate,
     /// Nothing is impossible: an assertion of the shard or of this crate did not hold.
@@ -89,11 +96,40 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// Everything that can be looked away from: all but a panic.
+    #[cfg(test)]
+    pub(crate) const ALL_BUT_PANIC: [Self; 23] = [
+        Self::OneOwner,
+        Self::DurableFirst,
+        Self::Committed,
+        Self::Audited,
+        Self::MakeBeforeBreak,
+        Self::ReportedFirst,
+        Self::ReclaimCap,
+        Self::Fenced,
+        Self::ServedInTime,
+        Self::MovesOn,
+        Self::NotBelievedGone,
+        Self::NoRoundTrip,
+        Self::OneOperation,
+        Self::NothingTooMuch,
+        Self::Paused,
+        Self::Workers,
+        Self::Contract,
+        Self::LedgerIsTruth,
+        Self::NothingLeaks,
+        Self::ComesToRest,
+        Self::HighestFirst,
+        Self::ClaimsStand,
+        Self::Gate,
+    ];
+
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::OneOwner => "one-owner",
             Self::DurableFirst => "durable-first",
+            Self::Committed => "committed",
             Self::Audited => "audited",
             Self::MakeBeforeBreak => "make-before-break",
             Self::ReportedFirst => "reported-first",
@@ -111,6 +147,8 @@ impl Rule {
             Self::LedgerIsTruth => "ledger-is-truth",
             Self::NothingLeaks => "nothing-leaks",
             Self::ComesToRest => "comes-to-rest",
+            Self::HighestFirst => "highest-first",
+            Self::ClaimsStand => "claims-stand",
             Self::Gate => "gate",
             Self::Panicked => "panic",
         }
@@ -267,6 +305,9 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Persist { barrier, records } => {
+                    if epoch == self.current {
+                        self.look_at_ends(records);
+                    }
                     decided.extend(self.watch.commits.written(epoch, *barrier, records));
                     touched.extend(records.iter().filter_map(|record| match record {
                         Record::Machine { machine, .. } => Some(machine),
@@ -298,6 +339,14 @@ impl World {
         }
         if epoch == self.current {
             self.look_at_decision(&decided, &touched);
+        }
+    }
+
+    /// An operation that is no longer among the records has come to its end, and that has been told.
+    fn look_at_ends(&mut self, records: &[Record]) {
+        if let Some((operation, machine)) = self.watch.commits.ended_unaudited(records) {
+            let text = format!("{operation} on {machine} is over, and no audit record says so");
+            self.watch.broke(Rule::Audited, self.now, text);
         }
     }
 

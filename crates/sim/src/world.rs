@@ -97,6 +97,8 @@ pub(crate) enum Happening {
     Repair(MachineId),
     /// An entry of the timeline, by position.
     Change(usize),
+    /// A spot machine is taken back.
+    TakenBack(MachineId),
     /// The weather breaks a machine.
     Break,
     /// The invariants over time are looked at.
@@ -326,6 +328,7 @@ impl World {
                     self.change(&change);
                 }
             }
+            Happening::TakenBack(machine) => self.taken_back(machine),
             Happening::Break => self.break_by_weather(),
             Happening::Probe => self.probe(),
         }

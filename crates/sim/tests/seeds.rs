@@ -120,6 +120,8 @@ fn every_fault_strikes() {
         "operator away",
         "pause",
         "prices move",
+        "record invalid",
+        "roll-up invalid",
         "priority edited",
         "provider away",
         "roll-up empty",

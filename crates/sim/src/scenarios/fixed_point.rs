@@ -25,7 +25,7 @@ pub(super) const ALL: &[Scenario] = &[
     Scenario::small("at-2-one-loss", "one machine is lost: one is bought", at_2),
     Scenario::small(
         "at-3-backlog",
-        "one worker and a hundred actions: the backlog buys nothing twice",
+        "one worker, a hundred actions, prices that move: the backlog buys nothing twice",
         at_3,
     ),
     Scenario::small(
@@ -157,6 +157,9 @@ fn at_3(dice: &mut Dice) -> Plan {
         workers: 1,
         ..ShardPlan::default()
     };
+    // What would be decided now is not what was decided then.
+    let moves = (1..=20).map(|number| (Moment(seconds(number * 15)), Change::Reprice));
+    made.timeline = moves.collect();
     made.gates = bought_once(100);
     made
 }

@@ -22,6 +22,11 @@ pub(super) const ALL: &[Scenario] = &[
         kept_promises,
     ),
     Scenario::small(
+        "promises-over-a-crash",
+        "the same, and the shard dies in between: what is on disk says whose the machine is",
+        promises_over_a_crash,
+    ),
+    Scenario::small(
         "own-rack",
         "a plain Need grows beside a gang whose machines it could use, and leaves them alone",
         own_rack,
@@ -55,6 +60,16 @@ pub(super) const ALL: &[Scenario] = &[
         "crash-while-buying",
         "the shard dies again and again while it buys: nothing is bought twice",
         crash_while_buying,
+    ),
+    Scenario::small(
+        "disk-lost",
+        "the shard dies and its disk is gone: what the provider echoes says which gang has which machine",
+        disk_lost,
+    ),
+    Scenario::small(
+        "no-node",
+        "machines that never become nodes: others take their place, and every Pod runs",
+        no_node,
     ),
     Scenario::small(
         "twins",
@@ -111,6 +126,27 @@ fn kept_promises(dice: &mut Dice) -> Plan {
         Gate::Serving(1, Count::exactly(4)),
     ];
     made
+}
+
+fn promises_over_a_crash(dice: &mut Dice) -> Plan {
+    let mut made = kept_promises(dice);
+    let crash = Change::Crash {
+        strike: Strike::Now,
+        disk: Left::Whole,
+        millis: dice.pick(&[0, seconds(2)]),
+    };
+    made.timeline
+        .push((Moment(seconds(dice.between(46, 55))), crash));
+    made.gates.push(Gate::Judge(each_was_taken_from_the_first));
+    made
+}
+
+/// The provider drained every machine once: it served whom it was bought for before it went to the other.
+fn each_was_taken_from_the_first(world: &World) -> Result<(), String> {
+    match world.log.drains {
+        4 => Ok(()),
+        drains => Err(format!("{drains} drains, not 4")),
+    }
 }
 
 /// A machine belongs to the Need it was committed to until that Need lets it go.
@@ -280,6 +316,57 @@ fn crash_while_buying(dice: &mut Dice) -> Plan {
         Gate::Serving(0, Count::exactly(pods)),
         Gate::Short(Count::NONE),
     ];
+    made
+}
+
+/// The larger gang grew out of its rack while the other one shrank: each would do better in the other's place,
+/// and neither may take it.
+fn disk_lost(dice: &mut Dice) -> Plan {
+    let gang = |name: &str, pods| work(NODE, pods).rack_gang(name).build();
+    let cluster = ClusterPlan::new("a", vec![gang("g0", 3), gang("g1", 0)]);
+    let mut made = plan(vec![cluster]);
+    let rack = |name: &str, count, at| pool(name, NODE, count).racks(1, 40, 10).starting_at(at);
+    made.machines = rack("near", 2, 0).owned().build();
+    made.machines.extend(rack("far", 3, 10).owned().build());
+    let pods = |work, pods| Change::Scale {
+        cluster: 0,
+        work,
+        pods,
+    };
+    let crash = Change::Crash {
+        strike: dice.pick(&[Strike::Now, Strike::Listing]),
+        disk: Left::Nothing,
+        millis: dice.pick(&[0, seconds(30)]),
+    };
+    let crashed = Moment(minutes(20) + dice.between(0, seconds(20)));
+    made.timeline = vec![
+        (Moment(minutes(4)), pods(1, 2)),
+        (Moment(minutes(8)), pods(0, 2)),
+        (Moment(minutes(12)), pods(1, 3)),
+        (crashed, crash),
+    ];
+    made.calm = Moment(minutes(30));
+    let moved = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+    ];
+    made.gates = vec![
+        Gate::ever(ACQUIRE, Count::exactly(5)),
+        Gate::Actions(moved, crashed, Moment::NEVER, Count::NONE),
+        Gate::Short(Count::exactly(1)),
+    ];
+    made
+}
+
+fn no_node(dice: &mut Dice) -> Plan {
+    let mut cluster = ClusterPlan::new("a", vec![work(NODE, 6).build()]);
+    cluster.node_reports = true;
+    let mut made = plan(vec![cluster]);
+    made.machines = pool("spec", NODE, 60).build();
+    made.weather.node_lost = dice.between(200, 500);
+    made.calm = Moment(minutes(15));
+    made.gates = vec![Gate::Pending(0, Count::NONE), Gate::Short(Count::NONE)];
     made
 }
 

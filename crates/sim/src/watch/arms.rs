@@ -174,8 +174,16 @@ fn buying_for_a_need_that_is_covered_is_noticed() {
     let mut world = world();
     let mut bought = decided(901, "spare-0000", ActionKind::Bootstrap, Reason::Idle);
     bought.need = Some(need(&world, 0));
-    world.look_at_decision(&[bought], &BTreeSet::from([&id("spare-0000")]));
+    world.check_bought(&[bought], &BTreeSet::from([&id("spare-0000")]));
     assert_eq!(broken(&world), Some(Rule::NothingTooMuch));
+}
+
+#[test]
+fn a_decision_that_is_not_in_the_ledger_is_noticed() {
+    let mut world = world();
+    let bought = decided(901, "spare-0000", ActionKind::Bootstrap, Reason::Idle);
+    world.look_at_decision(&[bought], &BTreeSet::new());
+    assert_eq!(broken(&world), Some(Rule::Committed));
 }
 
 #[test]

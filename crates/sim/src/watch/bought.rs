@@ -39,9 +39,8 @@ impl World {
                 let sizes = all.map(|one| one.shape().effective());
                 sizes.fold(Amounts::default(), |sum, size| sum.add(size))
             };
-            let one_too_many = new
-                .iter()
-                .all(|one| without(Some(one.id())).covers(&row.aggregate));
+            let spared = |one: &&Machine| without(Some(one.id())).covers(&row.aggregate);
+            let one_too_many = !new.is_empty() && new.iter().all(spared);
             if !one_too_many && !without(None).covers(&row.aggregate) {
                 return None;
             }

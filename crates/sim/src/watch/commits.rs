@@ -128,6 +128,20 @@ impl Commits {
         }
     }
 
+    /// An operation that acted, is not in the newest record of its machine any more, and was never audited.
+    pub(crate) fn ended_unaudited(&self, records: &[Record]) -> Option<(OperationId, MachineId)> {
+        records.iter().find_map(|record| {
+            let Record::Machine { machine, kept } = record else {
+                return None;
+            };
+            let newest = self.newest.get(machine).copied()?;
+            let kept = kept.as_ref().and_then(|kept| kept.operation.as_deref());
+            let over = kept.is_none_or(|kept| kept.id != newest);
+            let left = self.operations.get(&newest).is_some_and(|one| one.left);
+            (over && left && self.is_under_way(newest)).then(|| (newest, machine.clone()))
+        })
+    }
+
     /// Everything a process wrote up to here is on disk.
     pub(crate) fn on_disk(&mut self, epoch: u64, barrier: Barrier) {
         let operations = &mut self.operations;

@@ -1,11 +1,11 @@
 //! Rest: what is left once nothing is under way.
 
-use super::Rule;
+use super::{Rule, cover};
 use crate::{
     clock::{Moment, seconds},
     world::World,
 };
-use bigfleet_model::{ActionKind, Intent, Price, Probability, State};
+use bigfleet_model::{ActionKind, Intent, Machine, Price, Probability, State};
 use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::Record;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 const STILL: u64 = seconds(45);
 /// Longer while something is short: a gang that is parked tries again every thirty-two cycles (§15).
 const STILL_SHORT: u64 = seconds(345);
-/// And nothing happens for this long afterwards.
-const STAYS: u64 = seconds(300);
+/// And nothing happens for so many cycles afterwards: longer than a bought machine is held Idle, too.
+const STAYS: u64 = 100;
 
 impl World {
     /// After the faults: the fleet comes to rest within a bound, is in order, and stays at rest.
@@ -36,8 +36,10 @@ impl World {
         self.rested_after = Some(rested.since(calm));
         self.check_truth();
         self.check_leaks();
+        self.check_order();
         let claims = self.claims();
-        if self.watch.broken.is_none() && self.run_until(rested.after(STAYS)) {
+        let stays = seconds(self.plan.shard.cycle_seconds) * STAYS;
+        if self.watch.broken.is_none() && self.run_until(rested.after(stays)) {
             self.check_stillness(rested);
             self.check_claims(rested, claims);
         }
@@ -208,6 +210,45 @@ impl World {
         }
     }
 
+    /// Who is short is so since nobody of lower priority has what it could use: a shortfall stays in the lowest
+    /// class (§10.4). Plain Needs only, as elsewhere.
+    pub(super) fn check_order(&mut self) {
+        let Some(core) = self.process().map(|process| &process.core) else {
+            return;
+        };
+        let short = core.shortfalls().map(|short| &short.need);
+        let short = short.filter(|need| cover::is_plain(&need.row) && !need.parked);
+        let wrong = short.into_iter().find_map(|need| {
+            let priority = need.row.profile.priority();
+            let victim = core.machines().find(|one| {
+                one.state() == State::Configured
+                    && one.terms().priority < priority
+                    && self.wanted_at(one).is_none_or(|claimed| claimed < priority)
+                    && !core.is_not_ready(one.id())
+                    && cover::can_use(&need.row, one.shape())
+            })?;
+            let (key, has) = (need.key(), victim.attribution());
+            Some(format!(
+                "{key} is short while {} serves {has:?}",
+                victim.id()
+            ))
+        });
+        if let Some(text) = wrong {
+            self.watch.broke(Rule::HighestFirst, self.now, text);
+        }
+    }
+
+    /// The priority of the row that has a machine now.
+    fn wanted_at(&self, machine: &Machine) -> Option<i32> {
+        let cluster = self.cluster_named(machine.cluster()?.as_str())?;
+        let mut rows = self.watch.demand.of(cluster)?.iter();
+        let assignment = machine.assignment();
+        let row = rows.find(|row| {
+            *row.profile.fingerprint() == assignment.fingerprint && row.group == assignment.group
+        });
+        row.map(|row| row.profile.priority())
+    }
+
     /// What Needs hold, by how often that changed: claims that move without an action, and gangs.
     fn claims(&self) -> [u64; 4] {
         let counters = self.process().map(|one| one.core.counters());
@@ -229,7 +270,7 @@ impl World {
                 "machines restamped, joined to gangs, taken from gangs, gangs that flipped: \
                  {before:?} at {rested} s and {after:?} now, though nothing changed"
             );
-            self.watch.broke(Rule::ComesToRest, self.now, text);
+            self.watch.broke(Rule::ClaimsStand, self.now, text);
         }
     }
 

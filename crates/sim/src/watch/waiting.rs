@@ -1,0 +1,218 @@
+//! Waiting: who is short beside what it could have, for how long; and a sample for the charts.
+//!
+//! ```text
+//! probe ─▶ a plain Need short of what is attributed to it, and a free machine it may take ─▶ not for long
+//!          a gang short of what it has in every rack, and a rack that could hold all of it ─▶ nor that
+//! ```
+//!
+//! Free is what the ledger and the provider agree nobody has. How far a spread may lean is the engine's
+//! business, so hard spreads are left out.
+
+use super::{Rule, cover};
+use crate::{
+    chart::BOUND,
+    clock::seconds,
+    log::Sample,
+    world::{Happening, World},
+};
+use bigfleet_model::{Amounts, Machine, NeedKey, Row, Shape, State};
+use bigfleet_shard_core::ShardCore;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// A gang that found no rack tries again after so many cycles (§15).
+const PARKED: u64 = 32;
+/// With so much in flight, admission (SH-2) may be what a Need waits for.
+const ADMITTED: usize = 4000;
+
+impl World {
+    /// Every ten seconds: a sample for the charts, and a look at who is short beside free supply.
+    pub(crate) fn probe(&mut self) {
+        self.queue.at(self.now.after(seconds(10)), Happening::Probe);
+        self.sample();
+        self.check_progress();
+        let limited = self.plan.shard.actions_per_cycle != 0;
+        let judged = self.process().is_some_and(|process| {
+            process.core.is_ready()
+                && process.reachable
+                && self.watch.paused_until < self.now
+                && process.core.gauges().in_flight < ADMITTED
+        });
+        let short = match judged && !limited && self.cloud.away_until <= self.now {
+            true => self.short_beside_free(),
+            false => BTreeSet::new(),
+        };
+        self.watch.short.retain(|need, _| short.contains(need));
+        let (now, patience) = (self.now, self.patience());
+        for need in short {
+            let since = *self.watch.short.entry(need.clone()).or_insert(now);
+            let parked = match need.group.is_empty() {
+                true => 0,
+                false => seconds(self.plan.shard.cycle_seconds) * PARKED,
+            };
+            if patience + parked < now.since(since) {
+                let text = format!("{need} is short since {since} s beside machines it may take");
+                self.watch.broke(Rule::ServedInTime, now, text);
+                return;
+            }
+        }
+    }
+
+    /// One cycle, one List, and what the network and a cycle may take in between.
+    pub(super) fn patience(&self) -> u64 {
+        let stages = &self.plan.stages;
+        let ways = 2 * (stages.network.most() + stages.list.most() + stages.cycle.most());
+        let lists = match self.is_calm
+            || self.plan.weather.list_failed + self.plan.weather.list_stale == 0
+        {
+            true => 1,
+            false => 6, // several in a row may fail or be stale
+        };
+        seconds(self.plan.shard.cycle_seconds) * (1 + lists) + ways + seconds(10)
+    }
+
+    /// Needs with less attributed to them than they want, while the provider and the ledger both have
+    /// a machine free that they can use; for gangs, a rack of them that is enough.
+    fn short_beside_free(&self) -> BTreeSet<NeedKey> {
+        let mut short = BTreeSet::new();
+        let Some(core) = self.process().map(|process| &process.core) else {
+            return short;
+        };
+        let mut own = own_by_need(core);
+        let mut supply = None;
+        for (number, cluster) in self.clusters.iter().enumerate() {
+            let acquires = cluster.session.is_some() && core.withheld(&cluster.id).is_none();
+            let Some(rows) = self.watch.demand.of(number).filter(|_| acquires) else {
+                continue;
+            };
+            for row in rows {
+                let key = cover::key(&cluster.id, row);
+                let own = own.remove(&key).unwrap_or_default();
+                let same = row.profile.same_key();
+                let served = same.is_none() && sum(own.iter().copied()).covers(&row.aggregate);
+                if served || row.profile.hard_spreads().next().is_some() {
+                    continue;
+                }
+                let supply = supply.get_or_insert_with(|| self.supply(core));
+                let helped = match same {
+                    None => supply.free_for(row).next().is_some(),
+                    Some(same) => supply.completes(row, same, &own),
+                };
+                if helped {
+                    short.insert(key);
+                }
+            }
+        }
+        short
+    }
+
+    fn supply<'a>(&self, core: &'a ShardCore) -> Supply<'a> {
+        let mut supply = Supply::default();
+        for one in core.machines() {
+            supply.shapes.insert(one.shape());
+            let free = matches!(one.state(), State::Idle | State::Speculative)
+                && one.intent().is_none()
+                && !core.is_pending(one.id())
+                && !self.watch.is_backing_off(one, self.now);
+            let there = self.cloud.machine(one.id());
+            if free && there.is_some_and(|there| there.state == one.state()) {
+                *supply.free.entry(one.shape()).or_default() += 1;
+            }
+        }
+        supply
+    }
+
+    fn sample(&mut self) {
+        let Some(process) = self.processes.get(&self.current) else {
+            return;
+        };
+        let gauges = process.core.gauges();
+        let states = State::ALL.map(|state| self.cloud.count(state) as u32);
+        let mut clusters = Vec::new();
+        if self.trace.is_on() {
+            let ids = self.clusters.iter().map(|one| one.id.clone());
+            clusters = ids.map(|id| (id, [0; 3])).collect();
+            for one in self.cloud.machines() {
+                let state = BOUND.iter().position(|state| *state == one.state);
+                if let (Some(cluster), Some(state)) = (self.cluster_named(&one.cluster), state) {
+                    clusters[cluster].1[state] += 1;
+                }
+            }
+        }
+        let sample = Sample {
+            at: self.now,
+            short: process.core.shortfalls().count() as u32,
+            short_by_class: gauges.shortfalls_by_class,
+            states,
+            clusters,
+            pending: self.clusters.iter().map(|one| one.pods.pending()).sum(),
+        };
+        self.trace.sample(&sample);
+        self.log.samples.push(sample);
+    }
+}
+
+/// The shapes there are, and of which of them machines are free, as the ledger and the provider agree.
+#[derive(Default)]
+struct Supply<'a> {
+    shapes: BTreeSet<&'a Arc<Shape>>,
+    free: BTreeMap<&'a Arc<Shape>, u32>,
+}
+
+impl<'a> Supply<'a> {
+    fn free_for(&self, row: &Row) -> impl Iterator<Item = (&'a Shape, u32)> {
+        let usable = self
+            .free
+            .iter()
+            .filter(|(shape, _)| cover::can_use(row, shape));
+        usable.map(|(shape, count)| (&***shape, *count))
+    }
+
+    /// A gang that fits on one machine may be served beside others of its kind, under another name (RF-12).
+    fn may_fold(&self, row: &Row) -> bool {
+        let mut shapes = self.shapes.iter();
+        shapes.any(|shape| shape.effective().covers(&row.aggregate))
+    }
+
+    /// Whether no rack has all of a gang yet, and one could with what is free there.
+    fn completes(&self, row: &Row, same: &str, own: &[&Shape]) -> bool {
+        let mut places: BTreeMap<&str, Amounts> = BTreeMap::new();
+        for shape in own {
+            if let Some(place) = shape.attribute(same) {
+                let has = places.entry(place).or_default();
+                *has = has.add(shape.effective());
+            }
+        }
+        let enough = |places: &BTreeMap<&str, Amounts>| {
+            places.values().any(|sum| sum.covers(&row.aggregate))
+        };
+        if enough(&places) || self.may_fold(row) {
+            return false;
+        }
+        for (shape, count) in self.free_for(row) {
+            if let Some(place) = shape.attribute(same) {
+                let would = places.entry(place).or_default();
+                *would = would.add(&shape.effective().scale(count.into()));
+            }
+        }
+        enough(&places)
+    }
+}
+
+/// What is attributed to each Need, of what counts.
+fn own_by_need(core: &ShardCore) -> BTreeMap<NeedKey, Vec<&Shape>> {
+    let mut own: BTreeMap<NeedKey, Vec<&Shape>> = BTreeMap::new();
+    let counts = |one: &&Machine| one.state() != State::Failed && !core.is_not_ready(one.id());
+    for one in core.machines().filter(counts) {
+        if let Some(need) = one.attribution() {
+            own.entry(need).or_default().push(one.shape());
+        }
+    }
+    own
+}
+
+fn sum<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Amounts {
+    shapes.fold(Amounts::default(), |sum, shape| sum.add(shape.effective()))
+}
