@@ -50,6 +50,36 @@ impl Defect {
         Self::all().into_iter().find(|defect| defect.name() == name)
     }
 
+    /// What goes wrong with it, in a sentence.
+    pub fn about(self) -> &'static str {
+        use shard::Defect as Shard;
+        match self {
+            Self::Shard(defect) => match defect {
+                Shard::AttributionLostAtMaturing => {
+                    "what a machine was bought for is forgotten when it becomes Idle"
+                }
+                Shard::ClaimsNotCommitted => "what a Need claims is not written to the machine",
+                Shard::RollUpArrivalReset => "every roll-up makes its rows look new",
+                Shard::FirstRollUpGateOff => "a cluster counts as heard as soon as it connects",
+                Shard::TruncatedListBelieved => "whatever a broken List lacks is believed gone",
+                Shard::CreateErrorBurnsSlot => "a slot is never used again once a Create failed",
+                Shard::CommitAfterCalling => "the ledger follows when a call has ended",
+                Shard::IntentNotDurable => "intents and operations are not written to disk",
+                Shard::FencingNotChecked => "a call that was fenced is sent again like any other",
+                Shard::ReclaimCapOff => "rail 1 lets every reclaim pass",
+                Shard::CreatingNotCredited => "a machine in creation counts for nobody",
+                Shard::CreditByClusterOnly => "a machine counts for its cluster, not for its Need",
+                Shard::DrainingNotPromised => "a machine that drains for a Need is not seen",
+                Shard::NoMakeBeforeBreak => "a machine in configuration is taken for a serving one",
+                Shard::NoOwnFirst => "whoever comes first takes whatever the cluster has",
+            },
+            Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
+            Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
+            Self::BarePods => "Pods that are evicted do not come back",
+            Self::UnmetOnly => "roll-ups leave out Pods that are bound",
+        }
+    }
+
     /// The scenarios told for its sake.
     pub fn guards(self) -> &'static [&'static str] {
         use shard::Defect as Shard;

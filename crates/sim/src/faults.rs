@@ -3,6 +3,7 @@
 use crate::{
     clock::{Moment, seconds},
     plan::{Change, Left, Strike},
+    words,
     world::{Happening, World},
 };
 use bigfleet_model::{CapacityType, MachineId, State};
@@ -17,7 +18,9 @@ const FOUND_WITHIN: u64 = seconds(60);
 impl World {
     /// One entry of the timeline.
     pub(crate) fn change(&mut self, change: &Change) {
-        self.trace.line(self.now, || format!("change {change:?}"));
+        let clusters = &self.plan.clusters;
+        let words = || format!("change {}", words::told(change, clusters));
+        self.trace.line(self.now, words);
         self.watch.disturbed(self.now);
         if let Some(fault) = change.strikes_at_once() {
             self.struck(fault);

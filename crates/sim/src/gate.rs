@@ -21,14 +21,40 @@ impl Count {
         Self(count, u64::MAX)
     }
 
-    fn check(self, what: &str, is: u64) -> Result<(), String> {
-        match (self.0..=self.1).contains(&is) {
-            true => Ok(()),
-            false if self.0 == self.1 => Err(format!("{is} {what}, not {}", self.0)),
-            false if self.1 == u64::MAX => Err(format!("{is} {what}, not at least {}", self.0)),
-            false => Err(format!("{is} {what}, not {} to {}", self.0, self.1)),
-        }
+    fn check(self, what: &str, is: u64) -> Result<(), (Side, String)> {
+        let side = match is {
+            is if is < self.0 => Side::TooFew,
+            is if self.1 < is => Side::TooMany,
+            _ => return Ok(()),
+        };
+        let text = match self {
+            Self(least, most) if least == most => format!("{is} {what}, not {least}"),
+            Self(least, u64::MAX) => format!("{is} {what}, not at least {least}"),
+            Self(least, most) => format!("{is} {what}, not {least} to {most}"),
+        };
+        Err((side, text))
     }
+}
+
+/// A gate that was missed. One that is missed on the other side is another failure: a Create too many
+/// is not a Create too few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// Which of the scenario's gates.
+    pub gate: usize,
+    /// On which side.
+    pub side: Side,
+}
+
+/// On which side a gate is missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Less than it takes.
+    TooFew,
+    /// More than is allowed.
+    TooMany,
+    /// Not a matter of one number.
+    Otherwise,
 }
 
 /// One demand.
@@ -62,15 +88,18 @@ impl Gate {
 impl World {
     /// Judges every gate; the first that is not met counts.
     pub(crate) fn judge(&mut self) {
-        for gate in self.plan.gates.clone() {
-            if let Err(text) = self.judge_one(&gate) {
+        for (gate, demand) in self.plan.gates.clone().iter().enumerate() {
+            if let Err((side, text)) = self.judge_one(demand) {
                 self.watch.broke(Rule::Gate, self.now, text);
+                if let Some(broken) = &mut self.watch.broken {
+                    broken.missed = Some(Missed { gate, side });
+                }
                 return;
             }
         }
     }
 
-    fn judge_one(&self, gate: &Gate) -> Result<(), String> {
+    fn judge_one(&self, gate: &Gate) -> Result<(), (Side, String)> {
         match gate {
             Gate::Actions(kinds, from, until, count) => {
                 let is = kinds
@@ -112,7 +141,7 @@ impl World {
                     known.pods.live().into(),
                 )
             }
-            Gate::Judge(judge) => judge(self),
+            Gate::Judge(judge) => judge(self).map_err(|text| (Side::Otherwise, text)),
         }
     }
 

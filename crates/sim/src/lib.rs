@@ -22,12 +22,14 @@ mod size;
 
 mod build;
 mod plan;
+mod words;
 
 mod cloud;
 mod log;
 mod pods;
 mod process;
 mod trace;
+mod trace_file;
 
 mod faults;
 mod hands;
@@ -51,11 +53,13 @@ mod laws;
 #[cfg(test)]
 mod metamorphic;
 
-pub use chart::{Chart, ChartRefused};
+pub use chart::Chart;
 pub use clock::Moment;
 pub use defect::Defect;
+pub use gate::{Missed, Side};
 pub use mutants::{Caught, hunt};
 pub use run::{Report, run, run_without};
 pub use scenarios::{Class, Scenario};
-pub use shorten::{Without, shorten};
+pub use shorten::{NoSuchEntry, Shortened, Without, shorten};
+pub use trace_file::{BUILT, TraceFile, TraceRefused, begins_a_trace, line_number, trace_text};
 pub use watch::{Broken, Rule};

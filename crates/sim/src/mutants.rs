@@ -1,18 +1,13 @@
 //! Mutants: every defect is switched on, and some scenario must object to it.
 //!
 //! ```text
-//! defect ─▶ its guards first, then every small scenario ─▶ seed 1, 2, … ─▶ broken with it, whole without
+//! defect ─▶ its guards first, then every other scenario ─▶ seed 1, 2, … ─▶ broken with it, whole without
 //! ```
 //!
 //! A guard nobody has seen fail guards nothing. Caught means: this scenario and this seed break a rule
 //! with the defect and break none without it.
 
-use crate::{
-    defect::Defect,
-    run::run,
-    scenarios::{Class, Scenario},
-    watch::Broken,
-};
+use crate::{defect::Defect, run::run, scenarios::Scenario, watch::Broken};
 
 /// Who objected, and to what.
 #[derive(Clone, Debug)]
@@ -27,11 +22,10 @@ pub struct Caught {
     pub runs: u64,
 }
 
-/// Looks for a scenario and a seed up to this one that object to a defect.
-pub fn hunt(defect: Defect, seeds: u64) -> Option<Caught> {
+/// Looks among these scenarios and the seeds up to this one for who objects to a defect.
+pub fn hunt(defect: Defect, seeds: u64, among: &[Scenario]) -> Option<Caught> {
     let mut runs = 0;
-    let mut scenarios: Vec<Scenario> = Scenario::all();
-    scenarios.retain(|one| one.class == Class::Small);
+    let mut scenarios = among.to_vec();
     let told = defect.guards();
     // Guards first; the order among the others is the list's.
     scenarios.sort_by_key(|one| {

@@ -116,6 +116,12 @@ pub(crate) fn run_plan(
             .watch
             .broke(Rule::Panicked, world.now, words(thrown.as_ref()));
     }
+    if let Some(broken) = &world.watch.broken {
+        // An assertion may speak in several lines, and a trace has one for each thing that happened.
+        let text = broken.text.replace(char::is_control, " ");
+        let line = || format!("broke {}: {text}", broken.rule.name());
+        world.trace.line(world.now, line);
+    }
     let count = |kind| world.log.count(kind, Moment::START, Moment::NEVER);
     Report {
         scenario,

@@ -82,6 +82,13 @@ impl Scenario {
         .concat()
     }
 
+    /// Those of up to 1,000 machines, which are run unless others are named.
+    pub fn usual() -> Vec<Self> {
+        let mut all = Self::all();
+        all.retain(|one| one.class == Class::Small);
+        all
+    }
+
     /// The scenario of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|one| one.name == name)

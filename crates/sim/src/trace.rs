@@ -1,19 +1,19 @@
 //! The trace: what happened, line by line, and a digest of it that costs next to nothing.
 //!
 //! ```text
-//! # bigfleet sim trace 1
-//! # scenario lose-one seed 7
-//! 12.345 tell 1 RolledUp a 0-3
+//! 12.345 tell 1 RolledUp a 0-3 [cpu=4 memory=16Gi]
 //! 12.345 commit op-1-4 Provision spec-0003 a
 //! 20.000 sample short=0 pending=2 states=… clusters=a:0/3/1
 //! ```
 //!
 //! Every line is a function of the seed. The digest covers every event and commit whether or not
-//! lines are kept, so two runs can be compared without keeping either.
+//! lines are kept, so two runs can be compared without keeping either. What a file of them looks like is
+//! the business of `trace_file`.
 
 use crate::{
     clock::Moment,
     log::{Committed, Sample},
+    words,
 };
 use bigfleet_model::MachineId;
 use bigfleet_provider_kit::Machine;
@@ -183,7 +183,7 @@ fn told(event: &Event) -> String {
         } => {
             let mut text = format!("RolledUp {cluster} {rollup_id}");
             for row in rows.iter().flatten().take(4) {
-                let _ = write!(text, " {:?}", row.aggregate);
+                let _ = write!(text, " [{}]", words::amounts(&row.aggregate));
             }
             text
         }

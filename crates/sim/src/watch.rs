@@ -31,6 +31,7 @@ pub(crate) use demand::Demand;
 use crate::{
     clock::{Moment, seconds},
     cloud,
+    gate::Missed,
     log::Committed,
     world::World,
 };
@@ -164,6 +165,8 @@ pub struct Broken {
     pub at: Moment,
     /// How.
     pub text: String,
+    /// Which gate was missed, and on which side; of a gate only.
+    pub missed: Option<Missed>,
 }
 
 impl fmt::Display for Broken {
@@ -268,7 +271,14 @@ impl Watch {
     /// Notes that a rule broke; the first one counts.
     pub(crate) fn broke(&mut self, rule: Rule, at: Moment, text: String) {
         if !self.blind_to.contains(&rule) {
-            self.broken.get_or_insert(Broken { rule, at, text });
+            let missed = None;
+            let broken = Broken {
+                rule,
+                at,
+                text,
+                missed,
+            };
+            self.broken.get_or_insert(broken);
         }
     }
 

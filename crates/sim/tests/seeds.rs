@@ -48,8 +48,13 @@ fn the_same_seed_is_the_same_run() {
 
 #[test]
 fn every_defect_is_caught() {
+    let usual = Scenario::usual();
     for defect in Defect::all() {
-        assert!(hunt(defect, 10).is_some(), "{} escapes", defect.name());
+        assert!(
+            hunt(defect, 10, &usual).is_some(),
+            "{} escapes",
+            defect.name()
+        );
     }
 }
 

@@ -1,18 +1,87 @@
-//! What a simulation came to, as an object and for people.
+//! What simulations came to, as an object and for people.
 
-use super::sweep::{FailedSeed, Swept};
+use super::history::replay_without;
 use crate::{failure::Failure, output::say, table::columns};
-use bigfleet_sim::{Class, Defect, Report, Scenario, Without, run_without, shorten};
+use bigfleet_sim::{Defect, Report, Without};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
-/// Events of the end of a failed run that are shown.
+/// Failures that are listed for people.
 const SHOWN: usize = 24;
 
-#[derive(Serialize)]
-struct ScenarioLine {
-    name: &'static str,
-    size: &'static str,
-    about: &'static str,
+/// What the seeds of one scenario came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Swept {
+    pub(crate) scenario: &'static str,
+    /// Runs: one per seed.
+    pub(crate) seeds: u64,
+    pub(crate) failures: Vec<FailedSeed>,
+    pub(crate) events: u64,
+    #[serde(rename = "simulated_seconds", serialize_with = "as_seconds")]
+    pub(crate) simulated_millis: u64,
+    pub(crate) core_seconds: f64,
+    /// How often each fault struck.
+    pub(crate) struck: BTreeMap<&'static str, u64>,
+    /// The longest it took to come to rest once the faults had stopped.
+    pub(crate) rested_after_seconds: f64,
+    pub(crate) machines: usize,
+}
+
+/// A seed that broke a rule.
+#[derive(Debug, Serialize)]
+pub(crate) struct FailedSeed {
+    pub(crate) scenario: &'static str,
+    pub(crate) seed: u64,
+    pub(crate) rule: &'static str,
+    pub(crate) reason: String,
+    /// The command that shows it again.
+    pub(crate) replay: String,
+    /// The command that shows the least of it, where that was looked for and is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shortened: Option<String>,
+}
+
+// Whole until it is written, so that the order in which runs end cannot be seen in the sum.
+fn as_seconds<S: serde::Serializer>(millis: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(*millis as f64 / 1000.0)
+}
+
+impl Swept {
+    pub(crate) fn of(scenario: &'static str) -> Self {
+        Self {
+            scenario,
+            seeds: 0,
+            failures: Vec::new(),
+            events: 0,
+            simulated_millis: 0,
+            core_seconds: 0.0,
+            struck: BTreeMap::new(),
+            rested_after_seconds: 0.0,
+            machines: 0,
+        }
+    }
+
+    pub(crate) fn take(&mut self, report: &Report, defect: Option<Defect>, without: &Without) {
+        self.seeds += 1;
+        self.events += report.events;
+        self.simulated_millis += report.simulated_millis;
+        self.machines = self.machines.max(report.machines);
+        for (fault, count) in &report.struck {
+            *self.struck.entry(fault).or_default() += count;
+        }
+        let rested = report.rested_after.unwrap_or(0) as f64 / 1000.0;
+        self.rested_after_seconds = self.rested_after_seconds.max(rested);
+        if let Some(broken) = &report.broken {
+            self.failures.push(FailedSeed {
+                scenario: self.scenario,
+                seed: report.seed,
+                rule: broken.rule.name(),
+                reason: broken.to_string(),
+                replay: replay_without(self.scenario, report.seed, defect, without),
+                shortened: None,
+            });
+        }
+    }
 }
 
 /// A run: the object of a sweep, with what one run can say.
@@ -49,18 +118,6 @@ pub(crate) fn say_json(object: &impl Serialize) -> Result<(), Failure> {
     say(&(serde_json::to_string(object).map_err(std::io::Error::from)? + "\n"))
 }
 
-pub(crate) fn scenarios(all: &[Scenario]) -> impl Serialize {
-    let line = |one: &Scenario| ScenarioLine {
-        name: one.name,
-        size: match one.class {
-            Class::Small => "small",
-            Class::Large => "large",
-        },
-        about: one.about,
-    };
-    all.iter().map(line).collect::<Vec<_>>()
-}
-
 pub(crate) fn run<'a>(swept: &'a Swept, report: &Report) -> RunObject<'a> {
     let [bootstraps, provisions, preempts, reclaims, deletes] = report.actions;
     RunObject {
@@ -79,14 +136,15 @@ pub(crate) fn run<'a>(swept: &'a Swept, report: &Report) -> RunObject<'a> {
 
 pub(crate) fn sweep(swept: &[Swept], wall_seconds: f64) -> SweepObject<'_> {
     let names: Vec<&str> = swept.iter().map(|one| one.scenario).collect();
+    let total = Total::of(swept);
     SweepObject {
         scenario: names.join(","),
-        seeds: swept.iter().map(|one| one.seeds).sum(),
+        seeds: total.runs,
         failures: swept.iter().flat_map(|one| &one.failures).collect(),
-        events: swept.iter().map(|one| one.events).sum(),
-        simulated_seconds: swept.iter().map(|one| one.simulated_seconds).sum(),
+        events: total.events,
+        simulated_seconds: total.millis as f64 / 1000.0,
         wall_seconds,
-        core_seconds: swept.iter().map(|one| one.core_seconds).sum(),
+        core_seconds: total.core_seconds,
         scenarios: swept,
     }
 }
@@ -107,11 +165,15 @@ pub(crate) fn run_text(report: &Report, defect: Option<Defect>) -> String {
         Some(broken) => format!("broke {}", broken.rule.name()),
         None => "every rule held".to_owned(),
     };
+    let rest = report.rested_after.map_or("never".to_owned(), |millis| {
+        format!("{:.1} s after the faults", millis as f64 / 1000.0)
+    });
     let rows = [
         row("outcome", outcome),
         row("defect", defect.map_or("none".to_owned(), Defect::name)),
         row("machines", report.machines.to_string()),
         row("fleet life", format!("{hours:.2} h")),
+        row("at rest", rest),
         row("events", report.events.to_string()),
         row("bootstraps", bootstraps.to_string()),
         row("provisions", provisions.to_string()),
@@ -121,33 +183,77 @@ pub(crate) fn run_text(report: &Report, defect: Option<Defect>) -> String {
         row("digest", format!("{:016x}", report.digest)),
     ];
     let seed = format!("SEED {}", report.seed);
-    columns(&[&report.scenario.to_uppercase(), &seed], rows)
+    let mut text = columns(&[&report.scenario.to_uppercase(), &seed], rows);
+    text.push('\n');
+    match report.struck.is_empty() {
+        true => text += " no fault struck\n",
+        false => {
+            let struck = report.struck.iter();
+            let struck = struck.map(|(fault, count)| row(fault, count.to_string()));
+            text += &columns(&["WHAT STRUCK", "TIMES"], struck);
+        }
+    }
+    text
 }
 
-pub(crate) fn sweep_text(swept: &[Swept]) -> String {
-    let row = |one: &Swept| {
-        let years = one.simulated_seconds / (365.25 * 86_400.0);
-        let hours = one.core_seconds.max(1e-9) / 3600.0;
+/// What scenarios came to together.
+#[derive(Default)]
+struct Total {
+    runs: u64,
+    failed: usize,
+    events: u64,
+    millis: u64,
+    core_seconds: f64,
+}
+
+impl Total {
+    fn of(swept: &[Swept]) -> Self {
+        let mut total = Self::default();
+        for one in swept {
+            total.runs += one.seeds;
+            total.failed += one.failures.len();
+            total.events += one.events;
+            total.millis += one.simulated_millis;
+            total.core_seconds += one.core_seconds;
+        }
+        total
+    }
+
+    fn row(&self, name: &str) -> Vec<String> {
+        let hours = self.millis as f64 / 3_600_000.0;
+        let years = hours / (365.25 * 24.0);
+        let core_hours = self.core_seconds.max(1e-9) / 3600.0;
         vec![
-            one.scenario.to_owned(),
-            one.seeds.to_string(),
-            one.failures.len().to_string(),
-            one.events.to_string(),
-            format!("{:.1} h", one.simulated_seconds / 3600.0),
-            format!("{:.2} s", one.core_seconds),
-            format!("{:.1}", years / hours),
+            name.to_owned(),
+            self.runs.to_string(),
+            self.failed.to_string(),
+            self.events.to_string(),
+            format!("{hours:.1} h"),
+            format!("{:.2} s", self.core_seconds),
+            format!("{:.1}", years / core_hours),
         ]
-    };
+    }
+}
+
+pub(crate) fn sweep_text(swept: &[Swept], wall_seconds: f64) -> String {
+    let one_row = |one: &Swept| Total::of(std::slice::from_ref(one)).row(one.scenario);
+    let total = Total::of(swept);
     let header = [
         "SCENARIO",
-        "SEEDS",
+        "RUNS",
         "FAILED",
         "EVENTS",
         "FLEET LIFE",
         "CORE TIME",
         "YEARS PER CORE HOUR",
     ];
-    columns(&header, swept.iter().map(row))
+    let rows = swept.iter().map(one_row).chain([total.row("total")]);
+    let outcome = match total.failed {
+        0 => format!("every rule held in all {} runs", total.runs),
+        failed => format!("{failed} of {} runs failed", total.runs),
+    };
+    let table = columns(&header, rows);
+    format!("{table}\n {outcome}; {wall_seconds:.1} s by the clock\n")
 }
 
 /// Seeds that failed, each with the command that shows it again.
@@ -158,62 +264,6 @@ pub(crate) fn failed(swept: &[Swept]) -> String {
     text += &failures.iter().take(SHOWN).map(line).collect::<String>();
     if SHOWN < failures.len() {
         text += &format!("  and {} more, in the JSON form\n", failures.len() - SHOWN);
-    }
-    text
-}
-
-/// Why a run failed: the rule, the least of the timeline that still breaks it, what led to it, and the
-/// command that shows it again.
-pub(crate) fn history(
-    scenario: &Scenario,
-    report: &Report,
-    defect: Option<Defect>,
-    given: Without,
-) -> String {
-    let Some(broken) = &report.broken else {
-        return "the run did not fail again".to_owned();
-    };
-    let (seed, rule) = (report.seed, broken.rule);
-    let (without, left) = match given == Without::default() {
-        true => shorten(scenario, seed, defect, rule),
-        false => (given, Vec::new()),
-    };
-    let again = run_without(scenario, seed, defect, &without, true);
-    let shown = again.broken.as_ref().unwrap_or(broken);
-    let words: Vec<&str> = shown.text.split_whitespace().collect();
-    let concerns = |line: &&String| {
-        let told = line.split_once(' ').map_or("", |(_, rest)| rest);
-        let quiet = ["sample", "tell", "provider"];
-        let quiet = quiet.iter().any(|word| told.starts_with(word));
-        let named = |word: &&str| 3 < word.len() && word.contains('-') && told.contains(*word);
-        words.iter().any(named) || !quiet
-    };
-    let told: Vec<&String> = again.lines.iter().filter(concerns).collect();
-    let last = &told[told.len().saturating_sub(SHOWN)..];
-    let indented =
-        |lines: &[String]| -> String { lines.iter().map(|line| format!("  {line}\n")).collect() };
-    let last: Vec<String> = last.iter().map(|line| (*line).clone()).collect();
-    let mut text = format!("{broken}\n");
-    if !left.is_empty() {
-        text += &format!("what it takes:\n{}", indented(&left));
-    }
-    text += &format!("what led to it:\n{}", indented(&last));
-    text += &format!("again: {}", replay(report.scenario, seed, defect));
-    if without != Without::default() {
-        let short = replay_without(report.scenario, seed, defect, &without);
-        text += &format!("\nshortened: {short}");
-    }
-    text
-}
-
-fn replay_without(scenario: &str, seed: u64, defect: Option<Defect>, without: &Without) -> String {
-    let mut text = replay(scenario, seed, defect);
-    if !without.changes.is_empty() {
-        let numbers: Vec<String> = without.changes.iter().map(usize::to_string).collect();
-        text += &format!(" --without {}", numbers.join(","));
-    }
-    if without.weather {
-        text += " --fair-weather";
     }
     text
 }

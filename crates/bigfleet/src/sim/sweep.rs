@@ -1,144 +1,162 @@
-//! A sweep: many seeds at once, reported in the order of the seeds.
+//! `bigfleet sim sweep`: many seeds at once, reported in the order of the seeds.
 //!
 //! ```text
-//! (scenario, seed) ─▶ next, taken by whichever thread is free ─▶ report ─▶ sorted by seed
+//! (scenario, seed) ─▶ next, taken by whichever thread is free ─▶ report ─▶ summed up
 //! ```
 //!
-//! A run is one thread's and shares nothing, so which thread ran it cannot be seen in it.
+//! A run is one thread's and shares nothing, so which thread ran it cannot be seen in it. Reports are
+//! summed up as they come, so a sweep takes no more room the longer it is; only failures are kept.
 
-use bigfleet_sim::{Defect, Report, Scenario, run};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use super::{
+    Output, chosen, history, names,
+    progress::Progress,
+    report::{self, Swept},
+    threads,
+};
+use crate::{failure::Failure, output::say};
+use bigfleet_sim::{Defect, Scenario, Without, run as run_seed};
+use clap::Args as ClapArgs;
 use std::{
-    collections::BTreeMap,
-    io::IsTerminal,
-    ops::Range,
+    num::NonZeroUsize,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
 
-/// What the seeds of one scenario came to.
-#[derive(Debug, Serialize)]
-pub(crate) struct Swept {
-    pub(crate) scenario: &'static str,
-    pub(crate) seeds: u64,
-    pub(crate) failures: Vec<FailedSeed>,
-    pub(crate) events: u64,
-    pub(crate) simulated_seconds: f64,
-    pub(crate) core_seconds: f64,
-    /// How often each fault struck.
-    pub(crate) struck: BTreeMap<&'static str, u64>,
-    /// The longest it took to come to rest once the faults had stopped.
-    pub(crate) rested_after_seconds: f64,
-    pub(crate) machines: usize,
+/// What was asked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SweepArgs {
+    /// The scenarios; by default all of up to 1,000 machines. One that is named twice is run once.
+    #[arg(value_parser = names::scenario)]
+    scenarios: Vec<Scenario>,
+
+    /// How many seeds of each.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+
+    /// Runs at once; by default one per core.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Switches an old mistake back on; `bigfleet sim list` names them.
+    #[arg(long, value_parser = names::defect)]
+    defect: Option<Defect>,
+
+    /// How the answer is written: by default `table` on a terminal, else `json`.
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
 }
 
-/// A seed that broke a rule.
-#[derive(Debug, Serialize)]
-pub(crate) struct FailedSeed {
-    pub(crate) seed: u64,
-    pub(crate) rule: &'static str,
-    pub(crate) reason: String,
-    pub(crate) replay: String,
+/// Sweeps; a seed that breaks a rule fails the command.
+pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
+    let scenarios = once_each(&args.scenarios);
+    let work = work(args, &scenarios)?;
+    let began = Instant::now();
+    let mut swept = sweep(&work, threads(args.jobs));
+    let wall_seconds = began.elapsed().as_secs_f64();
+    let told = tell_first(&mut swept, args.defect);
+    match chosen(args.output) {
+        Output::Json => report::say_json(&report::sweep(&swept, wall_seconds))?,
+        Output::Table => say(&report::sweep_text(&swept, wall_seconds))?,
+    }
+    told.map_or(Ok(()), |first| {
+        let all = report::failed(&swept);
+        Err(Failure::Undone(format!("{all}the first:\n{first}")))
+    })
 }
 
-impl Swept {
-    pub(crate) fn of(scenario: &'static str) -> Self {
-        Self {
-            scenario,
-            seeds: 0,
-            failures: Vec::new(),
-            events: 0,
-            simulated_seconds: 0.0,
-            core_seconds: 0.0,
-            struck: BTreeMap::new(),
-            rested_after_seconds: 0.0,
-            machines: 0,
+/// The scenarios that were named, or the usual ones; in their order, and each once.
+pub(crate) fn once_each(named: &[Scenario]) -> Vec<Scenario> {
+    let mut once: Vec<Scenario> = Vec::new();
+    for scenario in named {
+        if once.iter().all(|one| one.name != scenario.name) {
+            once.push(*scenario);
         }
     }
-
-    pub(crate) fn take(&mut self, report: &Report, defect: Option<Defect>) {
-        self.seeds += 1;
-        self.events += report.events;
-        self.simulated_seconds += report.simulated_millis as f64 / 1000.0;
-        self.machines = self.machines.max(report.machines);
-        for (fault, count) in &report.struck {
-            *self.struck.entry(fault).or_default() += count;
-        }
-        let rested = report.rested_after.unwrap_or(0) as f64 / 1000.0;
-        self.rested_after_seconds = self.rested_after_seconds.max(rested);
-        if let Some(broken) = &report.broken {
-            self.failures.push(FailedSeed {
-                seed: report.seed,
-                rule: broken.rule.name(),
-                reason: broken.to_string(),
-                replay: super::report::replay(self.scenario, report.seed, defect),
-            });
-        }
+    match once.is_empty() {
+        true => Scenario::usual(),
+        false => once,
     }
 }
 
-/// One run, and its seconds.
-type Ran = (Report, f64);
+/// Which runs there are, by number.
+struct Work<'a> {
+    scenarios: &'a [Scenario],
+    from: u64,
+    seeds: u64,
+    runs: u64,
+    defect: Option<Defect>,
+}
+
+fn work<'a>(args: &SweepArgs, scenarios: &'a [Scenario]) -> Result<Work<'a>, Failure> {
+    let (from, seeds) = (args.from, args.seeds);
+    if from.checked_add(seeds - 1).is_none() {
+        let why = format!(
+            "{seeds} seeds from {from} on go past the last seed, {}",
+            u64::MAX
+        );
+        return Err(Failure::Input(why));
+    }
+    let runs = seeds.checked_mul(scenarios.len() as u64);
+    let too_many = || Failure::Input(format!("{seeds} seeds of each scenario cannot be counted"));
+    Ok(Work {
+        scenarios,
+        from,
+        seeds,
+        runs: runs.ok_or_else(too_many)?,
+        defect: args.defect,
+    })
+}
 
 /// Runs every scenario with every seed.
-pub(crate) fn sweep(
-    scenarios: &[Scenario],
-    seeds: Range<u64>,
-    defect: Option<Defect>,
-    jobs: usize,
-) -> Vec<Swept> {
-    let runs: Vec<(usize, u64)> = (0..scenarios.len())
-        .flat_map(|scenario| seeds.clone().map(move |seed| (scenario, seed)))
-        .collect();
-    let (next, ran) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let bar = bar(runs.len());
+fn sweep(work: &Work<'_>, jobs: usize) -> Vec<Swept> {
+    let swept = work.scenarios.iter().map(|one| Swept::of(one.name));
+    let (next, swept) = (AtomicU64::new(0), Mutex::new(swept.collect::<Vec<_>>()));
+    let progress = Progress::new(work.runs);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, runs.len().max(1)) {
+        for _ in 0..jobs.min(usize::try_from(work.runs).unwrap_or(usize::MAX)) {
             scope.spawn(|| {
                 while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    && let Some((scenario, seed)) = runs.get(at).copied()
+                    && at < work.runs
                 {
-                    let done = one(&scenarios[scenario], seed, defect);
-                    ran.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((at, done));
-                    bar.set_message(scenarios[scenario].name);
-                    bar.inc(1);
+                    let which = (at / work.seeds) as usize;
+                    let scenario = &work.scenarios[which];
+                    let began = Instant::now();
+                    let done = run_seed(scenario, work.from + at % work.seeds, work.defect, false);
+                    let seconds = began.elapsed().as_secs_f64();
+                    let mut swept = swept.lock().unwrap_or_else(PoisonError::into_inner);
+                    swept[which].core_seconds += seconds;
+                    swept[which].take(&done, work.defect, &Without::default());
+                    progress.did(scenario.name);
                 }
             });
         }
     });
-    bar.finish_and_clear();
-    let mut ran: Vec<(usize, Ran)> = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
-    ran.sort_by_key(|(at, _)| *at);
-    let mut swept: Vec<Swept> = scenarios.iter().map(|one| Swept::of(one.name)).collect();
-    for (at, (report, seconds)) in ran {
-        let into = &mut swept[runs[at].0];
-        into.core_seconds += seconds;
-        into.take(&report, defect);
+    progress.finish();
+    let mut swept = swept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for one in &mut swept {
+        one.failures.sort_by_key(|failure| failure.seed);
     }
     swept
 }
 
-fn one(scenario: &Scenario, seed: u64, defect: Option<Defect>) -> Ran {
-    let began = Instant::now();
-    let report = run(scenario, seed, defect, false);
-    (report, began.elapsed().as_secs_f64())
-}
-
-/// On stderr, and only if that is a terminal.
-pub(crate) fn bar(runs: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(runs as u64);
-    let style = ProgressStyle::with_template("{msg:28} {wide_bar} {pos}/{len} {elapsed} eta {eta}");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar
+/// The first failure, told whole and made as short as could be.
+fn tell_first(swept: &mut [Swept], defect: Option<Defect>) -> Option<String> {
+    let failures = swept.iter_mut().flat_map(|one| &mut one.failures);
+    let failure = failures.into_iter().next()?;
+    let without = Without::default();
+    let scenario = Scenario::named(failure.scenario)?;
+    let again = run_seed(&scenario, failure.seed, defect, false);
+    let Some(broken) = &again.broken else {
+        return Some(format!("{} did not fail again", failure.replay));
+    };
+    let told = history::history(&scenario, &again, broken, defect, &without);
+    failure.shortened = told.shortened;
+    Some(told.text)
 }

@@ -1,18 +1,21 @@
 //! Traces: written by `run --trace`, run again by `replay`, drawn by `view`.
 //!
-//! A trace names what was run in its second line, and everything after that is a function of it. So
-//! replaying is running again and comparing.
+//! A trace names what was run, and everything after that is a function of it. So replaying is running
+//! again and comparing.
 
-use super::{defect, scenario};
 use crate::{failure::Failure, output::say};
-use bigfleet_sim::{Chart, Defect, Report, Scenario, Without, run_without};
+use bigfleet_sim::{
+    BUILT, Chart, TraceFile, TraceRefused, begins_a_trace, line_number, run_without,
+};
 use clap::Args as ClapArgs;
 use std::{
     fs,
+    io::{IsTerminal, Read},
     path::{Path, PathBuf},
 };
 
-const FIRST: &str = "# bigfleet sim trace 1";
+/// Where no terminal says how wide it is.
+const WIDTH: u16 = 100;
 
 /// What to run again.
 #[derive(Debug, ClapArgs)]
@@ -31,25 +34,9 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// How wide the chart in the terminal is, in characters.
-    #[arg(long, default_value_t = 110)]
-    width: usize,
-}
-
-/// A trace: what was run, then what happened.
-pub(crate) fn text(report: &Report, defect: Option<Defect>, without: &Without) -> String {
-    let defect = defect.map_or("none".to_owned(), Defect::name);
-    let numbers: Vec<String> = without.changes.iter().map(usize::to_string).collect();
-    let (scenario, seed, fair) = (report.scenario, report.seed, without.weather);
-    let without = numbers.join(",");
-    let mut text = format!(
-        "{FIRST}\n# scenario {scenario} seed {seed} defect {defect} fair-weather {fair} without {without}\n"
-    );
-    for line in &report.lines {
-        text += line;
-        text.push('\n');
-    }
-    text
+    /// How wide the chart in the terminal is, in characters; by default as wide as the terminal.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(40..))]
+    width: Option<u16>,
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -57,65 +44,33 @@ fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(why)
 }
 
-struct Told {
-    scenario: Scenario,
-    seed: u64,
-    defect: Option<Defect>,
-    without: Without,
-}
-
-/// What the second line of a trace says was run.
-fn told(trace: &str) -> Result<Told, String> {
-    let mut lines = trace.lines();
-    if lines.next() != Some(FIRST) {
-        return Err(format!("the file does not begin with \"{FIRST}\""));
-    }
-    let second = lines.next().unwrap_or("");
-    let words: Vec<&str> = second.split(' ').collect();
-    let after = |word: &str| {
-        let at = words.iter().position(|one| *one == word);
-        at.and_then(|at| words.get(at + 1)).copied().unwrap_or("")
-    };
-    let number = |text: &str| {
-        let bad = |_| format!("line 2: \"{text}\" is not a number");
-        text.parse::<u64>().map_err(bad)
-    };
-    let numbers = after("without").split(',').filter(|text| !text.is_empty());
-    let changes = numbers.map(|text| number(text).map(|one| one as usize));
-    Ok(Told {
-        scenario: scenario(after("scenario"))?,
-        seed: number(after("seed"))?,
-        defect: match after("defect") {
-            "none" => None,
-            name => Some(defect(name)?),
-        },
-        without: Without {
-            changes: changes.collect::<Result<_, _>>()?,
-            weather: after("fair-weather") == "true",
-        },
-    })
+fn refused(path: &Path) -> impl Fn(TraceRefused) -> Failure {
+    move |why| Failure::Input(format!("{}: {why}", path.display()))
 }
 
 /// Runs a trace again; the first line that differs is an error.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
-    let trace = read(&args.file)?;
-    let bad = |why: String| Failure::Input(format!("{}: {why}", args.file.display()));
-    let told = told(&trace).map_err(bad)?;
-    let done = run_without(&told.scenario, told.seed, told.defect, &told.without, true);
-    let before: Vec<&str> = trace.lines().skip(2).collect();
-    let lines = before.len().max(done.lines.len());
+    let text = read(&args.file)?;
+    let trace = TraceFile::read(&text).map_err(refused(&args.file))?;
+    let done = run_without(
+        &trace.scenario,
+        trace.seed,
+        trace.defect,
+        &trace.without,
+        true,
+    );
+    let lines = trace.lines.len().max(done.lines.len());
     for at in 0..lines {
-        let (was, is) = (
-            before.get(at).copied(),
-            done.lines.get(at).map(String::as_str),
-        );
+        let was = trace.lines.get(at).copied();
+        let is = done.lines.get(at).map(String::as_str);
         if was != is {
             let none = "nothing";
             return Err(Failure::Undone(format!(
-                "line {}: it was\n  {}\nand is\n  {}",
-                at + 3,
+                "line {}: it was\n  {}\nand is\n  {}\n{}",
+                line_number(at),
                 was.unwrap_or(none),
-                is.unwrap_or(none)
+                is.unwrap_or(none),
+                whose_fault(trace.build)
             )));
         }
     }
@@ -126,18 +81,49 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     say(&format!("the same {lines} lines; {outcome}\n"))
 }
 
+/// A run is a function of the seed *and* of the simulator: another one lives another history.
+fn whose_fault(build: &str) -> String {
+    match build == BUILT {
+        true => format!(
+            "both were made by version {BUILT}: the trace or the sources were changed, or the run \
+             is not a function of its seed"
+        ),
+        false => format!(
+            "the trace was made by version {build} and this is {BUILT}: another version may live \
+             another history"
+        ),
+    }
+}
+
 /// Draws a trace.
 pub(crate) fn view(args: &ViewArgs) -> Result<(), Failure> {
-    let trace = read(&args.file)?;
-    let bad = |why| Failure::Input(format!("{}: {why}", args.file.display()));
-    let chart = Chart::read(&trace).map_err(bad)?;
+    let text = read(&args.file)?;
+    let trace = TraceFile::read(&text).map_err(refused(&args.file))?;
+    let chart = Chart::read(&trace).map_err(refused(&args.file))?;
     let picture = args.svg.clone();
     let picture = picture.unwrap_or_else(|| args.file.with_extension("svg"));
+    if is_a_trace(&picture) {
+        let place = picture.display();
+        let why = format!("{place} is a trace, and a picture would replace it: say --svg FILE");
+        return Err(Failure::Input(why));
+    }
     let why = |error| Failure::Undone(format!("{} cannot be written: {error}", picture.display()));
     fs::write(&picture, chart.svg()).map_err(why)?;
-    say(&format!(
-        "{}\npicture: {}\n",
-        chart.text(args.width),
-        picture.display()
-    ))
+    let chart = chart.text(usize::from(args.width.unwrap_or_else(terminal_width)));
+    say(&format!("{chart}\npicture: {}\n", picture.display()))
+}
+
+/// Whether a picture written there would replace a trace: this one under whatever name, or another.
+fn is_a_trace(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+    read.is_ok() && begins_a_trace(&start)
+}
+
+fn terminal_width() -> u16 {
+    let size = std::io::stdout()
+        .is_terminal()
+        .then(crossterm::terminal::size);
+    let known = size.and_then(Result::ok);
+    known.map_or(WIDTH, |(width, _)| width.max(40))
 }

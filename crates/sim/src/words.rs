@@ -1,0 +1,181 @@
+//! Entries of a timeline in words: what a shortened failure needs, and what a trace says happened.
+//!
+//! ```text
+//! Change::Vanish { cluster: Some(0), count: 1 } ─▶ "machines vanish: 1 of a"
+//! ```
+//!
+//! The part before the colon is the name under which faults are counted, so that a chart can tell
+//! demand from trouble without knowing every kind of either.
+
+use crate::plan::{Change, ClusterPlan, Left, Strike};
+use bigfleet_model::{Amounts, quantity::format_short};
+
+/// An entry of the timeline, with the clusters by name.
+pub(crate) fn told(change: &Change, clusters: &[ClusterPlan]) -> String {
+    let name = change.name();
+    match details(change, clusters) {
+        details if details.is_empty() => name.to_owned(),
+        details => format!("{name}: {details}"),
+    }
+}
+
+fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
+    let cluster = |at: usize| {
+        let known = clusters.get(at);
+        known.map_or_else(|| format!("cluster {at}"), |known| known.name.clone())
+    };
+    let row = |at: usize, work: usize| {
+        let known = clusters.get(at).and_then(|known| known.works.get(work));
+        let group = known.map_or("", |known| known.group.as_str());
+        match group {
+            "" => format!("{} row {work}", cluster(at)),
+            group => format!("{} gang {group}", cluster(at)),
+        }
+    };
+    let whose = |at: Option<usize>| at.map_or_else(|| "any cluster".to_owned(), cluster);
+    match *change {
+        Change::Scale {
+            cluster,
+            work,
+            pods,
+        } => format!("{} has {pods} Pods", row(cluster, work)),
+        Change::ScaleAll {
+            cluster: at,
+            per_mille,
+        } => {
+            format!("{} has {} of its Pods", cluster(at), percent(per_mille))
+        }
+        Change::ScaleRow {
+            cluster,
+            work,
+            per_mille,
+        } => format!(
+            "{} asks for {} of what it did",
+            row(cluster, work),
+            percent(per_mille)
+        ),
+        Change::Priority {
+            cluster,
+            work,
+            priority,
+        } => format!("{} has priority {priority}", row(cluster, work)),
+        Change::Break { cluster, count } | Change::Vanish { cluster, count } => {
+            format!("{count} of {}", whose(cluster))
+        }
+        Change::SpotWave(per_mille) => format!("{per_mille} in 1000"),
+        Change::Reprice => String::new(),
+        Change::StockOut { ref kind, millis } => match kind.as_str() {
+            "" => format!("every type, for {}", span(millis)),
+            kind => format!("{kind}, for {}", span(millis)),
+        },
+        Change::FailNext { kind, count } => format!("the next {count} {kind:?}"),
+        Change::Crash {
+            strike,
+            disk,
+            millis,
+        } => format!("{}, {}, away {}", at(strike), left(disk), span(millis)),
+        Change::Twin { millis } => format!("the first goes on for {}", span(millis)),
+        Change::OperatorAway {
+            cluster: at,
+            millis,
+        }
+        | Change::BlockDrains {
+            cluster: at,
+            millis,
+        }
+        | Change::BlobErrors {
+            cluster: at,
+            millis,
+        } => format!("{} for {}", cluster(at), span(millis)),
+        Change::ProviderAway { millis, restart } => match restart {
+            true => format!("{}, and it forgets what it was doing", span(millis)),
+            false => span(millis),
+        },
+        Change::TruncatedLists { lists, per_mille } => {
+            format!("the next {lists} lack {per_mille} machines in 1000")
+        }
+        Change::EmptyRollUps { cluster: at, count } => {
+            format!("the next {count} of {}", cluster(at))
+        }
+        Change::Pause { millis } => span(millis),
+    }
+}
+
+fn at(strike: Strike) -> &'static str {
+    match strike {
+        Strike::Now => "at once",
+        Strike::Writing => "while it writes",
+        Strike::Calling => "while a call is out",
+        Strike::Listing => "while a List is out",
+    }
+}
+
+fn left(disk: Left) -> &'static str {
+    match disk {
+        Left::Whole => "disk whole",
+        Left::Torn => "last write torn",
+        Left::Nothing => "disk lost",
+    }
+}
+
+/// `500` thousandths to `50 %`.
+fn percent(per_mille: u32) -> String {
+    match per_mille % 10 {
+        0 => format!("{} %", per_mille / 10),
+        tenths => format!("{}.{tenths} %", per_mille / 10),
+    }
+}
+
+/// Milliseconds as people say them.
+fn span(millis: u64) -> String {
+    match millis {
+        millis if millis % 60_000 == 0 && 0 < millis => format!("{} min", millis / 60_000),
+        millis if millis % 1000 == 0 => format!("{} s", millis / 1000),
+        millis => format!("{}.{:03} s", millis / 1000, millis % 1000),
+    }
+}
+
+/// What a row asks for: `cpu=4 memory=16Gi`.
+pub(crate) fn amounts(amounts: &Amounts) -> String {
+    let entries = amounts.iter();
+    let words = entries.map(|(name, milli)| format!("{}={}", name.as_str(), format_short(milli)));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::size::Size;
+
+    #[test]
+    fn clusters_are_named_and_times_are_short() {
+        let clusters = ["a", "late"].map(|name| ClusterPlan::new(name, Vec::new()));
+        let check = |change: Change, words: &str| assert_eq!(told(&change, &clusters), words);
+        let (cluster, count) = (Some(1), 3);
+        check(
+            Change::Vanish { cluster, count },
+            "machines vanish: 3 of late",
+        );
+        let (cluster, per_mille) = (0, 505);
+        check(
+            Change::ScaleAll { cluster, per_mille },
+            "demand moves: a has 50.5 % of its Pods",
+        );
+        let crash = Change::Crash {
+            strike: Strike::Writing,
+            disk: Left::Torn,
+            millis: 90_500,
+        };
+        check(
+            crash,
+            "crash: while it writes, last write torn, away 90.500 s",
+        );
+        check(Change::Pause { millis: 120_000 }, "pause: 2 min");
+        check(Change::Reprice, "prices move");
+    }
+
+    #[test]
+    fn memory_is_said_in_gi() {
+        assert_eq!(amounts(&Size::plain(4, 16).amounts()), "cpu=4 memory=16Gi");
+    }
+}
