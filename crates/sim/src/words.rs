@@ -12,10 +12,33 @@ use bigfleet_model::{Amounts, quantity::format_short};
 
 /// An entry of the timeline, with the clusters by name.
 pub(crate) fn told(change: &Change, clusters: &[ClusterPlan]) -> String {
-    let name = change.name();
+    let name = name(change);
     match details(change, clusters) {
         details if details.is_empty() => name.to_owned(),
         details => format!("{name}: {details}"),
+    }
+}
+
+/// As where faults are counted, once they strike.
+fn name(change: &Change) -> &'static str {
+    match change {
+        Change::Scale { .. } | Change::ScaleAll { .. } | Change::ScaleRow { .. } => "demand moves",
+        Change::Priority { .. } => "priority edited",
+        Change::Break { .. } => "machines break",
+        Change::Vanish { .. } => "machines vanish",
+        Change::SpotWave(_) => "spot wave",
+        Change::Reprice => "prices move",
+        Change::StockOut { .. } => "stock-out",
+        Change::FailNext { .. } => "calls fail",
+        Change::Crash { .. } => "crash",
+        Change::Twin { .. } => "twin",
+        Change::OperatorAway { .. } => "operator away",
+        Change::ProviderAway { .. } => "provider away",
+        Change::TruncatedLists { .. } => "list truncated",
+        Change::BlockDrains { .. } => "drains blocked",
+        Change::EmptyRollUps { .. } => "roll-up empty",
+        Change::BlobErrors { .. } => "blob errors",
+        Change::Pause { .. } => "pause",
     }
 }
 
