@@ -2,7 +2,7 @@
 
 use crate::{failure::Failure, output::say, table::columns};
 use bigfleet_provider_behaviours::{BenchReport, Binary, Percentiles};
-use bigfleet_provider_fake::{FakeRefused, ProviderFakeArgs, Timepiece};
+use bigfleet_provider_fake::{ProviderFakeArgs, Timepiece};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::{
     io::IsTerminal,
@@ -59,14 +59,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default(),
     };
-    bigfleet_provider_fake::run(args, Some(time)).map_err(|refused| match refused {
-        FakeRefused::File { .. }
-        | FakeRefused::Knobs { .. }
-        | FakeRefused::Latency(_)
-        | FakeRefused::Tls(_)
-        | FakeRefused::Logs(_)
-        | FakeRefused::Offerings(_) => Failure::Input(refused.to_string()),
-        FakeRefused::Start(_) | FakeRefused::Runtime(_) => Failure::Undone(refused.to_string()),
+    bigfleet_provider_fake::run(args, Some(time)).map_err(|refused| match refused.is_usage() {
+        true => Failure::Input(refused.to_string()),
+        false => Failure::Undone(refused.to_string()),
     })
 }
 

@@ -1,9 +1,9 @@
 //! `bigfleet shard`: flags to checked settings, and a shard until the process is asked to end.
 
 use crate::failure::Failure;
-use bigfleet_net::{LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
+use bigfleet_net::{Dial, LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
 use bigfleet_provider_fake::duration;
-use bigfleet_shard::{Around, Settings, Shard, Trouble, start};
+use bigfleet_shard::{Around, Settings, Shard, StartRefused, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
 use bigfleet_shard_link::Link;
 use clap::{ArgAction, Args as ClapArgs};
@@ -112,18 +112,23 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs it until the process is asked to end, or a part is lost. Settings that cannot be used end it as
-/// a start that fails does, with exit status 1 (operations §1).
+/// Runs it until the process is asked to end, or a part is lost.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let settings = settings(args).map_err(|problems| Failure::Undone(problems.join("\n")))?;
+    let settings = settings(args).map_err(|problems| Failure::Input(problems.join("\n")))?;
     let undone = |why: &dyn std::fmt::Display| Failure::Undone(shard(why));
-    args.logs.start().map_err(|why| undone(&why))?;
+    let wrong = |why: &dyn std::fmt::Display| Failure::Input(shard(why));
+    args.logs.start().map_err(|why| wrong(&why))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
         let tls = settings.tls.clone();
-        let mut running = start(settings).await.map_err(|why| undone(&why))?;
-        let _link = link(args, &running, tls).map_err(|why| undone(&why))?;
+        let started = start(settings).await;
+        let mut running = started.map_err(|why| match is_usage(&why) {
+            true => wrong(&why),
+            false => undone(&why),
+        })?;
+        // What it refuses is an address or a certificate that was given.
+        let _link = link(args, &running, tls).map_err(|why| wrong(&why))?;
         tokio::select! {
             () = asked => {
                 running.stop().await;
@@ -132,6 +137,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             failed = running.failed() => Err(undone(&failed)),
         }
     })
+}
+
+/// Whether a start was refused for what was given, and would be anywhere.
+fn is_usage(refused: &StartRefused) -> bool {
+    match refused {
+        StartRefused::Provider(_) | StartRefused::Tls(_) => true,
+        StartRefused::Listen(refused) => refused.is_no_address(),
+        StartRefused::Store(_)
+        | StartRefused::Core(_)
+        | StartRefused::Audit { .. }
+        | StartRefused::Reflection(_)
+        | StartRefused::System(_) => false,
+    }
 }
 
 /// Reports to the coordinator, if there is one: for as long as what this answers is kept.
@@ -185,7 +203,6 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
         }
     };
     must(!args.listen.is_empty(), "--listen is empty");
-    must(!args.provider_addr.is_empty(), "--provider-addr is empty");
     must(
         bigfleet_wire::is_portable_id(&args.id),
         "--id has to be letters, digits, '.', '_' and '-'",
@@ -211,6 +228,13 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
         "--advertise-addr has to be host:port that others can dial, as there is a coordinator to \
          tell it to; without it, --listen has to be",
     );
+    // Before anything is on disk.
+    let coordinator = coordinator_addr(args).map(|addr| ("--coordinator-addr", addr));
+    let dialled = [("--provider-addr", args.provider_addr.clone())].into_iter();
+    for (flag, addr) in dialled.chain(coordinator) {
+        let refused = Dial::check(&addr).err();
+        problems.extend(refused.map(|why| shard(&format!("{flag} {why}"))));
+    }
     let tls = args.tls.files().unwrap_or_else(|why| {
         problems.push(shard(&why));
         None

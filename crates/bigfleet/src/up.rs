@@ -86,7 +86,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
-        let up = Up::start(options).await.map_err(|why| undone(&why))?;
+        let up = Up::start(options)
+            .await
+            .map_err(|why| match why.is_usage() {
+                true => Failure::Input(format!("bigfleet up: {why}")),
+                false => undone(&why),
+            })?;
         // The verbs can be told where it is; without that they find it.
         let _found = Left::leave(up.addr())
             .inspect_err(|why| eprintln!("bigfleet up: verbs need --shard {}: {why}", up.addr()));

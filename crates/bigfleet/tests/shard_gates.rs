@@ -134,13 +134,17 @@ fn refused(flags: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// operations §1: one line that names the part and the reason, and exit status 1.
+/// One line that names the part and the reason, and exit status 2, as for every wrong command line.
 #[test]
-fn settings_that_cannot_be_used_are_refused_with_status_1() {
+fn settings_that_cannot_be_used_are_refused_with_status_2() {
     let folder = Folder::new("gate-settings");
     let data = format!("--data-dir={}", folder.file("data").display());
     let start = |more: &[&str]| {
-        let mut flags = vec!["--provider-addr=127.0.0.1:1", "--metrics-addr=0", &data];
+        let mut flags = vec!["--metrics-addr=0", "--log-level=error", &data];
+        if !more.iter().any(|flag| flag.starts_with("--provider-addr")) {
+            flags.push("--provider-addr=127.0.0.1:1");
+        }
+        flags.retain(|flag| !(flag.starts_with("--log-level") && more[0].starts_with("--log")));
         flags.extend(more);
         refused(&flags)
     };
@@ -152,9 +156,24 @@ fn settings_that_cannot_be_used_are_refused_with_status_1() {
             "--reclaim-cap-fraction is not between",
         ),
         (&["--cycle-interval=1ms"], "--cycle-interval is below 100ms"),
-        (&["--cycle-interval=1 day"], "\"1 day\" is not a duration"),
-        (&["--own-domain=zone"], "it is not key=value"),
         (&["--tls-cert=x"], "--tls"),
+        (
+            &["--tls-cert=x", "--tls-key=x", "--tls-ca=x"],
+            "tls: x: No such file",
+        ),
+        (&["--listen=nowhere"], "cannot listen on nowhere"),
+        (&["--log-level=loud"], "\"loud\" is not a log level"),
+        (
+            &["--provider-addr=nonsense"],
+            "--provider-addr \"nonsense\" is not an address like host:port",
+        ),
+        (
+            &[
+                "--coordinator-addr=nonsense",
+                "--advertise-addr=s1.example:7780",
+            ],
+            "--coordinator-addr \"nonsense\" is not an address like host:port",
+        ),
         (
             &["--coordinator-addr=127.0.0.1:1"],
             "--advertise-addr has to be host:port",
@@ -176,13 +195,14 @@ fn settings_that_cannot_be_used_are_refused_with_status_1() {
         ),
     ] {
         let (code, text) = start(flags);
-        assert_eq!(code, Some(1), "{flags:?}: {text}");
+        assert_eq!(code, Some(2), "{flags:?}: {text}");
         assert!(
             text.starts_with("bigfleet shard: ") && text.contains(reason),
             "{flags:?}: {text}"
         );
         assert_eq!(text.lines().count(), 1, "{flags:?}: {text}");
     }
+    assert!(!folder.file("data").exists(), "nothing was begun");
     let (code, text) = start(&["--no-such-flag"]);
     assert_eq!(code, Some(2), "not a command line of ours: {text}");
 }

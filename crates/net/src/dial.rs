@@ -63,6 +63,16 @@ impl Dial {
         }
     }
 
+    /// Whether this can be dialled at all: `host:port`.
+    pub fn check(target: &str) -> Result<(), DialRefused> {
+        let uri = Uri::try_from(format!("http://{target}")).ok();
+        let is_address = uri.is_some_and(|uri| uri.host().is_some() && uri.port_u16().is_some());
+        match is_address {
+            true => Ok(()),
+            false => Err(DialRefused(target.to_owned())),
+        }
+    }
+
     /// A channel to `host:port`. Connects when it is first used.
     pub fn channel(&self, target: &str) -> Result<Channel, DialRefused> {
         let refused = || DialRefused(target.to_owned());

@@ -45,6 +45,14 @@ pub struct ListenRefused {
     pub source: io::Error,
 }
 
+impl ListenRefused {
+    /// Whether no host could listen on that: it is neither `host:port` nor `:port`.
+    pub fn is_no_address(&self) -> bool {
+        let port = self.addr.rsplit_once(':').map(|(_, port)| port);
+        port.is_none_or(|port| port.parse::<u16>().is_err())
+    }
+}
+
 /// Listens; `:9000` is every address of the host, IPv6 and IPv4.
 pub async fn listen(addr: &str) -> Result<TcpListener, ListenRefused> {
     let listener = match addr.strip_prefix(':').map(str::parse) {

@@ -11,6 +11,7 @@ use std::io::IsTerminal;
 use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// How a line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,11 @@ impl FromStr for LogFormat {
 
 /// Starts logging for the whole process. Whoever was first stays in charge.
 pub fn start(format: LogFormat, level: &str) -> Result<(), LogsRefused> {
-    let stated = EnvFilter::try_new(level).map_err(|_| LogsRefused::Level(level.to_owned()))?;
+    let refused = || LogsRefused::Level(level.to_owned());
+    if !level.split(',').all(says_how_much) {
+        return Err(refused());
+    }
+    let stated = EnvFilter::try_new(level).map_err(|_| refused())?;
     let filter = EnvFilter::try_from_default_env().unwrap_or(stated);
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let logs = tracing_subscriber::fmt()
@@ -64,6 +69,12 @@ pub fn start(format: LogFormat, level: &str) -> Result<(), LogsRefused> {
     Ok(())
 }
 
+/// Whether a part of a filter names a level, by itself or for a module. A word that is none would be
+/// taken for a module, and everything else would be silent.
+fn says_how_much(part: &str) -> bool {
+    part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,7 +84,16 @@ mod tests {
         assert_eq!("json".parse(), Ok(LogFormat::Json));
         let refused = "xml".parse::<LogFormat>().unwrap_err().to_string();
         assert!(refused.contains("xml"), "{refused}");
-        let refused = start(LogFormat::Text, "info,=,").unwrap_err().to_string();
-        assert!(refused.contains("info,=,"), "{refused}");
+        for wrong in ["info,=,", "loud", "info,h2"] {
+            let refused = start(LogFormat::Text, wrong).unwrap_err().to_string();
+            assert!(refused.contains(wrong), "{refused}");
+        }
+        let fine = [
+            "info",
+            "off",
+            "info,h2=warn",
+            "bigfleet_shard::timing=debug",
+        ];
+        assert!(fine.iter().all(|level| level.split(',').all(says_how_much)));
     }
 }

@@ -123,6 +123,23 @@ pub enum FakeRefused {
     Runtime(#[from] std::io::Error),
 }
 
+impl FakeRefused {
+    /// Whether it was refused for what was given, and would be anywhere.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::File { .. }
+            | Self::Knobs { .. }
+            | Self::Latency(_)
+            | Self::Offerings(_)
+            | Self::Tls(_)
+            | Self::Logs(_)
+            | Self::Start(StartRefused::Seed(_) | StartRefused::Tls(_)) => true,
+            Self::Start(StartRefused::Listen(refused)) => refused.is_no_address(),
+            Self::Start(_) | Self::Runtime(_) => false,
+        }
+    }
+}
+
 /// When the clock of a process said zero, and what it says since.
 #[derive(Clone)]
 pub struct Timepiece {

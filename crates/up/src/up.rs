@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bigfleet_model::Fleet;
-use bigfleet_net::Dial;
+use bigfleet_net::{Dial, DialRefused};
 use bigfleet_shard::{Failed, Settings, Shard};
 use bigfleet_shard_core::ShardConfig;
 use bigfleet_wire::v1alpha1::ListFilter;
@@ -79,6 +79,9 @@ pub enum UpRefused {
     /// The fleet cannot be run.
     #[error("--fleet: {0}")]
     Fleet(#[from] FleetRefused),
+    /// The provider's address is none.
+    #[error("--provider-addr: {0}")]
+    ProviderAddr(#[from] DialRefused),
     /// Nobody answers as a provider there.
     #[error(
         "nothing answers as a provider at {addr} ({problem}): is one running there? start one with \
@@ -101,6 +104,8 @@ pub enum UpRefused {
         flag: &'static str,
         /// Why not.
         problem: String,
+        /// No host could listen on that.
+        is_no_address: bool,
     },
     /// The cloud did not start.
     #[error("the cloud did not start: {0}")]
@@ -108,6 +113,21 @@ pub enum UpRefused {
     /// The shard did not start.
     #[error("the shard did not start: {0}")]
     Shard(String),
+}
+
+impl UpRefused {
+    /// Whether it was refused for what was given, and would be anywhere.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Fleet(_) | Self::ProviderAddr(_) => true,
+            Self::Listen { is_no_address, .. } => *is_no_address,
+            Self::DataDir { .. }
+            | Self::OtherCloud(_)
+            | Self::Provider { .. }
+            | Self::Cloud(_)
+            | Self::Shard(_) => false,
+        }
+    }
 }
 
 /// Everything, running.
@@ -402,9 +422,7 @@ async fn answers(addr: &str) -> Result<(), UpRefused> {
         addr: addr.to_owned(),
         problem,
     };
-    let channel = Dial::provider(None)
-        .channel(addr)
-        .map_err(|why| refused(why.to_string()))?;
+    let channel = Dial::provider(None).channel(addr)?;
     let filter = ListFilter {
         max_results: 1,
         ..ListFilter::default()
@@ -456,6 +474,7 @@ fn of_shard(
                 _ => "--listen",
             },
             problem: refused.source.to_string(),
+            is_no_address: refused.is_no_address(),
             addr: refused.addr,
         },
         StartRefused::Store(_) | StartRefused::Audit { .. } => UpRefused::DataDir {

@@ -6,3 +6,4 @@ mod bench;
 mod bench_shard;
 mod decide;
 mod help;
+mod usage;

@@ -37,7 +37,7 @@ fn a_port_that_is_taken_is_named_with_the_flag_to_change_it() {
         1,
         &[&addr, "in use", "--metrics-addr"],
     );
-    refused(&home, &["--listen", "nowhere"], 1, &["nowhere", "--listen"]);
+    refused(&home, &["--listen", "nowhere"], 2, &["nowhere", "--listen"]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_provider_that_is_not_there_is_named() {
     drop(gone);
     let says = [addr.as_str(), "bigfleet provider fake", "--provider-addr"];
     refused(&home, &["--provider-addr", &addr], 1, &says);
-    refused(&home, &["--provider-addr", "nonsense"], 1, &["nonsense"]);
+    refused(&home, &["--provider-addr", "nonsense"], 2, &["nonsense"]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_fleet_that_cannot_be_run_is_refused_by_its_rule() {
     refused(
         &home,
         &["--fleet", &path],
-        1,
+        2,
         &["machine m1", "instance_type is required"],
     );
 }
