@@ -328,7 +328,7 @@ impl FakeCloud {
                 }
                 Effect::Failed(machine) => {
                     self.refused.remove(&machine.id);
-                    if let Some(after) = self.options.clean_up_after {
+                    if let Some(after) = self.options.cool_down(&machine) {
                         self.schedule(self.now + after, Due::CleanUp(machine.id.clone()));
                     }
                 }

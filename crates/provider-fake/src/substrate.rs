@@ -198,7 +198,7 @@ impl Substrate {
         short.map(|stock| {
             let (kind, zone) = (&offer.instance_type, &offer.zone);
             let text = format!("insufficient capacity: {} of {kind} in {zone}", stock.hosts);
-            Failure::retryable(text)
+            Failure::no_stock(text)
         })
     }
 

@@ -59,6 +59,9 @@ pub enum FailureClass {
     Retryable,
     /// Trying again is pointless.
     Permanent,
+    /// A Create found none of it in stock and made nothing. A record shows it as retryable; the slot is
+    /// offered again by itself, since there is nothing to clean up.
+    NoStock,
     /// The substrate asks to come back in a moment: the kit does, inside the transition. No record
     /// shows it; what is still refused when time is up was retryable.
     Passing,
@@ -92,7 +95,16 @@ impl Failure {
         }
     }
 
-    /// A failure that another slot or a later operation may not meet, such as no stock.
+    /// A Create that made nothing, because there is none of it now: the slot comes back by itself. Only
+    /// for a substrate that is sure of it; one that may have left something behind is retryable.
+    pub fn no_stock(text: impl Into<String>) -> Self {
+        Self {
+            class: FailureClass::NoStock,
+            ..Self::new(text)
+        }
+    }
+
+    /// A failure that another slot or a later operation may not meet.
     pub fn retryable(text: impl Into<String>) -> Self {
         Self {
             class: FailureClass::Retryable,
@@ -135,9 +147,12 @@ pub struct Machine {
 impl Machine {
     /// Makes it Failed, keeping host, cluster and metadata as evidence.
     pub(crate) fn fail(&mut self, failure: &Failure) {
+        // Only a Create can make nothing; elsewhere there is a host, and it is evidence.
+        let made_nothing = self.state == State::Creating && self.host.is_none();
         self.state = State::Failed;
         self.failure = match failure.class {
-            FailureClass::Passing => FailureClass::Retryable,
+            FailureClass::NoStock if made_nothing => FailureClass::NoStock,
+            FailureClass::Passing | FailureClass::NoStock => FailureClass::Retryable,
             class => class,
         };
         self.last_error = match failure.text.as_str() {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::machine::{FailureClass, Machine};
+
 /// The longest a transition may take, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -57,6 +59,8 @@ pub struct Options {
     /// How long a Failed machine stays as it is before the kit cleans it up; `None` is for ever,
     /// which is what the contract's other consumers expect.
     pub clean_up_after: Option<Duration>,
+    /// How long a slot stays Failed whose Create found nothing in stock; then it is offered again.
+    pub restock_after: Duration,
     /// Whether Create, Drain and Delete that a restart interrupted are taken up again, with the same
     /// operation id. Only for a backend to which asking twice is asking once.
     pub resumes: bool,
@@ -107,6 +111,22 @@ impl Retry {
     }
 }
 
+impl Options {
+    /// How long this Failed machine stays as it is; `None` is for ever.
+    pub fn cool_down(&self, machine: &Machine) -> Option<Duration> {
+        match machine.failure {
+            FailureClass::NoStock => {
+                let sooner = self.clean_up_after.unwrap_or(self.restock_after);
+                Some(sooner.min(self.restock_after))
+            }
+            FailureClass::Unspecified
+            | FailureClass::Retryable
+            | FailureClass::Permanent
+            | FailureClass::Passing => self.clean_up_after,
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         let timeouts = Timeouts::default();
@@ -118,6 +138,7 @@ impl Default for Options {
             fencing: Fencing::default(),
             retry: Retry::default(),
             clean_up_after: None,
+            restock_after: Duration::from_secs(60),
             resumes: false,
         }
     }

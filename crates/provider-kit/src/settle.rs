@@ -10,7 +10,8 @@
 //!
 //! Only the operation that a machine is in the middle of can move it, so a late or repeated end
 //! changes no record. A clean-up leaves the record Failed until it is over: a caller that looks sees
-//! the same error all the time, and then a slot that can be used.
+//! the same error all the time, and then a slot that can be used. A slot whose Create found nothing in
+//! stock has nothing to clean up: it is a slot again without any work.
 
 use std::sync::Arc;
 
@@ -81,6 +82,9 @@ impl Kit {
         let Some(entry) = failed.filter(|_| !self.cleaning.contains_key(id)) else {
             return;
         };
+        if entry.machine.failure == FailureClass::NoStock {
+            return self.restock(Machine::clone(&entry.machine));
+        }
         let (prefix, store) = (&self.options.prefix, self.tables.incarnation());
         // No operation of the contract: a caller that repeats its Delete must not be given this id.
         let operation: Arc<str> = format!("{prefix}-{store:016x}-r{}", entry.revision).into();
@@ -92,6 +96,14 @@ impl Kit {
         }));
         self.cleaning.insert(id.clone(), operation);
         self.begun.push(id.clone());
+    }
+
+    /// Nothing was made, so nothing is left of it.
+    fn restock(&mut self, mut machine: Machine) {
+        machine.last_error.clear();
+        machine.failure = FailureClass::Unspecified;
+        machine.state = State::Speculative;
+        self.put(machine);
     }
 
     fn is_cleaning(&self, id: &MachineId, operation: &str) -> bool {

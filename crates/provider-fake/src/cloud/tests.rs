@@ -121,9 +121,17 @@ fn what_is_out_of_stock_fails_as_retryable() {
     );
     let failed = cloud.in_state(State::Failed).next().unwrap();
     let failed = cloud.get(failed.as_str()).unwrap();
+    assert_eq!(failed.failure, bigfleet_provider_kit::FailureClass::NoStock);
+    assert!(failed.last_error.starts_with("insufficient capacity"));
+    // Nobody asked for clean-ups, and there is nothing to clean up.
+    cloud.advance(60 * SECOND);
+    assert_eq!(cloud.count(State::Failed), 2, "to be seen for a minute");
+    cloud.advance(63 * SECOND);
+    assert_eq!(cloud.count(State::Failed), 0, "slots again");
+    let slot = cloud.get(failed.id.as_str()).unwrap();
     assert_eq!(
-        failed.failure,
-        bigfleet_provider_kit::FailureClass::Retryable
+        (slot.state, slot.last_error.as_str()),
+        (State::Speculative, "")
     );
 }
 

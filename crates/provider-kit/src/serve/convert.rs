@@ -53,7 +53,9 @@ pub(crate) fn machine(machine: &Machine) -> wire::Machine {
 pub(crate) fn failure_class(class: FailureClass) -> wire::FailureClass {
     match class {
         FailureClass::Unspecified => wire::FailureClass::Unspecified,
-        FailureClass::Retryable | FailureClass::Passing => wire::FailureClass::Retryable,
+        FailureClass::Retryable | FailureClass::Passing | FailureClass::NoStock => {
+            wire::FailureClass::Retryable
+        }
         FailureClass::Permanent => wire::FailureClass::Permanent,
     }
 }

@@ -274,7 +274,9 @@ impl<B: Backend> Driver<B> {
         let now = self.clock.as_ref().map(|clock| clock());
         let since = self.failed_since.entry(machine.clone());
         since.or_insert(now.unwrap_or_default());
-        if let Some(after) = self.kit.options.clean_up_after {
+        let entry = self.kit.tables().machines().get(machine);
+        let after = entry.and_then(|entry| self.kit.options.cool_down(&entry.machine));
+        if let Some(after) = after {
             let machine = machine.clone();
             self.later(after, Event::CleanUp { machine });
         }

@@ -8,6 +8,7 @@ use bigfleet_wire::v1alpha1 as wire;
 use prost::Message;
 
 use crate::call::Kind;
+use crate::machine::FailureClass;
 use crate::serve::convert;
 use crate::tables::{Change, Mark};
 
@@ -54,6 +55,8 @@ struct StoredMachine {
     revision: u64,
     #[prost(bool, tag = "3")]
     refined: bool,
+    #[prost(bool, tag = "4")]
+    no_stock: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -118,6 +121,7 @@ fn stored(change: &Change) -> Stored {
             machine: Some(convert::machine(machine)),
             revision: *revision,
             refined: machine.refined,
+            no_stock: machine.failure == FailureClass::NoStock,
         }),
         Change::Removed { id, revision } => Step::Removed(StoredRemoval {
             id: id.to_string(),
@@ -162,9 +166,13 @@ fn change(stored: Stored) -> Result<Change, String> {
                 machine,
                 revision,
                 refined,
+                no_stock,
             }) => {
                 let mut machine = convert::stored_machine(machine.ok_or("a machine is missing")?)?;
                 machine.refined = refined;
+                if no_stock {
+                    machine.failure = FailureClass::NoStock;
+                }
                 Change::Machine {
                     machine: Arc::new(machine),
                     revision,

@@ -149,6 +149,44 @@ fn a_cleaned_up_machine_is_a_slot_again_and_failed_until_then() {
     assert!(bench.ask("m1", create()).is_ok());
 }
 
+/// Nothing was made: there is nothing to clean up, whatever becomes of hosts otherwise.
+#[test]
+fn a_slot_that_found_no_stock_comes_back_without_any_work() {
+    for deletes in [true, false] {
+        let mut bench = bench(1);
+        bench.kit.options.deletes = deletes;
+        bench.ask("m1", create()).unwrap();
+        bench.end(Err(Failure::no_stock("none of it in zone-a")));
+        let failed = bench.machine("m1");
+        assert_eq!(
+            (failed.state, &*failed.last_error),
+            (State::Failed, "none of it in zone-a")
+        );
+        let options = Options::default();
+        assert_eq!(options.clean_up_after, None);
+        assert_eq!(options.cool_down(&failed), Some(options.restock_after));
+        assert_eq!(clean_up(&mut bench), 0, "no work");
+        let slot = bench.machine("m1");
+        assert_eq!(
+            (slot.state, slot.last_error.as_str()),
+            (State::Speculative, "")
+        );
+        assert!(bench.ask("m1", create()).is_ok());
+    }
+}
+
+/// A host that is there is evidence, and may cost money: only a Create can say that it made nothing.
+#[test]
+fn no_stock_is_said_of_a_create_or_means_no_more_than_retryable() {
+    let mut bench = bench(1);
+    bench.walk("m1", State::Configured);
+    bench.ask("m1", drain()).unwrap();
+    bench.end(Err(Failure::no_stock("odd")));
+    let failed = bench.machine("m1");
+    assert_eq!(failed.failure, FailureClass::Retryable);
+    assert_eq!(Options::default().cool_down(&failed), None);
+}
+
 #[test]
 fn a_host_that_is_not_given_back_is_idle_after_its_clean_up() {
     let mut bench = bench(1);

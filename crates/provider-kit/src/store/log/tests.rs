@@ -140,6 +140,30 @@ fn compaction_keeps_everything_and_shrinks_the_file() {
     assert_eq!(shown(&LogStore::open(&folder.file()).unwrap().1), before);
 }
 
+/// A restart in the minute of its cool-down must not make it one that stays.
+#[test]
+fn a_slot_that_found_no_stock_is_still_one_after_a_restart() {
+    let folder = Folder::new("stock");
+    let (mut log, tables) = LogStore::open(&folder.file()).unwrap();
+    let mut kit = Kit::new(tables, Options::default());
+    kit.seed(&[slot("m1")]).unwrap();
+    create(&mut kit, "m1", 7);
+    let under_way = kit.tables().machines().values().next().unwrap();
+    let operation = under_way.operation(crate::Kind::Create).unwrap().clone();
+    let settled = Event::Settled {
+        machine: under_way.machine.id.clone(),
+        operation,
+        outcome: Err(crate::Failure::no_stock("none")),
+    };
+    kit.handle(settled, &mut Vec::new());
+    store(&mut kit, &mut log);
+    let before = shown(kit.tables());
+    drop(log);
+    let (_log, tables) = LogStore::open(&folder.file()).unwrap();
+    assert_eq!(shown(&tables), before);
+    assert!(before.contains("NoStock"), "{before}");
+}
+
 #[test]
 fn two_processes_do_not_share_a_file() {
     let folder = Folder::new("lock");
