@@ -33,14 +33,13 @@ impl World {
         self.queue.at(self.now.after(seconds(10)), Happening::Probe);
         self.sample();
         self.check_progress();
-        let limited = self.plan.shard.actions_per_cycle != 0;
         let judged = self.process().is_some_and(|process| {
             process.core.is_ready()
                 && process.reachable
                 && self.watch.paused_until < self.now
                 && process.core.gauges().in_flight < ADMITTED
         });
-        let short = match judged && !limited && self.cloud.away_until <= self.now {
+        let short = match judged && self.cloud.away_until <= self.now {
             true => self.short_beside_free(),
             false => BTreeSet::new(),
         };
@@ -52,12 +51,22 @@ impl World {
                 true => 0,
                 false => seconds(self.plan.shard.cycle_seconds) * PARKED,
             };
-            if patience + parked < now.since(since) {
+            if patience + parked + self.turn() < now.since(since) {
                 let text = format!("{need} is short since {since} s beside machines it may take");
                 self.watch.broke(Rule::ServedInTime, now, text);
                 return;
             }
         }
+    }
+
+    /// Where a cycle may commit only so many actions: until everything there is could have had its turn.
+    fn turn(&self) -> u64 {
+        let shard = &self.plan.shard;
+        let cycles = match shard.actions_per_cycle {
+            0 => 0,
+            most => self.cloud.len().div_ceil(most),
+        };
+        seconds(shard.cycle_seconds) * cycles as u64
     }
 
     /// One cycle, one List, and what the network and a cycle may take in between.
@@ -90,15 +99,14 @@ impl World {
             for row in rows {
                 let key = cover::key(&cluster.id, row);
                 let own = own.remove(&key).unwrap_or_default();
-                let same = row.profile.same_key();
-                let served = same.is_none() && sum(own.iter().copied()).covers(&row.aggregate);
-                if served || row.profile.hard_spreads().next().is_some() {
+                let places = Places::of(row, &own);
+                if places.hold(row) || row.profile.hard_spreads().next().is_some() {
                     continue;
                 }
                 let supply = supply.get_or_insert_with(|| self.supply(core));
-                let helped = match same {
+                let helped = match row.profile.same_key() {
                     None => supply.free_for(row).next().is_some(),
-                    Some(same) => supply.completes(row, same, &own),
+                    Some(_) => supply.completes(row, places),
                 };
                 if helped {
                     short.insert(key);
@@ -111,15 +119,17 @@ impl World {
     fn supply<'a>(&self, core: &'a ShardCore) -> Supply<'a> {
         let mut supply = Supply::default();
         for one in core.machines() {
-            supply.shapes.insert(one.shape());
+            let (_, count) = supply
+                .0
+                .entry(Arc::as_ptr(one.shape()))
+                .or_insert((one.shape(), 0));
             let free = matches!(one.state(), State::Idle | State::Speculative)
                 && one.intent().is_none()
                 && !core.is_pending(one.id())
                 && !self.watch.is_backing_off(one, self.now);
             let there = self.cloud.machine(one.id());
-            if free && there.is_some_and(|there| there.state == one.state()) {
-                *supply.free.entry(one.shape()).or_default() += 1;
-            }
+            let free = free && there.is_some_and(|there| there.state == one.state());
+            *count += u32::from(free);
         }
         supply
     }
@@ -154,50 +164,56 @@ impl World {
     }
 }
 
-/// The shapes there are, and of which of them machines are free, as the ledger and the provider agree.
+/// The shapes there are, by where each is kept, and how many machines of it are free.
 #[derive(Default)]
-struct Supply<'a> {
-    shapes: BTreeSet<&'a Arc<Shape>>,
-    free: BTreeMap<&'a Arc<Shape>, u32>,
-}
+struct Supply<'a>(BTreeMap<*const Shape, (&'a Shape, u32)>);
 
 impl<'a> Supply<'a> {
     fn free_for(&self, row: &Row) -> impl Iterator<Item = (&'a Shape, u32)> {
-        let usable = self
-            .free
-            .iter()
-            .filter(|(shape, _)| cover::can_use(row, shape));
-        usable.map(|(shape, count)| (&***shape, *count))
+        let free = self.0.values().filter(|(_, count)| 0 < *count);
+        free.filter(|(shape, _)| cover::can_use(row, shape))
+            .copied()
     }
 
     /// A gang that fits on one machine may be served beside others of its kind, under another name (RF-12).
     fn may_fold(&self, row: &Row) -> bool {
-        let mut shapes = self.shapes.iter();
-        shapes.any(|shape| shape.effective().covers(&row.aggregate))
+        let mut shapes = self.0.values();
+        shapes.any(|(shape, _)| shape.effective().covers(&row.aggregate))
     }
 
-    /// Whether no rack has all of a gang yet, and one could with what is free there.
-    fn completes(&self, row: &Row, same: &str, own: &[&Shape]) -> bool {
-        let mut places: BTreeMap<&str, Amounts> = BTreeMap::new();
-        for shape in own {
-            if let Some(place) = shape.attribute(same) {
-                let has = places.entry(place).or_default();
-                *has = has.add(shape.effective());
-            }
-        }
-        let enough = |places: &BTreeMap<&str, Amounts>| {
-            places.values().any(|sum| sum.covers(&row.aggregate))
-        };
-        if enough(&places) || self.may_fold(row) {
+    /// Whether some rack could hold all of a gang, with what it has and what is free there.
+    fn completes(&self, row: &Row, mut places: Places<'a>) -> bool {
+        if self.may_fold(row) {
             return false;
         }
         for (shape, count) in self.free_for(row) {
-            if let Some(place) = shape.attribute(same) {
-                let would = places.entry(place).or_default();
-                *would = would.add(&shape.effective().scale(count.into()));
-            }
+            places.add(row, shape, count);
         }
-        enough(&places)
+        places.hold(row)
+    }
+}
+
+/// What a gang has in each rack; of any other Need everything is in one place.
+#[derive(Default)]
+struct Places<'a>(BTreeMap<&'a str, Amounts>);
+
+impl<'a> Places<'a> {
+    fn of(row: &Row, own: &[&'a Shape]) -> Self {
+        let mut places = Self::default();
+        own.iter().for_each(|shape| places.add(row, shape, 1));
+        places
+    }
+
+    fn add(&mut self, row: &Row, shape: &'a Shape, count: u32) {
+        let same = row.profile.same_key();
+        if let Some(place) = same.map_or(Some(""), |same| shape.attribute(same)) {
+            let sum = self.0.entry(place).or_default();
+            *sum = sum.add(&shape.effective().scale(count.into()));
+        }
+    }
+
+    fn hold(&self, row: &Row) -> bool {
+        self.0.values().any(|sum| sum.covers(&row.aggregate))
     }
 }
 
@@ -211,8 +227,4 @@ fn own_by_need(core: &ShardCore) -> BTreeMap<NeedKey, Vec<&Shape>> {
         }
     }
     own
-}
-
-fn sum<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Amounts {
-    shapes.fold(Amounts::default(), |sum, shape| sum.add(shape.effective()))
 }
