@@ -28,7 +28,7 @@ impl Store for Disk {
     }
 }
 
-/// Refuses m1 a few times, panics for m2, and makes m3 long after it was given up.
+/// Refuses m1 a few times, panics for m2, makes m3 long after it was given up, and has no m4 in stock.
 #[derive(Default)]
 struct Cloud {
     refusals: AtomicUsize,
@@ -37,7 +37,7 @@ struct Cloud {
 
 impl Backend for Cloud {
     async fn describe(&self) -> Result<Vec<Instance>, Failure> {
-        Ok(vec![slot("m1"), slot("m2"), slot("m3")])
+        Ok(vec![slot("m1"), slot("m2"), slot("m3"), slot("m4")])
     }
 
     async fn create(&self, mut job: Job) -> Result<Created, Failure> {
@@ -49,8 +49,10 @@ impl Backend for Cloud {
         if refused.is_ok() {
             return Err(Failure::passing("throttled"));
         }
-        if job.machine.id.as_str() == "m3" {
-            job.cancelled.wait().await;
+        match job.machine.id.as_str() {
+            "m3" => job.cancelled.wait().await,
+            "m4" => return Err(Failure::no_stock("none left")),
+            _ => {}
         }
         let host = Host {
             provider: "p".to_owned(),
@@ -99,7 +101,8 @@ fn bench() -> Bench {
 fn bench_with(options: Options) -> Bench {
     let broken = Arc::new(AtomicBool::new(false));
     let mut kit = Kit::new(Tables::new(1), options);
-    kit.seed(&[slot("m1"), slot("m2"), slot("m3")]).unwrap();
+    let slots = ["m1", "m2", "m3", "m4"].map(slot);
+    kit.seed(&slots).unwrap();
     kit.commit();
     let (outbox, inbox) = mpsc::channel(16);
     let (backend, shared) = (Arc::new(Cloud::default()), Arc::<Shared>::default());
@@ -289,6 +292,20 @@ async fn a_failed_machine_is_cleaned_up_after_its_cool_down() {
     );
     bench.create("m2", 2).unwrap();
     assert_ne!(bench.operation("m2"), failed);
+}
+
+/// Nobody set a cool-down: a defect stays to be looked at, a shortage does not.
+#[tokio::test(start_paused = true)]
+async fn a_slot_without_stock_comes_back_by_itself_and_a_defect_does_not() {
+    let mut bench = bench();
+    for (machine, sequence) in [("m2", 1), ("m4", 2)] {
+        bench.create(machine, sequence).unwrap();
+        bench.until(machine, State::Failed).await;
+    }
+    bench.until("m4", State::Speculative).await;
+    assert!(bench.backend.given_back.lock().unwrap().is_empty());
+    let kept = bench.driver.kit.tables().get("m2").unwrap();
+    assert_eq!(kept.state, State::Failed);
 }
 
 #[tokio::test(start_paused = true)]
