@@ -5,12 +5,13 @@
 //!                                                                     └──── measured ────┘
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use bigfleet_model::{Assignment, ClusterId, MachineId, Terms};
 use bigfleet_net::{Dial, MAX_MESSAGE_BYTES};
-use bigfleet_shard_core::{Kept, Record};
+use bigfleet_shard_core::{Kept, OperationId, Record};
 use bigfleet_wire::Rollup;
 use bigfleet_wire::v1alpha1 as wire;
 use tokio::task::JoinSet;
@@ -60,7 +61,8 @@ pub(crate) async fn run(
         }
     }
     progress("remembering", 0, machines);
-    let records = each().map(|(id, commitment)| remembered(id, commitment));
+    let numbered = (1..).map(operation).zip(each());
+    let records = numbered.map(|(bound_by, (id, one))| remembered(id, one, bound_by));
     let records: Vec<Record> = records.collect::<Result<_, _>>()?;
     write(&folder.data(), &records)?;
     drop((records, commitments, ids));
@@ -136,6 +138,21 @@ fn commitments(machines: usize) -> Result<Vec<Commitment>, Undone> {
     Ok(commitments)
 }
 
+/// The operation by which the n-th machine was bound.
+fn operation(number: u64) -> OperationId {
+    OperationId { epoch: 1, number }
+}
+
+/// What a shard's Configure leaves with the provider: the assignment, whose it is, and by which operation,
+/// so that no two machines have the same.
+fn noted(assignment: &Assignment, operation: OperationId) -> BTreeMap<String, String> {
+    let mut metadata = assignment.to_metadata();
+    let key = |name: &str| format!("bigfleet.lucy.sh/{name}");
+    metadata.insert(key("assigned-shard"), SHARD.to_owned());
+    metadata.insert(key("assigned-intent"), operation.to_string());
+    metadata
+}
+
 async fn bind(
     client: &Client,
     each: impl Iterator<Item = (&String, &Commitment)>,
@@ -156,7 +173,7 @@ async fn bind(
             shard_id: SHARD.to_owned(),
             shard_epoch: 1,
             sequence_number: sequence,
-            shard_metadata: assignment.to_metadata(),
+            shard_metadata: noted(assignment, operation(sequence as u64)),
         };
         let mut client = client.clone();
         calls.spawn(async move { client.configure(request).await.map(drop) });
@@ -177,11 +194,15 @@ fn ended(
     }
 }
 
-fn remembered(id: &str, (cluster, assignment): &Commitment) -> Result<Record, Undone> {
+fn remembered(
+    id: &str,
+    (cluster, assignment): &Commitment,
+    bound_by: OperationId,
+) -> Result<Record, Undone> {
     let machine = MachineId::new(id).map_err(|why| Undone::Wrong(why.to_string()))?;
     let kept = Kept {
         cluster: Some(cluster.clone()),
-        bound_by: None,
+        bound_by: Some(bound_by),
         assignment: (**assignment).clone(),
         intent: None,
         not_ready: false,
