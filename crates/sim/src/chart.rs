@@ -273,7 +273,7 @@ mod tests {
 
     pub(super) const TRACE: &str = "# bigfleet sim trace 1\n# build 0.1.0\n\
         # scenario twins seed 1 defect none fair-weather false without none\n\
-        0.500 commit op-1-1 Provision m1 a\n\
+        0.500 commit 0000000100000001 Provision m1 a\n\
         10.000 sample short=1 pending=3 states=2,1,0,0,0,0,0,0 clusters=c10:1/0/0,c2:0/0/0\n\
         15.000 change crash: at once, disk whole, away 5 s\n\
         15.000 crash Whole\n\

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 12.345 tell 1 RolledUp a 0-3 [cpu=4 memory=16Gi]
-//! 12.345 commit op-1-4 Provision spec-0003 a
+//! 12.345 commit 0000000100000004 Provision spec-0003 a
 //! 20.000 sample short=0 pending=2 states=… clusters=a:0/3/1
 //! ```
 //!

@@ -273,7 +273,7 @@ mod tests {
 
     const GOOD: &str = "# bigfleet sim trace 1\n# build 0.1.0\n\
         # scenario runway seed 2 defect creating-not-credited fair-weather true without 0\n\
-        0.500 commit op-1-1 Provision m1 a\n20.000 calm\n# end 2\n";
+        0.500 commit 0000000100000001 Provision m1 a\n20.000 calm\n# end 2\n";
 
     #[test]
     fn what_was_written_is_read() {

