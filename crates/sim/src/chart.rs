@@ -276,7 +276,7 @@ mod tests {
         0.500 commit 0000000100000001 Provision m1 a\n\
         10.000 sample short=1 pending=3 states=2,1,0,0,0,0,0,0 clusters=c10:1/0/0,c2:0/0/0\n\
         15.000 change crash: at once, disk whole, away 5 s\n\
-        15.000 crash Whole\n\
+        15.000 crash with disk whole\n\
         40.000 sample short=0 pending=0 states=2,0,0,0,1,0,0,0 clusters=c10:0/1/0,c2:0/0/0\n\
         60.000 calm\n\
         80.000 broke gate: 20 Creates, not 1\n\

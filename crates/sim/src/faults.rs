@@ -183,7 +183,8 @@ impl World {
             return;
         };
         self.struck("crash");
-        self.trace.line(self.now, || format!("crash {disk:?}"));
+        self.trace
+            .line(self.now, || format!("crash with {}", words::left(disk)));
         self.current = 0;
         if 0 < process.disk.unsure() {
             self.struck("crash with a write under way");

@@ -100,7 +100,8 @@ pub struct Shortened {
     pub without: Without,
     /// How that run fails: it is another history, so the moment and the numbers may be others.
     pub broken: Broken,
-    /// What is left of the timeline, in words and in order of time.
+    /// What is left of the timeline up to there, in words and in order of time. An entry after the break
+    /// may still be in the plan, since without it other draws are made, but it never happens.
     pub left: Vec<String>,
 }
 
@@ -131,7 +132,8 @@ pub fn shorten(
     }
     let entries = plan.timeline.iter().enumerate();
     let left = entries.filter(|(at, _)| !search.without.changes.contains(at));
-    let mut left: Vec<_> = left.map(|(_, (when, change))| (*when, change)).collect();
+    let left = left.map(|(_, (when, change))| (*when, change));
+    let mut left: Vec<_> = left.filter(|(when, _)| *when <= search.broken.at).collect();
     left.sort_by_key(|(when, _)| *when);
     let in_words = |(when, change): &(_, &_)| {
         let words = words::told(change, &plan.clusters);

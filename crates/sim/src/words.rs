@@ -133,7 +133,8 @@ fn at(strike: Strike) -> &'static str {
     }
 }
 
-fn left(disk: Left) -> &'static str {
+/// What a crash leaves, in words.
+pub(crate) fn left(disk: Left) -> &'static str {
     match disk {
         Left::Whole => "disk whole",
         Left::Torn => "last write torn",

@@ -76,10 +76,11 @@ fn led_to(broken: &Broken, lines: &[String]) -> Vec<String> {
         .collect();
     let concerns = |line: &&String| {
         let told = line.split_once(' ').map_or("", |(_, rest)| rest);
+        let begins = |words: &[&str]| words.iter().any(|word| told.starts_with(word));
         // An operation that went well says no more than its commit did.
-        let quiet = ["sample", "tell", "provider", "broke"];
-        let quiet = quiet.iter().any(|word| told.starts_with(word)) || told.ends_with(" success");
-        names.iter().any(|name| told.contains(name)) || !quiet
+        let quiet = begins(&["sample", "tell", "provider"]) || told.ends_with(" success");
+        let named = names.iter().any(|name| told.contains(name));
+        !begins(&["broke "]) && (named || !quiet)
     };
     let told = together(lines.iter().filter(concerns));
     told[told.len().saturating_sub(SHOWN)..].to_vec()

@@ -1,7 +1,8 @@
 //! Traces that are written, replayed and drawn.
 
 use super::{Folder, said, sim, text};
-use std::fs;
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use std::{fs, io::Read};
 
 #[test]
 fn a_trace_is_replayed_to_the_line_and_drawn() {
@@ -133,5 +134,37 @@ fn a_picture_never_replaces_a_trace() {
     let picture = folder.file("p.svg");
     for _ in 0..2 {
         said(&format!("view {trace} --svg {picture}")); // an older picture may be replaced
+    }
+}
+
+/// What a person sees: as wide as the terminal, and no wider.
+#[test]
+fn a_chart_is_as_wide_as_the_terminal() {
+    let folder = Folder::new("terminal");
+    let trace = folder.file("t.txt");
+    said(&format!("run twins --seed 1 --trace {trace}"));
+    for cols in [72, 140] {
+        let size = PtySize {
+            rows: 60,
+            cols,
+            ..PtySize::default()
+        };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_bigfleet"));
+        command.args(["sim", "view", &trace]);
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave); // or its end would never be read
+        let mut shown = Vec::new();
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let _ = reader.read_to_end(&mut shown); // ends in an error once the other side is gone
+        assert!(child.wait().unwrap().success());
+        let shown = text(&shown);
+        let row = shown.lines().find(|line| line.starts_with("Configured"));
+        let wide = row.unwrap_or_else(|| panic!("{shown}")).trim_end();
+        let wide = wide.chars().count();
+        assert!(
+            (cols as usize - 20..=cols as usize).contains(&wide),
+            "{wide}: {shown}"
+        );
     }
 }
