@@ -225,8 +225,15 @@ async fn a_coordinator_that_dies_and_returns_hears_of_a_shard_that_never_minded(
     let number = |name: &str| shard.metric(&format!("bigfleet_shard_coordinator_{name}"));
     let reports = |outcome: &str| number(&format!("reports_total{{outcome=\"{outcome}\"}}"));
     let accepted = "instructions_total{outcome=\"accepted\"}";
-    assert_eq!(number("connected"), 1.0);
-    assert!(0.0 < reports("acknowledged") && 0.0 < number(accepted));
+    until(
+        "the instruction answered, and the answer taken",
+        async || {
+            let seen = (number("connected"), number(accepted));
+            (seen.0 == 1.0 && 0.0 < seen.1, seen)
+        },
+    )
+    .await;
+    assert!(0.0 < reports("acknowledged"));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let ago = now.unwrap().as_secs_f64() - number("last_success_timestamp_seconds");
     assert!((0.0..30.0).contains(&ago), "{ago}");
