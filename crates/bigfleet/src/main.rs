@@ -3,7 +3,7 @@
 //! | Exit status | Means |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | could not be done, or a process lost a part of itself; stderr says why |
+//! | 1 | could not be done, or a process refuses what it is to start with, or lost a part of itself; stderr says why |
 //! | 2 | the command line or a file it names is wrong; stderr names every problem, stdout is empty |
 
 mod bench;
@@ -21,7 +21,7 @@ mod table;
 mod up;
 mod verbs;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use std::process::ExitCode;
 
 /// What a shard hears is small pieces of text, read on one thread and freed on another; half of what
@@ -73,8 +73,34 @@ enum Verb {
     Man(help::ManArgs),
 }
 
+/// The command line, or the end: with 2 if it is not one of ours, with 1 if a process is to start with a
+/// value that is none (operations §1).
+fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|refused| {
+        let is_value = matches!(
+            refused.kind(),
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation
+        );
+        let is_process = std::env::args_os()
+            .nth(1)
+            .is_some_and(|verb| verb == "shard");
+        if is_value && is_process {
+            let text = refused.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let reason = line.strip_prefix("error: ").unwrap_or(line);
+            eprintln!("bigfleet shard: {reason}");
+            return ExitCode::FAILURE;
+        }
+        drop(refused.print());
+        ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(2))
+    })
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(ended) => return ended,
+    };
     let outcome = match cli.verb {
         Verb::Up(args) => up::run(&args),
         Verb::Decide(args) => decide::run(&args),

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use bigfleet_net::{Dial, LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
 use bigfleet_provider_fake::duration;
-use bigfleet_shard::{Around, Settings, Shard, StartRefused, Trouble, start};
+use bigfleet_shard::{Around, Settings, Shard, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
 use bigfleet_shard_link::Link;
 use clap::{ArgAction, Args as ClapArgs};
@@ -112,23 +112,18 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs it until the process is asked to end, or a part is lost.
+/// Runs it until the process is asked to end, or a part is lost. Settings that cannot be used end it as
+/// a start that fails does, with exit status 1 (operations §1).
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let settings = settings(args).map_err(|problems| Failure::Input(problems.join("\n")))?;
+    let settings = settings(args).map_err(|problems| Failure::Undone(problems.join("\n")))?;
     let undone = |why: &dyn std::fmt::Display| Failure::Undone(shard(why));
-    let wrong = |why: &dyn std::fmt::Display| Failure::Input(shard(why));
-    args.logs.start().map_err(|why| wrong(&why))?;
+    args.logs.start().map_err(|why| undone(&why))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
         let tls = settings.tls.clone();
-        let started = start(settings).await;
-        let mut running = started.map_err(|why| match is_usage(&why) {
-            true => wrong(&why),
-            false => undone(&why),
-        })?;
-        // What it refuses is an address or a certificate that was given.
-        let _link = link(args, &running, tls).map_err(|why| wrong(&why))?;
+        let mut running = start(settings).await.map_err(|why| undone(&why))?;
+        let _link = link(args, &running, tls).map_err(|why| undone(&why))?;
         tokio::select! {
             () = asked => {
                 running.stop().await;
@@ -137,19 +132,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             failed = running.failed() => Err(undone(&failed)),
         }
     })
-}
-
-/// Whether a start was refused for what was given, and would be anywhere.
-fn is_usage(refused: &StartRefused) -> bool {
-    match refused {
-        StartRefused::Provider(_) | StartRefused::Tls(_) => true,
-        StartRefused::Listen(refused) => refused.is_no_address(),
-        StartRefused::Store(_)
-        | StartRefused::Core(_)
-        | StartRefused::Audit { .. }
-        | StartRefused::Reflection(_)
-        | StartRefused::System(_) => false,
-    }
 }
 
 /// Reports to the coordinator, if there is one: for as long as what this answers is kept.

@@ -134,9 +134,9 @@ fn refused(flags: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// One line that names the part and the reason, and exit status 2, as for every wrong command line.
+/// operations §1: one line that names the part and the reason, and exit status 1.
 #[test]
-fn settings_that_cannot_be_used_are_refused_with_status_2() {
+fn settings_that_cannot_be_used_are_refused_with_status_1() {
     let folder = Folder::new("gate-settings");
     let data = format!("--data-dir={}", folder.file("data").display());
     let start = |more: &[&str]| {
@@ -156,6 +156,8 @@ fn settings_that_cannot_be_used_are_refused_with_status_2() {
             "--reclaim-cap-fraction is not between",
         ),
         (&["--cycle-interval=1ms"], "--cycle-interval is below 100ms"),
+        (&["--cycle-interval=1 day"], "\"1 day\" is not a duration"),
+        (&["--own-domain=zone"], "it is not key=value"),
         (&["--tls-cert=x"], "--tls"),
         (
             &["--tls-cert=x", "--tls-key=x", "--tls-ca=x"],
@@ -195,7 +197,7 @@ fn settings_that_cannot_be_used_are_refused_with_status_2() {
         ),
     ] {
         let (code, text) = start(flags);
-        assert_eq!(code, Some(2), "{flags:?}: {text}");
+        assert_eq!(code, Some(1), "{flags:?}: {text}");
         assert!(
             text.starts_with("bigfleet shard: ") && text.contains(reason),
             "{flags:?}: {text}"
