@@ -22,8 +22,8 @@ impl World {
         let words = || format!("change {}", words::told(change, clusters));
         self.trace.line(self.now, words);
         self.watch.disturbed(self.now);
-        if let Some(fault) = change.strikes_at_once() {
-            self.struck(fault);
+        if change.strikes_at_once() {
+            self.struck(words::name(change));
         }
         match *change {
             Change::Scale {

@@ -271,18 +271,17 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// What it is called where faults are counted, if it strikes as soon as it is due. Whatever waits for
-    /// something to strike is counted there.
-    pub(crate) fn strikes_at_once(&self) -> Option<&'static str> {
+    /// Whether it strikes as soon as it is due. Whatever waits for something to strike is counted there.
+    pub(crate) fn strikes_at_once(&self) -> bool {
         match self {
-            Self::Scale { .. } | Self::ScaleAll { .. } | Self::ScaleRow { .. } => {
-                Some("demand moves")
-            }
-            Self::Priority { .. } => Some("priority edited"),
-            Self::Twin { .. } => Some("twin"),
-            Self::OperatorAway { .. } => Some("operator away"),
-            Self::ProviderAway { .. } => Some("provider away"),
-            Self::Pause { .. } => Some("pause"),
+            Self::Scale { .. }
+            | Self::ScaleAll { .. }
+            | Self::ScaleRow { .. }
+            | Self::Priority { .. }
+            | Self::Twin { .. }
+            | Self::OperatorAway { .. }
+            | Self::ProviderAway { .. }
+            | Self::Pause { .. } => true,
             Self::Break { .. }
             | Self::Vanish { .. }
             | Self::SpotWave(_)
@@ -293,7 +292,7 @@ impl Change {
             | Self::TruncatedLists { .. }
             | Self::BlockDrains { .. }
             | Self::EmptyRollUps { .. }
-            | Self::BlobErrors { .. } => None,
+            | Self::BlobErrors { .. } => false,
         }
     }
 }

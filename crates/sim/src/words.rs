@@ -8,7 +8,7 @@
 //! demand from trouble without knowing every kind of either.
 
 use crate::plan::{Change, ClusterPlan, Left, Strike};
-use bigfleet_model::{Amounts, quantity::format_short};
+use bigfleet_model::{Amounts, NeedKey, quantity::format_short};
 
 /// An entry of the timeline, with the clusters by name.
 pub(crate) fn told(change: &Change, clusters: &[ClusterPlan]) -> String {
@@ -20,7 +20,7 @@ pub(crate) fn told(change: &Change, clusters: &[ClusterPlan]) -> String {
 }
 
 /// As where faults are counted, once they strike.
-fn name(change: &Change) -> &'static str {
+pub(crate) fn name(change: &Change) -> &'static str {
     match change {
         Change::Scale { .. } | Change::ScaleAll { .. } | Change::ScaleRow { .. } => "demand moves",
         Change::Priority { .. } => "priority edited",
@@ -166,6 +166,21 @@ pub(crate) fn amounts(amounts: &Amounts) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// A Need, by what tells it from others of its cluster at a glance: `a's gang g0 of priority 1000`.
+pub(crate) fn need(need: &NeedKey) -> String {
+    let (cluster, group) = (&need.cluster, need.group.as_str());
+    let what = match group {
+        "" => "Pods".to_owned(),
+        group => format!("gang {group}"),
+    };
+    let profile = need.fingerprint.as_str();
+    let priority = profile
+        .split('|')
+        .next()
+        .and_then(|first| first.strip_prefix("p="));
+    format!("{cluster}'s {what} of priority {}", priority.unwrap_or("?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +211,18 @@ mod tests {
         );
         check(Change::Pause { millis: 120_000 }, "pause: 2 min");
         check(Change::Reprice, "prices move");
+    }
+
+    #[test]
+    fn a_need_is_known_by_its_priority() {
+        let row = crate::build::work(Size::plain(1, 1), 1).priority(7).build();
+        let key = |group: &str| NeedKey {
+            cluster: bigfleet_model::ClusterId::new("a").unwrap(),
+            fingerprint: row.profile.fingerprint().clone(),
+            group: bigfleet_model::Group::new(group),
+        };
+        assert_eq!(need(&key("")), "a's Pods of priority 7");
+        assert_eq!(need(&key("g0")), "a's gang g0 of priority 7");
     }
 
     #[test]

@@ -39,8 +39,19 @@ pub(crate) struct ViewArgs {
     width: Option<u16>,
 }
 
+/// A day of a thousand machines is a hundredth of it.
+const LARGEST_TRACE: u64 = 1 << 30;
+
 fn read(path: &Path) -> Result<String, Failure> {
     let why = |error| Failure::Undone(format!("{} cannot be read: {error}", path.display()));
+    let bytes = fs::metadata(path).map_err(why)?.len();
+    if LARGEST_TRACE < bytes {
+        let text = format!(
+            "{}: {bytes} bytes are more than a trace may have",
+            path.display()
+        );
+        return Err(Failure::Input(text));
+    }
     fs::read_to_string(path).map_err(why)
 }
 

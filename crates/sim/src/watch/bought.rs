@@ -11,7 +11,7 @@
 //! only, as in [cover](super::cover).
 
 use super::{Decided, Rule, cover};
-use crate::world::World;
+use crate::{words, world::World};
 use bigfleet_model::{Amounts, Machine, MachineId, NeedKey, Row};
 use std::collections::BTreeSet;
 
@@ -46,9 +46,9 @@ impl World {
             }
             let names = |machines: Vec<&Machine>| cover::names(machines.into_iter(), core);
             let (new, old) = (names(new), names(old));
-            let wanted = &row.aggregate;
+            let (need, wanted) = (words::need(need), words::amounts(&row.aggregate));
             Some(format!(
-                "{need} wants {wanted:?}, has {old}, and is given {new}"
+                "{need}: wants {wanted}, has {old}, and is given {new}"
             ))
         });
         if let Some(text) = too_much {

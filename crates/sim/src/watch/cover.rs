@@ -9,7 +9,7 @@
 //! to check.
 
 use super::{Decided, Rule};
-use crate::world::World;
+use crate::{words, world::World};
 use bigfleet_model::{ActionKind, Amounts, Machine, MachineId, NeedKey, Row, Shape, State};
 use bigfleet_shard_core::ShardCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,16 +100,17 @@ impl World {
                 continue;
             }
             let serving = attributed(core, &key, |one| one.state() == State::Configured);
+            let need = words::need(&key);
             let text = if !serving.covers(&row.aggregate) {
                 let own = core.machines().filter(|one| is_attributed(one, &key));
                 let own = names(own, core);
-                let wanted = &row.aggregate;
+                let wanted = words::amounts(&row.aggregate);
                 let node = if is_node { "" } else { " (no node)" };
                 format!(
-                    "{machine}{node} is reclaimed from {id} while {key} wants {wanted:?} and has {own}"
+                    "{machine}{node} is reclaimed from {id} while {need} wants {wanted} and has {own}"
                 )
             } else if let Some(other) = acquired_for(&key, decided).filter(|_| is_plain(row)) {
-                format!("{machine} is reclaimed from {id} while {other} is acquired for {key}")
+                format!("{machine} is reclaimed from {id} while {other} is acquired for {need}")
             } else {
                 continue;
             };

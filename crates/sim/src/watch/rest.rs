@@ -3,6 +3,7 @@
 use super::{Rule, cover};
 use crate::{
     clock::{Moment, seconds},
+    words,
     world::World,
 };
 use bigfleet_model::{ActionKind, Intent, Machine, Price, Probability, State};
@@ -182,8 +183,9 @@ impl World {
         });
         if let Some(promised) = promised {
             let (id, state) = (promised.id(), promised.state());
-            let need = promised.attribution();
-            text.get_or_insert(format!("{id} is {state} and promised to {need:?} for ever"));
+            let need = promised.attribution().map(|need| words::need(&need));
+            let need = need.unwrap_or_default();
+            text.get_or_insert(format!("{id} is {state} and promised to {need} for ever"));
         }
         // What nothing can replace is held as long as nothing does.
         let held = core.machines().find(|one| {
@@ -227,11 +229,10 @@ impl World {
                     && !core.is_not_ready(one.id())
                     && cover::can_use(&need.row, one.shape())
             })?;
-            let (key, has) = (need.key(), victim.attribution());
-            Some(format!(
-                "{key} is short while {} serves {has:?}",
-                victim.id()
-            ))
+            let has = victim.attribution();
+            let has = has.map_or_else(|| "nobody".to_owned(), |need| words::need(&need));
+            let (need, victim) = (words::need(&need.key()), victim.id());
+            Some(format!("{need}: short while {victim} serves {has}"))
         });
         if let Some(text) = wrong {
             self.watch.broke(Rule::HighestFirst, self.now, text);

@@ -13,6 +13,7 @@ use crate::{
     chart::BOUND,
     clock::seconds,
     log::Sample,
+    words,
     world::{Happening, World},
 };
 use bigfleet_model::{Amounts, Machine, NeedKey, Row, Shape, State};
@@ -52,7 +53,8 @@ impl World {
                 false => seconds(self.plan.shard.cycle_seconds) * PARKED,
             };
             if patience + parked + self.turn() < now.since(since) {
-                let text = format!("{need} is short since {since} s beside machines it may take");
+                let need = words::need(&need);
+                let text = format!("{need}: short since {since} s beside machines it may take");
                 self.watch.broke(Rule::ServedInTime, now, text);
                 return;
             }
