@@ -112,6 +112,12 @@ impl Pool {
         self
     }
 
+    /// With so many side by side; zones and racks as they are.
+    pub(crate) fn in_racks_of(mut self, block: usize) -> Self {
+        self.block = block;
+        self
+    }
+
     /// Counts places from here, so that pools do not begin in the same rack.
     pub(crate) fn starting_at(mut self, first: usize) -> Self {
         self.first = first;

@@ -38,7 +38,8 @@ pub(crate) struct Cloud {
     last_page: Option<(Moment, Page)>,
     pub(crate) away_until: Moment,
     pub(crate) out_of_stock: Vec<(String, Moment)>,
-    pub(crate) fail_next: Vec<Kind>,
+    /// Which calls are to fail, and about which machine if not any.
+    pub(crate) fail_next: Vec<(Kind, Option<&'static str>)>,
     pub(crate) truncate: (u32, u64),
 }
 
@@ -227,9 +228,12 @@ impl Cloud {
         self.out_of_stock.iter().any(short)
     }
 
-    /// Whether the next call of this kind is to fail.
-    pub(crate) fn takes_a_failure(&mut self, kind: Kind) -> bool {
-        let at = self.fail_next.iter().position(|next| *next == kind);
+    /// Whether the next call of this kind about this machine is to fail.
+    pub(crate) fn takes_a_failure(&mut self, kind: Kind, machine: &MachineId) -> bool {
+        let mut all = self.fail_next.iter();
+        let at = all.position(|(what, whom)| {
+            *what == kind && whom.is_none_or(|whom| whom == machine.as_str())
+        });
         at.map(|at| self.fail_next.swap_remove(at)).is_some()
     }
 

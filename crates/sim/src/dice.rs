@@ -51,44 +51,53 @@ impl Latency {
 
 /// A stream of draws.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(Prng);
+pub(crate) struct Dice {
+    draws: Prng,
+    seed: u64,
+}
 
 impl Dice {
     /// The stream of this number and this seed; streams do not disturb each other.
     pub(crate) fn stream(seed: u64, number: u64) -> Self {
         let mixed = Prng::new(seed).next_u64() ^ number.wrapping_mul(0xd134_2543_de82_ef95);
-        Self(Prng::new(mixed))
+        let draws = Prng::new(mixed);
+        Self { draws, seed }
     }
 
     /// The generator itself.
     pub(crate) fn fork(&mut self) -> Prng {
-        self.0.fork()
+        self.draws.fork()
     }
 
     /// Below a bound; 0 if that is 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0.below(bound)
+        self.draws.below(bound)
     }
 
     /// From the first to the last, both included.
     pub(crate) fn between(&mut self, first: u64, last: u64) -> u64 {
-        first + self.0.below((last.saturating_sub(first) + 1) as usize) as u64
+        first + self.draws.below((last.saturating_sub(first) + 1) as usize) as u64
     }
 
     /// True so often in a thousand. Never draws for zero, so that a fault that is off leaves every
     /// other draw as it was.
     pub(crate) fn per_mille(&mut self, chance: u64) -> bool {
-        0 < chance && (self.0.below(1000) as u64) < chance
+        0 < chance && (self.draws.below(1000) as u64) < chance
     }
 
     /// One of them.
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        *self.0.pick(from)
+        *self.draws.pick(from)
+    }
+
+    /// Whose turn it is among so many: not drawn, so that as many seeds in a row are one of each.
+    pub(crate) fn turn(&self, among: usize) -> usize {
+        (self.seed % among.max(1) as u64) as usize
     }
 
     /// Any order.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        self.0.shuffle(items);
+        self.draws.shuffle(items);
     }
 
     /// How long this time, in milliseconds.
@@ -113,7 +122,7 @@ impl Dice {
     }
 
     fn quantile(&mut self, table: &[u64; 64], scale: u64) -> u64 {
-        let at = self.0.below(63 << 10);
+        let at = self.draws.below(63 << 10);
         let (row, part) = (at >> 10, (at & 1023) as u64);
         let between = table[row] * (1024 - part) + table[row + 1] * part;
         (u128::from(between) * u128::from(scale) / (1024 * 1000)) as u64

@@ -52,8 +52,12 @@ impl World {
                 let until = self.now.after(millis);
                 self.cloud.out_of_stock.push((kind.clone(), until));
             }
-            Change::FailNext { kind, count } => {
-                let fails = std::iter::repeat_n(kind, count as usize);
+            Change::FailNext {
+                kind,
+                machine,
+                count,
+            } => {
+                let fails = std::iter::repeat_n((kind, machine), count as usize);
                 self.cloud.fail_next.extend(fails);
             }
             Change::Crash {

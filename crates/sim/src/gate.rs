@@ -74,6 +74,16 @@ pub(crate) enum Gate {
     Pending(usize, Count),
     /// So many Pods of a cluster live in the end.
     Live(usize, Count),
+    /// So many Pods of a cluster are on nodes in the end.
+    Bound(usize, Count),
+    /// So many Pods of a cluster were evicted in the whole run.
+    Evicted(usize, Count),
+    /// Nobody was ever seen short.
+    NeverShort,
+    /// From this moment on as many are short all the time as in the end.
+    ShortStands(Moment),
+    /// A machine is Failed in the end, and says why.
+    FailedWithError(&'static str),
     /// Anything else.
     Judge(fn(&World) -> Result<(), String>),
 }
@@ -141,7 +151,53 @@ impl World {
                     known.pods.live().into(),
                 )
             }
-            Gate::Judge(judge) => judge(self).map_err(|text| (Side::Otherwise, text)),
+            Gate::Bound(cluster, count) => {
+                let known = &self.clusters[*cluster];
+                let bound = known.pods.live() - known.pods.pending();
+                count.check(&format!("Pods of {} are on nodes", known.id), bound.into())
+            }
+            Gate::Evicted(cluster, count) => {
+                let known = &self.clusters[*cluster];
+                let what = format!("Pods of {} were evicted", known.id);
+                count.check(&what, known.pods.evicted)
+            }
+            Gate::NeverShort => otherwise(self.judge_never_short()),
+            Gate::ShortStands(from) => otherwise(self.judge_standing(*from)),
+            Gate::FailedWithError(machine) => otherwise(self.judge_failed(machine)),
+            Gate::Judge(judge) => otherwise(judge(self)),
+        }
+    }
+
+    fn judge_never_short(&self) -> Result<(), String> {
+        match self.log.samples.iter().find(|one| 0 < one.short) {
+            Some(one) => Err(format!("{} Needs are short at {} s", one.short, one.at)),
+            None => Ok(()),
+        }
+    }
+
+    fn judge_standing(&self, from: Moment) -> Result<(), String> {
+        let mut late = self.log.samples.iter().filter(|one| from <= one.at);
+        let Some(last) = late.clone().next_back() else {
+            return Err(format!("nobody looked from {from} s on"));
+        };
+        match late.find(|one| one.short != last.short) {
+            Some(one) => Err(format!(
+                "{} Needs are short at {} s, {} at {} s",
+                one.short, one.at, last.short, last.at
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn judge_failed(&self, machine: &str) -> Result<(), String> {
+        let core = self.process().map(|process| &process.core);
+        let mut known = core.into_iter().flat_map(|core| core.machines());
+        let known = known.find(|one| one.id().as_str() == machine);
+        match known.map(|one| (one.state(), one.last_error())) {
+            Some((State::Failed, error)) if !error.is_empty() => Ok(()),
+            other => Err(format!(
+                "{machine} is {other:?} in the ledger, not Failed with an error"
+            )),
         }
     }
 
@@ -151,4 +207,9 @@ impl World {
         let serving = serving.filter(|one| one.state == State::Configured && one.cluster == name);
         serving.count() as u64
     }
+}
+
+/// Not a matter of one number.
+fn otherwise(judged: Result<(), String>) -> Result<(), (Side, String)> {
+    judged.map_err(|text| (Side::Otherwise, text))
 }

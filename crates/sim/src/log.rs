@@ -14,6 +14,8 @@ pub(crate) struct Committed {
     pub(crate) machine: MachineId,
     /// For or from which cluster.
     pub(crate) cluster: Option<ClusterId>,
+    /// Of a Preempt: the priority of whom the machine served, and of whom it is taken for.
+    pub(crate) priorities: Option<(i32, i32)>,
 }
 
 /// The state of the fleet at a moment, for charts and drift.

@@ -203,6 +203,8 @@ pub(crate) enum Change {
     FailNext {
         /// Which calls.
         kind: bigfleet_provider_kit::Kind,
+        /// About which machine; `None` for any.
+        machine: Option<&'static str>,
         /// How many.
         count: u32,
     },

@@ -143,7 +143,7 @@ impl World {
         if let kit::Task::Drain { grace } = &work.task {
             takes = takes.min(grace.as_millis() as u64);
         }
-        let told_to = self.cloud.takes_a_failure(kind);
+        let told_to = self.cloud.takes_a_failure(kind, &work.machine.id);
         if told_to {
             self.struck("calls fail");
         }

@@ -10,6 +10,9 @@ mod random;
 mod scripted;
 mod soak;
 
+#[cfg(test)]
+mod magnitudes;
+
 use crate::{dice::Dice, plan::Plan};
 
 /// How much of it is run by default.

@@ -35,7 +35,7 @@ use crate::{
     log::Committed,
     world::World,
 };
-use bigfleet_model::{Machine, MachineId, State};
+use bigfleet_model::{ActionKind, Machine, MachineId, State};
 use bigfleet_provider_kit::Offer;
 use bigfleet_shard_core::{Alert, Echo, Effect, Frame, Record};
 use std::{
@@ -343,6 +343,7 @@ impl World {
                 kind: one.kind,
                 machine: one.machine.clone(),
                 cluster: one.cluster.clone(),
+                priorities: self.priorities(epoch, one),
             };
             self.trace.committed(self.now, one.operation, &committed);
             self.log.actions.push(committed);
@@ -358,6 +359,15 @@ impl World {
             let text = format!("{operation} on {machine} is over, and no audit record says so");
             self.watch.broke(Rule::Audited, self.now, text);
         }
+    }
+
+    /// Whose machine a Preempt takes, and for whom, by priority.
+    fn priorities(&self, epoch: u64, one: &Decided) -> Option<(i32, i32)> {
+        let core = &self.processes.get(&epoch)?.core;
+        let machine = core.machine(&one.machine)?;
+        let preempts = one.kind == ActionKind::Preempt;
+        let taker = machine.intent().filter(|_| preempts)?.terms.priority;
+        Some((machine.assignment().terms.priority, taker))
     }
 
     fn look_at_frame(

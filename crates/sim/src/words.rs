@@ -91,7 +91,16 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             "" => format!("every type, for {}", span(millis)),
             kind => format!("{kind}, for {}", span(millis)),
         },
-        Change::FailNext { kind, count } => format!("the next {count} {kind:?}"),
+        Change::FailNext {
+            kind,
+            machine: None,
+            count,
+        } => format!("the next {count} {kind:?}"),
+        Change::FailNext {
+            kind,
+            machine: Some(machine),
+            count,
+        } => format!("the next {count} {kind:?} of {machine}"),
         Change::Crash {
             strike,
             disk,

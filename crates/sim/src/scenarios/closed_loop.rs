@@ -69,6 +69,11 @@ pub(super) const ALL: &[Scenario] = &[
         incumbency,
     ),
     Scenario::small(
+        "incumbency-shared-racks",
+        "the same with two gangs to a rack, and everything two or three cycles late",
+        incumbency_shared,
+    ),
+    Scenario::small(
         "bound-counts",
         "Pods that fit nowhere while the sum is covered: no reason to act",
         bound_counts,
@@ -93,7 +98,28 @@ pub(super) const ALL: &[Scenario] = &[
         "a burst takes owned, then bought machines; afterwards only the bought are given back",
         release_after_shrink,
     ),
+    Scenario::small(
+        "steady-state-rails",
+        "the rails are on, and it ends where it ends without",
+        |dice| with_rails(steady_state(dice)),
+    ),
+    Scenario::small(
+        "supply-exhaustion-rails",
+        "the rails are on, and it ends where it ends without",
+        |dice| with_rails(supply_exhaustion(dice)),
+    ),
+    Scenario::small(
+        "release-after-shrink-rails",
+        "the rails are on, and it ends where it ends without",
+        |dice| with_rails(release_after_shrink(dice)),
+    ),
 ];
+
+/// Rails slow a fleet down, and change nothing about where it comes to rest: the gates stay what they are.
+fn with_rails(mut plan: Plan) -> Plan {
+    plan.shard.rails = true;
+    plan
+}
 
 const TINY: Size = Size {
     cpu_milli: 200,
@@ -200,6 +226,25 @@ fn base_pools(tiny: u32, service: u32, gangs: bool) -> Vec<Pool> {
     pools
 }
 
+/// From here on nothing may change, where something stays short.
+const WINDOW: Moment = Moment(minutes(10));
+
+const ANY: &[ActionKind] = &[
+    ActionKind::Bootstrap,
+    ActionKind::Provision,
+    ActionKind::Reclaim,
+    ActionKind::Preempt,
+];
+
+/// A shortfall that stands still, and nothing done about it.
+fn standing() -> Vec<Gate> {
+    vec![
+        Gate::Short(Count::at_least(1)),
+        Gate::ShortStands(WINDOW),
+        Gate::Actions(ANY, WINDOW, Moment::NEVER, Count::NONE),
+    ]
+}
+
 fn all_bound(clusters: usize) -> Vec<Gate> {
     let mut gates = vec![Gate::Short(Count::NONE)];
     gates.extend((0..clusters).map(|cluster| Gate::Pending(cluster, Count::NONE)));
@@ -235,6 +280,8 @@ fn supply_exhaustion(dice: &mut Dice) -> Plan {
         timeline: vec![(when, grow(0)), (when, grow(1))],
         gates: vec![
             Gate::Short(Count::at_least(2)),
+            Gate::ShortStands(WINDOW),
+            Gate::Actions(ANY, WINDOW, Moment::NEVER, Count::NONE),
             Gate::ever(&[ActionKind::Reclaim], Count::NONE),
         ],
         ..plan(dice, clusters(2, &works(false)), &base_pools(20, 5, false))
@@ -252,7 +299,7 @@ fn gang_scatter(dice: &mut Dice) -> Plan {
     pools.push(pool("spec-a3", GPU, 4).kind("a3").racks(3, 4, 1));
     let gangs: Vec<Work> = (0..3).map(|number| gang(number, 4)).collect();
     Plan {
-        gates: vec![Gate::Short(Count::at_least(1))],
+        gates: standing(),
         ..plan(dice, clusters(2, &gangs), &pools)
     }
 }
@@ -277,9 +324,13 @@ fn unsatisfiable_gang(dice: &mut Dice) -> Plan {
     Plan {
         gates: vec![
             Gate::Short(Count::exactly(2)),
+            Gate::ShortStands(WINDOW),
+            // Of the gang of eight four are bound, and everybody else.
             Gate::Pending(0, Count::exactly(4)),
             Gate::Pending(1, Count::exactly(4)),
-            Gate::ever(ACQUIRE, Count::NONE),
+            Gate::Bound(0, Count::exactly(12)),
+            Gate::Bound(1, Count::exactly(12)),
+            Gate::ever(ANY, Count::NONE),
         ],
         ..plan(dice, clusters(2, &gangs), &pools)
     }
@@ -321,7 +372,7 @@ fn oversized_gangs(dice: &mut Dice) -> Plan {
             .starting_at(40),
     ];
     Plan {
-        gates: vec![Gate::Short(Count::at_least(1))],
+        gates: standing(),
         ..plan(dice, clusters(2, &gangs), &pools)
     }
 }
@@ -336,10 +387,14 @@ fn gang_contention(dice: &mut Dice) -> Plan {
             .starting_at(48),
     ];
     Plan {
-        gates: vec![
-            Gate::Short(Count::at_least(1)),
-            Gate::ever(&[ActionKind::Reclaim, ActionKind::Preempt], Count::NONE),
-        ],
+        gates: [
+            standing(),
+            vec![Gate::ever(
+                &[ActionKind::Reclaim, ActionKind::Preempt],
+                Count::NONE,
+            )],
+        ]
+        .concat(),
         ..plan(dice, clusters(6, &gangs), &pools)
     }
 }
@@ -383,7 +438,27 @@ fn gang_dwell(dice: &mut Dice) -> Plan {
 }
 
 fn incumbency(dice: &mut Dice) -> Plan {
-    let (gangs, mut pools) = served_gangs(6, 4);
+    over_covered(dice, 4)
+}
+
+/// Racks of eight, so that two gangs share each, and machines that take two or three cycles to configure.
+fn incumbency_shared(dice: &mut Dice) -> Plan {
+    let cycles = dice.between(2, 3);
+    Plan {
+        stages: Stages {
+            configure: Latency::Fixed(seconds(10 * cycles)),
+            repair: Latency::NONE,
+            ..Stages::CLOUD
+        },
+        ..over_covered(dice, 8)
+    }
+}
+
+/// Gangs of three that have four machines each, in racks of so many.
+fn over_covered(dice: &mut Dice, rack: usize) -> Plan {
+    let (gangs, pools) = served_gangs(6, 4);
+    let shared = |made: Pool| made.in_racks_of(rack);
+    let mut pools: Vec<Pool> = pools.into_iter().map(shared).collect();
     pools.push(pool("spec-a3", GPU, 36).kind("a3").racks(1, 60, 3));
     let mut gates = all_bound(2);
     gates.push(Gate::ever(ACQUIRE, Count::NONE));
@@ -411,17 +486,14 @@ fn bound_counts(dice: &mut Dice) -> Plan {
     let (works, pools) = fillers();
     Plan {
         gates: vec![
-            Gate::Short(Count::NONE),
+            Gate::NeverShort,
             Gate::Pending(0, Count::exactly(5)),
             Gate::Pending(1, Count::exactly(5)),
-            Gate::ever(
-                &[
-                    ActionKind::Bootstrap,
-                    ActionKind::Provision,
-                    ActionKind::Reclaim,
-                ],
-                Count::NONE,
-            ),
+            Gate::Bound(0, Count::exactly(180)),
+            Gate::Bound(1, Count::exactly(180)),
+            Gate::Evicted(0, Count::NONE),
+            Gate::Evicted(1, Count::NONE),
+            Gate::ever(ANY, Count::NONE),
         ],
         ..plan(dice, clusters(2, &works), &pools)
     }
@@ -438,8 +510,12 @@ fn shrinkage(dice: &mut Dice) -> Plan {
     Plan {
         timeline: vec![(when, shrink(0)), (when, shrink(1))],
         gates: vec![
-            Gate::Short(Count::NONE),
+            Gate::NeverShort,
+            // The filler, and such of the others as sat down where filler was before its nodes went.
+            Gate::Bound(0, Count(90, 95)),
+            Gate::Bound(1, Count(90, 95)),
             Gate::ever(ACQUIRE, Count::NONE),
+            Gate::ever(&[ActionKind::Reclaim], Count::exactly(18)),
             Gate::Actions(
                 &[ActionKind::Reclaim],
                 when,

@@ -169,6 +169,7 @@ fn at_4(dice: &mut Dice) -> Plan {
     let mut made = plan(dice, pods as u32, 60);
     let fails = Change::FailNext {
         kind: Kind::Create,
+        machine: None,
         count: 1,
     };
     made.timeline = vec![(Moment::START, fails)];

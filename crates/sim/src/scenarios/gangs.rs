@@ -2,7 +2,7 @@
 //! which a chooser without memory never settles. The reference looks at it; here it must be still.
 //!
 //! ```text
-//! Setting ── seed draws one, and the latencies ──▶ half an hour ─▶ ten minutes without an action
+//! Setting ── the seed's turn, and latencies drawn ──▶ half an hour ─▶ ten minutes without an action
 //! ```
 
 use super::Scenario;
@@ -11,16 +11,38 @@ use crate::{
     clock::{Moment, minutes},
     dice::{Dice, Latency},
     gate::{Count, Gate},
-    plan::{ClusterPlan, Plan, Stages, Work},
+    plan::{Change, ClusterPlan, Plan, Stages, Work},
     size::Size,
 };
 use bigfleet_model::ActionKind;
 
-pub(super) const ALL: &[Scenario] = &[Scenario::small(
-    "gang-sweep",
-    "twelve settings of rack and zone gangs on one kind of machine: each comes to a fixed point",
-    sweep,
-)];
+pub(super) const ALL: &[Scenario] = &[
+    Scenario::small(
+        "gang-sweep",
+        "twelve settings of rack and zone gangs on one kind of machine: each comes to a fixed point",
+        sweep,
+    ),
+    Scenario::large(
+        "gang-sweep-at-scale",
+        "the largest of the settings as it was in the field: 89 machines wanted, 1,342 there",
+        |dice| {
+            let stamped = dice.turn(2) == 0;
+            fixed_point(
+                dice,
+                Setting {
+                    stamped,
+                    speculative: 1002,
+                    ..AT_SCALE
+                },
+            )
+        },
+    ),
+    Scenario::small(
+        "large-gangs",
+        "zone gangs of 64 to 256 and rack gangs of 16 come at once over plain demand that has pieces of every rack",
+        large_gangs,
+    ),
+];
 
 const GPU: Size = Size::gpu(64, 256, 8);
 const CLUSTERS: usize = 2;
@@ -32,6 +54,8 @@ struct Setting {
     small: (usize, u32),
     /// Zone gangs, and how large each is.
     medium: (usize, u32),
+    /// How much smaller the very last of them is.
+    last_lacks: u32,
     /// Machines that serve from the start: rack by rack for the small, then for the medium.
     serving: (u32, u32),
     idle: u32,
@@ -48,6 +72,7 @@ struct Setting {
 const BASE: Setting = Setting {
     small: (4, 3),
     medium: (1, 8),
+    last_lacks: 0,
     serving: (12, 8),
     idle: 12,
     speculative: 24,
@@ -113,19 +138,26 @@ const SETTINGS: [Setting; 12] = [
     },
 ];
 
-/// 36 and 53 machines wanted, 40 and 60 that serve, 240 idle, 1,002 to be had.
+/// 36 and 53 machines wanted, 40 and 60 that serve, 240 idle, and 660 to be had, for a thousand in all: every
+/// rack of every zone has more than any gang wants with that many as with 1,002, which `gang-sweep-at-scale` has.
 const AT_SCALE: Setting = Setting {
     small: (6, 3),
     medium: (3, 9),
+    last_lacks: 1,
     serving: (20, 30),
     idle: 240,
-    speculative: 1002,
+    speculative: 660,
     racks: 40,
     ..BASE
 };
 
 fn sweep(dice: &mut Dice) -> Plan {
-    let setting = dice.pick(&SETTINGS);
+    let setting = SETTINGS[dice.turn(SETTINGS.len())];
+    fixed_point(dice, setting)
+}
+
+/// From the setting to a standstill.
+fn fixed_point(dice: &mut Dice, setting: Setting) -> Plan {
     let calm = Moment(minutes(40));
     let settled = Moment(minutes(30));
     let any = &[
@@ -137,7 +169,7 @@ fn sweep(dice: &mut Dice) -> Plan {
     Plan {
         machines: setting.pools().iter().flat_map(Pool::build).collect(),
         clusters: (0..CLUSTERS)
-            .map(|number| ClusterPlan::new(&format!("c{number}"), setting.works()))
+            .map(|number| ClusterPlan::new(&format!("c{number}"), setting.works(number)))
             .collect(),
         stages: Stages {
             create: dice.pick(&[
@@ -161,14 +193,16 @@ fn sweep(dice: &mut Dice) -> Plan {
 }
 
 impl Setting {
-    fn works(&self) -> Vec<Work> {
+    fn works(&self, cluster: usize) -> Vec<Work> {
         let gang = |pods| work(GPU, pods).priority(5000).penalties(8192.0, 65536.0);
         let small = (0..self.small.0).map(|number| {
             let made = gang(self.small.1).kinds(&["a3"]);
             made.rack_gang(&format!("small-{number}")).build()
         });
         let medium = (0..self.medium.0).map(|number| {
-            let made = gang(self.medium.1).kinds(&["a3"]);
+            let last = (cluster, number) == (CLUSTERS - 1, self.medium.0 - 1);
+            let less = if last { self.last_lacks } else { 0 };
+            let made = gang(self.medium.1 - less).kinds(&["a3"]);
             made.zone_gang(&format!("medium-{number}")).build()
         });
         match self.medium_first {
@@ -206,5 +240,64 @@ impl Setting {
         pools.push(place(pool("idle", GPU, self.idle).owned(), self.idle));
         pools.push(place(pool("spec", GPU, self.speculative), self.speculative));
         pools
+    }
+}
+
+/// When the gangs come, and when they have what there is for them.
+const COME: u64 = minutes(5);
+const SERVED: u64 = minutes(30);
+
+/// Plain Pods sit on one machine in three, all over the racks. A zone holds one large gang beside them, and
+/// each rack one of sixteen.
+fn large_gangs(dice: &mut Dice) -> Plan {
+    let gang = |pods| work(GPU, pods).priority(5000).kinds(&["a3"]);
+    let sizes = [dice.between(64, 128), dice.between(128, 256)];
+    let mut works = vec![work(GPU, 90).kinds(&["a3"]).build()];
+    works.extend((0..2).map(|number| gang(0).zone_gang(&format!("zone-{number}")).build()));
+    works.extend((0..3).map(|number| gang(0).rack_gang(&format!("rack-{number}")).build()));
+    let come = |work: usize, pods: u64| {
+        let (cluster, pods) = (0, pods as u32);
+        let change = Change::Scale {
+            cluster,
+            work,
+            pods,
+        };
+        (Moment(COME), change)
+    };
+    let mut timeline: Vec<(Moment, Change)> = Vec::new();
+    timeline.extend((1..).zip(sizes).map(|(work, pods)| come(work, pods)));
+    timeline.extend((3..6).map(|work| come(work, 16)));
+    let place = |made: Pool| made.kind("a3").racks(3, 10, 1);
+    let pools = [
+        place(pool("plain", GPU, 90)).serving(0, 0),
+        place(pool("idle", GPU, 300)).owned(),
+        place(pool("spec", GPU, 600)),
+    ];
+    let wanted = 90 + sizes.iter().sum::<u64>() + 3 * 16;
+    let any = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+        ActionKind::Preempt,
+    ];
+    Plan {
+        machines: pools.iter().flat_map(Pool::build).collect(),
+        clusters: vec![ClusterPlan::new("c0", works)],
+        timeline,
+        stages: Stages {
+            repair: Latency::NONE,
+            ..Stages::CLOUD
+        },
+        calm: Moment(minutes(40)),
+        rest_within: minutes(60),
+        gates: vec![
+            // Pods sit down where a node joins first, so that some of a gang wait for room beside others;
+            // what the shard owes them is the machines.
+            Gate::Short(Count::NONE),
+            Gate::Serving(0, Count::exactly(wanted)),
+            Gate::ever(&[ActionKind::Reclaim, ActionKind::Preempt], Count::NONE),
+            Gate::Actions(any, Moment(SERVED), Moment::NEVER, Count::NONE),
+        ],
+        ..Plan::default()
     }
 }

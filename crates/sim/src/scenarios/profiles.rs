@@ -11,12 +11,15 @@ use super::Scenario;
 use crate::{
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
-    gate::{Count, Gate},
+    gate::{ACQUIRE, Count, Gate},
     plan::{Change, ClusterPlan, Load, MachinePlan, Plan, Stages, Start, Weather, Work},
     world::World,
 };
-use bigfleet_model::{ActionKind, Amounts, CapacityType, Shape, State, quantity::format_milli};
-use bigfleet_provider_kit::{Offer, TextMap};
+use bigfleet_model::{
+    ActionKind, Amounts, CapacityType, Shape, State,
+    quantity::{format_milli, parse_supply},
+};
+use bigfleet_provider_kit::{Machine, Offer, TextMap};
 use bigfleet_workloads::{Elastic, Preset, Scale, SeededMachine, Workload};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -45,6 +48,11 @@ pub(super) const ALL: &[Scenario] = &[
         "spot-churn-5k",
         "machines break fifty times as often as they should: replaced, and no drain because of it",
         spot_churn,
+    ),
+    Scenario::large(
+        "uber-5k",
+        "20 clusters of 95 cache gangs and 32 GPU gangs each, 2,580 rows over 18,000 machines: all find a fixed point",
+        cardinality,
     ),
 ];
 
@@ -133,77 +141,116 @@ fn served(dice: &mut Dice) -> Plan {
     build(dice, &scale)
 }
 
-/// Six tenths of the fleet. What is missing is missing where batch could give way: hosts of batch,
-/// and one in ten of the critical ones, which batch hosts can stand in for. A GPU gang without GPUs
-/// would be short whoever gave way, and say nothing about priority.
+/// The machines that would serve the demand, and with each whose priority it was made for. Exact supply is
+/// never dealt out exactly, so there is more of it than that: of gangs' hosts as much again, since a gang
+/// without a rack is short whoever gives way, and a third of the others; of batch only if `batch` says so.
+fn with_spares(made: &Plan, batch: bool) -> Vec<(i32, MachinePlan)> {
+    let mut all = Vec::new();
+    for (number, machine) in made.machines.iter().enumerate() {
+        let Start::Serving { cluster, work, .. } = machine.start else {
+            continue;
+        };
+        let work = &made.clusters[cluster].works[work];
+        let priority = work.profile.priority();
+        // Services that had to give way go where the small batch Pods are, and stay there.
+        let small = priority < 1000 && machine.offer.instance_type.starts_with("m6i");
+        let every = if work.group.is_empty() && !small {
+            3
+        } else {
+            1
+        };
+        if (batch || 1000 <= priority) && number % every == 0 {
+            let id = format!("{}-spare", machine.id);
+            let spare = MachinePlan {
+                id,
+                ..machine.clone()
+            };
+            all.push((priority, spare));
+        }
+        all.push((priority, machine.clone()));
+    }
+    all
+}
+
+/// Six tenths of the machines that would serve the demand, idle, and nothing to be had beyond them: batch is
+/// what has to do without.
 fn scarcity(dice: &mut Dice) -> Plan {
     let mut made = served(dice);
     let keeps = made.machines.len() * 6 / 10;
-    let priority = |machine: &MachinePlan| match machine.start {
-        Start::Serving { cluster, work, .. } => {
-            made.clusters[cluster].works[work].profile.priority()
-        }
-        Start::Idle | Start::Speculative => 0,
-    };
-    let mut kept: Vec<usize> = (0..made.machines.len()).collect();
-    kept.retain(|at| priority(&made.machines[*at]) < 1_000_000 || at % 10 != 0);
+    let mut kept = with_spares(&made, false);
     dice.shuffle(&mut kept);
-    kept.sort_by_key(|at| priority(&made.machines[*at]) < 1000);
+    kept.sort_by_key(|(priority, _)| *priority < 1000);
     kept.truncate(keeps);
-    kept.sort_unstable();
-    let machines = kept.iter().map(|at| made.machines[*at].clone());
-    made.machines = machines.collect();
+    let idle = |(_, machine): (i32, MachinePlan)| MachinePlan {
+        start: Start::Idle,
+        echo: None,
+        ..machine
+    };
+    made.machines = kept.into_iter().map(idle).collect();
+    // All are there for the taking; of the spare ones about half stay where they are.
+    let most = Count::at_least(keeps as u64 * 3 / 4);
     made.gates = vec![
+        Gate::ever(ACQUIRE, most),
+        Gate::InState(State::Configured, most),
         Gate::Short(Count::at_least(1)),
         Gate::Judge(only_batch_is_short),
     ];
     made
 }
 
-/// Standing, drifting by no more than twenty over the last half of it, and in class batch alone.
+/// Standing, drifting by no more than twenty over the last half of it, and in class batch alone all the while.
 fn only_batch_is_short(world: &World) -> Result<(), String> {
     let from = world.plan.calm.0 / 2;
-    let mut late = world.log.samples.iter().filter(|one| from <= one.at.0);
-    let short: Vec<u32> = late.clone().map(|one| one.short).collect();
-    let (least, most) = (short.iter().min(), short.iter().max());
-    let drift = most.zip(least).map_or(0, |(most, least)| most - least);
-    let last = late.next_back().map_or([0; 4], |one| one.short_by_class);
-    let [other, batch, service, critical] = last;
-    match drift <= 20 && 0 < batch && other + service + critical == 0 {
-        true => Ok(()),
-        false => Err(format!("short by class {last:?}, drifting by {drift}")),
+    let late = world.log.samples.iter().filter(|one| from <= one.at.0);
+    let short = || late.clone().map(|one| one.short);
+    let drift = short().max().unwrap_or(0) - short().min().unwrap_or(0);
+    let wrong = late.clone().find(|one| {
+        let [other, batch, service, critical] = one.short_by_class;
+        batch == 0 || 0 < other + service + critical
+    });
+    match wrong {
+        Some(one) => Err(format!(
+            "short by class {:?} at {} s",
+            one.short_by_class, one.at
+        )),
+        None if 20 < drift => Err(format!("the shortfall drifts by {drift}")),
+        None if late.count() == 0 => Err("nobody looked".to_owned()),
+        None => Ok(()),
     }
 }
+
+/// The instance types critical work may use.
+const CRITICAL_HOSTS: [&str; 2] = ["c6i.4xlarge", "m6i.2xlarge"];
 
 /// When the burst of critical work comes, and how long it stays.
 const BURST: (u64, u64) = (seconds(1200), seconds(600));
 
+/// Of the memory of all machines critical work may use, it wants so many hundredths in the burst.
+const BURST_PERCENT: i64 = 55;
+
+/// Nothing serves yet, so that nothing is bound before the burst by accident, and there is little more to
+/// buy than serves the demand.
 fn preemption(dice: &mut Dice) -> Plan {
     let mut made = served(dice);
-    // What would serve is to be bought, so that nothing is bound before the burst by accident.
-    for machine in &mut made.machines {
-        machine.start = Start::Speculative;
-        machine.echo = None;
+    let slot = |(_, machine): (i32, MachinePlan)| {
         let mut offer = Offer::clone(&machine.offer);
         offer.capacity_type = CapacityType::OnDemand;
         (offer.price_per_hour, offer.interruption_probability) = (1.0, 0.05);
-        machine.offer = Arc::new(offer);
-    }
-    // As much again as serves the demand: exact supply is never dealt out exactly, gangs least of all.
-    let more = made.machines.iter().map(|machine| MachinePlan {
-        id: format!("{}-more", machine.id),
-        ..machine.clone()
-    });
-    let more: Vec<MachinePlan> = more.collect();
-    made.machines.extend(more);
+        MachinePlan {
+            id: machine.id,
+            offer: Arc::new(offer),
+            start: Start::Speculative,
+            echo: None,
+        }
+    };
+    made.machines = with_spares(&made, true).into_iter().map(slot).collect();
     share_offers(&mut made.machines);
+    let burst_per_mille = burst(&made);
     for (number, cluster) in made.clusters.iter().enumerate() {
-        let critical = cluster
-            .works
-            .iter()
-            .position(|work| work.profile.priority() == 1_000_000 && work.group.is_empty());
-        if let Some(work) = critical {
-            for (when, per_mille) in [(BURST.0, 60_000), (BURST.0 + BURST.1, 1000)] {
+        let works = cluster.works.iter().enumerate();
+        let critical = works.filter(|(_, work)| work.profile.priority() == 1_000_000);
+        for (work, _) in critical {
+            for (when, per_mille) in [(BURST.0, burst_per_mille), (BURST.0 + BURST.1, 1000)] {
                 let change = Change::ScaleRow {
                     cluster: number,
                     work,
@@ -214,12 +261,54 @@ fn preemption(dice: &mut Dice) -> Plan {
         }
     }
     made.calm = Moment(BURST.0 + BURST.1 + minutes(10));
+    let burst = (Moment(BURST.0), Moment(BURST.0 + BURST.1));
     let preempts = &[ActionKind::Preempt];
     made.gates = vec![
-        Gate::Actions(preempts, Moment(BURST.0), Moment::NEVER, Count::at_least(1)),
+        Gate::Actions(preempts, burst.0, burst.1, Count::at_least(30)),
+        Gate::Judge(the_lower_gave_way),
+        Gate::Judge(critical_was_served),
         Gate::Short(Count::NONE),
     ];
     made
+}
+
+/// How much critical work there is in the burst, in thousandths of what there is before.
+fn burst(made: &Plan) -> u32 {
+    let works = made.clusters.iter().flat_map(|cluster| &cluster.works);
+    let critical = works.filter(|work| work.profile.priority() == 1_000_000);
+    let wanted = critical.map(|work| match &work.load {
+        Load::Row { aggregate, .. } => aggregate.get("memory") / (1000 << 30),
+        Load::Pods { .. } => 0,
+    });
+    let offers = made.machines.iter().map(|machine| &*machine.offer);
+    let usable = offers.filter(|offer| CRITICAL_HOSTS.contains(&offer.instance_type.as_str()));
+    let (wanted, usable) = (wanted.sum::<i128>(), usable.map(gibibytes).sum::<i64>());
+    let per_mille = i128::from(usable * BURST_PERCENT * 10) / wanted.max(1);
+    u32::try_from(per_mille).unwrap_or(u32::MAX)
+}
+
+/// Nobody gives way to a peer, and it was critical work that was given way to.
+fn the_lower_gave_way(world: &World) -> Result<(), String> {
+    let taken = world.log.actions.iter().filter_map(|one| one.priorities);
+    let wrong = taken.clone().find(|(victim, taker)| taker <= victim);
+    let for_critical = taken.filter(|(_, taker)| *taker == 1_000_000).count();
+    match wrong {
+        Some((victim, taker)) => Err(format!("priority {victim} gave way to {taker}")),
+        None if for_critical == 0 => Err("nobody gave way to critical work".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Critical work has all it wants before the burst, soon after its beginning, and ever after.
+fn critical_was_served(world: &World) -> Result<(), String> {
+    let fill = seconds(600);
+    let soon = BURST.0..BURST.0 + seconds(60);
+    let samples = world.log.samples.iter();
+    let mut judged = samples.filter(|one| fill <= one.at.0 && !soon.contains(&one.at.0));
+    match judged.find(|one| 0 < one.short_by_class[3]) {
+        Some(one) => Err(format!("critical work is short at {} s", one.at)),
+        None => Ok(()),
+    }
 }
 
 /// Equal offers are one offer.
@@ -322,8 +411,13 @@ fn routed(world: &World) -> Result<(), String> {
     }
 }
 
+/// Nothing owned stands by, so that whatever is lost is bought.
 fn spot_churn(dice: &mut Dice) -> Plan {
-    let mut made = build(dice, &Scale::of(5_000));
+    let scale = Scale {
+        idle_per_mille: 0,
+        ..Scale::of(5_000)
+    };
+    let mut made = build(dice, &scale);
     let serving = made.machines.iter();
     let serving = serving.filter(|one| matches!(one.start, Start::Serving { .. }));
     // 5.8e-6 per machine and second.
@@ -332,10 +426,81 @@ fn spot_churn(dice: &mut Dice) -> Plan {
         break_every: apart,
         ..Weather::default()
     };
-    let reclaims = &[ActionKind::Reclaim];
+    made.gates = vec![Gate::Short(Count::NONE), Gate::Judge(losses_are_replaced)];
+    made
+}
+
+/// §10.4: what is lost is bought, once, and hardly anything drained because of it. A GPU host is only made up
+/// for by another, so there it is one for one. Elsewhere a lost host may be made up for with several smaller
+/// ones, or what is left of the Need may be enough: there it is memory that is compared, and a quarter more is
+/// what rounding up to whole hosts comes to.
+fn losses_are_replaced(world: &World) -> Result<(), String> {
+    let provisions = world.log.actions.iter();
+    let provisions = provisions.filter(|one| one.kind == ActionKind::Provision);
+    let bought = provisions.filter_map(|one| world.cloud.machine(&one.machine));
+    let lost = world.cloud.machines();
+    let lost = lost.filter(|one| one.state == State::Failed);
+    let (gpus_lost, lost): (Vec<&Machine>, Vec<&Machine>) =
+        lost.map(|one| &**one).partition(|one| has_gpus(one));
+    let (gpus_bought, bought): (Vec<&Machine>, Vec<&Machine>) =
+        bought.map(|one| &**one).partition(|one| has_gpus(one));
+    let losses = gpus_lost.len() + lost.len();
+    let gpus = [gpus_lost.len(), gpus_bought.len()];
+    let sum = |machines: &[&Machine]| -> i64 {
+        let offers = machines.iter().map(|one| &*one.offer);
+        offers.map(gibibytes).sum()
+    };
+    let memory = [sum(&lost), sum(&bought)];
+    let reclaims = world
+        .log
+        .count(ActionKind::Reclaim, Moment::START, Moment::NEVER);
+    let replaced = memory[0] <= memory[1] * 2 && memory[1] * 4 <= memory[0] * 5;
+    match 30 <= losses && gpus[0] == gpus[1] && replaced && reclaims * 20 <= losses as u64 {
+        true => Ok(()),
+        false => Err(format!(
+            "{losses} losses; lost and bought: {gpus:?} GPU hosts, {memory:?} GiB elsewhere; {reclaims} reclaims"
+        )),
+    }
+}
+
+fn has_gpus(machine: &Machine) -> bool {
+    machine.offer.resources.contains_key("nvidia.com/gpu")
+}
+
+/// The memory a machine offers.
+fn gibibytes(offer: &Offer) -> i64 {
+    let offers = match offer.allocatable.is_empty() {
+        true => &offer.resources,
+        false => &offer.allocatable,
+    };
+    let milli = offers.get("memory").map(|text| parse_supply(text));
+    milli.and_then(Result::ok).unwrap_or(0) / (1000 << 30)
+}
+
+/// The engine's benchmark as a fleet that lives. One Need of each cluster finds too little, whatever is
+/// bought; the other 2,560 are served, and all of them have to stop looking.
+fn cardinality(_: &mut Dice) -> Plan {
+    let mut made = plan(&Preset::CoLocated.build(1));
+    made.calm = Moment(minutes(15));
+    let settled = Moment(minutes(10));
+    let any = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+        ActionKind::Preempt,
+    ];
     made.gates = vec![
-        Gate::Short(Count::NONE),
-        Gate::Actions(reclaims, Moment(minutes(10)), Moment::NEVER, Count(0, 50)),
+        Gate::Judge(|world| {
+            let rows: usize = world.plan.clusters.iter().map(|one| one.works.len()).sum();
+            match (rows, world.plan.machines.len()) {
+                (2_580, 18_000) => Ok(()),
+                (rows, machines) => Err(format!("{rows} rows over {machines} machines")),
+            }
+        }),
+        Gate::ever(&[ActionKind::Provision], Count::at_least(2_000)),
+        Gate::Short(Count::exactly(20)),
+        Gate::ShortStands(settled),
+        Gate::Actions(any, settled, Moment::NEVER, Count::NONE),
     ];
     made
 }

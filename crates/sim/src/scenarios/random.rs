@@ -252,6 +252,7 @@ fn fault(dice: &mut Dice, clusters: usize) -> Change {
             0 => Change::Reprice,
             _ => Change::FailNext {
                 kind: dice.pick(&Kind::ALL),
+                machine: None,
                 count: dice.between(1, 3) as u32,
             },
         },

@@ -12,7 +12,7 @@ use crate::{
     plan::{Change, ClusterPlan, Plan, Stages},
     size::Size,
 };
-use bigfleet_model::State;
+use bigfleet_model::{State, quantity::format_milli};
 use bigfleet_provider_kit::Kind;
 
 pub(super) const ALL: &[Scenario] = &[
@@ -49,6 +49,9 @@ pub(super) const ALL: &[Scenario] = &[
 ];
 
 const GPU: Size = Size::gpu(64, 256, 8);
+
+/// The first machine of the pool: the one that is taken first, and that fails where one does.
+const FIRST: &str = "gpu-0000";
 
 /// A cluster that wants so many whole GPU machines.
 fn job(name: &str, machines: u32, priority: i32) -> ClusterPlan {
@@ -93,11 +96,9 @@ fn stockout(_: &mut Dice) -> Plan {
             Gate::Judge(|world| {
                 let core = world.process().map(|one| &one.core);
                 let mut short = core.into_iter().flat_map(|core| core.shortfalls());
-                let missing = short
-                    .next()
-                    .map(|one| one.deficit.get("nvidia.com/gpu") / 1000);
-                match missing {
-                    Some(256) => Ok(()),
+                let missing = short.next().map(|one| one.deficit.get("nvidia.com/gpu"));
+                match missing.map(format_milli).as_deref() {
+                    Some("256") => Ok(()),
                     other => Err(format!("{other:?} GPUs are missing, not 256")),
                 }
             }),
@@ -144,6 +145,7 @@ fn withdrawal(dice: &mut Dice) -> Plan {
 fn configure_failure(_: &mut Dice) -> Plan {
     let fails = Change::FailNext {
         kind: Kind::Configure,
+        machine: Some(FIRST),
         count: 1,
     };
     Plan {
@@ -151,6 +153,7 @@ fn configure_failure(_: &mut Dice) -> Plan {
         gates: vec![
             Gate::Serving(0, Count::exactly(3)),
             Gate::InState(State::Failed, Count::exactly(1)),
+            Gate::FailedWithError(FIRST),
             Gate::Short(Count::NONE),
         ],
         ..fleet(4, vec![job("a", 3, 1000)])
@@ -161,6 +164,7 @@ fn drain_failure(dice: &mut Dice) -> Plan {
     let when = Moment(seconds(dice.between(60, 240)));
     let fails = Change::FailNext {
         kind: Kind::Drain,
+        machine: Some(FIRST),
         count: 1,
     };
     let shrink = Change::ScaleAll {
@@ -172,6 +176,7 @@ fn drain_failure(dice: &mut Dice) -> Plan {
         gates: vec![
             Gate::InState(State::Idle, Count::exactly(7)),
             Gate::InState(State::Failed, Count::exactly(1)),
+            Gate::FailedWithError(FIRST),
         ],
         ..fleet(8, vec![job("a", 8, 1000)])
     }

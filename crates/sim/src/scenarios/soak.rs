@@ -8,6 +8,7 @@ use crate::{
     gate::{Count, Gate},
     plan::{Change, ClusterPlan, Plan, Stages, Work},
     size::Size,
+    world::World,
 };
 use bigfleet_model::State;
 
@@ -63,7 +64,6 @@ fn soak(dice: &mut Dice, cycles: u64, clusters: usize, part: u32) -> Plan {
         pool("idle", GPU, 1000 / part).kind("g").owned(),
         pool("spec", GPU, 2000 / part).kind("g"),
     ];
-    let all = 1000 / part + 2000 / part;
     Plan {
         machines: machines.iter().flat_map(|pool| pool.build()).collect(),
         clusters: plans.collect(),
@@ -76,15 +76,32 @@ fn soak(dice: &mut Dice, cycles: u64, clusters: usize, part: u32) -> Plan {
         rest_within: minutes(60),
         gates: vec![
             Gate::InState(State::Failed, Count::NONE),
-            Gate::Judge(|world| {
-                let (is, was) = (world.cloud.len(), world.plan.machines.len());
-                match is == was {
-                    true => Ok(()),
-                    false => Err(format!("{is} machines are left of {was}")),
-                }
-            }),
-            Gate::InState(State::Configured, Count(0, all.into())),
+            Gate::Judge(the_ledger_has_all),
+            Gate::Judge(as_many_serve_as_are_wanted),
         ],
         ..Plan::default()
+    }
+}
+
+/// No machine is lost from the ledger, nor counted twice.
+fn the_ledger_has_all(world: &World) -> Result<(), String> {
+    let core = world.process().map(|process| &process.core);
+    let known = core.map_or(0, |core| core.machines().count());
+    match known == world.plan.machines.len() {
+        true => Ok(()),
+        false => Err(format!(
+            "the ledger has {known} machines of {}",
+            world.plan.machines.len()
+        )),
+    }
+}
+
+/// A Pod fills a machine: all that are wanted serve, or all there are.
+fn as_many_serve_as_are_wanted(world: &World) -> Result<(), String> {
+    let wanted: u32 = world.clusters.iter().map(|one| one.pods.live()).sum();
+    let serve = world.cloud.count(State::Configured);
+    match serve == world.cloud.len().min(wanted as usize) && wanted != 0 {
+        true => Ok(()),
+        false => Err(format!("{serve} machines serve, {wanted} are wanted")),
     }
 }
