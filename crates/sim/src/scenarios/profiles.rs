@@ -327,8 +327,7 @@ fn share_offers(machines: &mut [MachinePlan]) {
     }
 }
 
-/// When demand moves: down and up, three times. The seeded fleet is packed as no decision packs it,
-/// so the first shed is of another fleet; the second and the third are of one.
+/// When demand moves: down and up, three times.
 const STEPS: [u64; 6] = [
     seconds(720),
     seconds(1440),
@@ -351,31 +350,31 @@ fn oscillation(dice: &mut Dice) -> Plan {
     made
 }
 
-/// Sheds come to cost the same, and nothing is reclaimed once a step has settled. The seeded fleet is
-/// packed as no decision packs it, so the first shed is the odd one out. After it the count moves by a few
-/// in a hundred either way with the order in which roll-ups arrive, and does not grow: over five sheds of
-/// seed 1 it was 2778, 3446, 3444, 3243, 3258. Two in a hundred, as asked, is closer than that.
+/// Sheds give back the same within two in a hundred (§10.4), and nothing once they have settled. It is memory
+/// that is compared: which hosts regrow a cluster depends on the order in which roll-ups arrive, and where hosts
+/// were large before there are several small ones after, so that the number of machines moves and what they
+/// hold does not.
 fn sheds_repeat(world: &World) -> Result<(), String> {
-    let reclaims = |from: u64, until: u64| {
-        world
-            .log
-            .count(ActionKind::Reclaim, Moment(from), Moment(until))
+    let reclaimed = |from: u64, until: u64| {
+        let reclaims = world.log.actions.iter();
+        let reclaims = reclaims.filter(|one| one.kind == ActionKind::Reclaim);
+        let then = reclaims.filter(move |one| (from..until).contains(&one.at.0));
+        then.filter_map(|one| world.cloud.machine(&one.machine))
     };
-    let settle = seconds(480);
     let steps = STEPS.as_chunks::<2>().0.iter();
-    let sheds: Vec<u64> = steps
-        .clone()
-        .map(|[shed, grow]| reclaims(*shed, *grow))
+    let sheds = steps.clone().map(|[shed, grow]| reclaimed(*shed, *grow));
+    let sheds: Vec<i64> = sheds
+        .map(|machines| machines.map(|one| gibibytes(&one.offer)).sum())
         .collect();
-    let late: u64 = steps
-        .map(|[shed, grow]| reclaims(shed + settle, *grow))
-        .sum();
-    let all = reclaims(0, u64::MAX);
-    let drift = sheds[1].abs_diff(sheds[2]);
-    let alike = drift * 100 <= sheds[1] * 7;
-    match 0 < sheds[0] && alike && late == 0 && all <= 15_000 {
+    let settled = steps.map(|[shed, grow]| reclaimed(shed + seconds(480), *grow).count());
+    let (late, all) = (settled.sum::<usize>(), reclaimed(0, u64::MAX).count());
+    // The first is of the seeded fleet, packed as no decision packs it.
+    let alike = 0 < sheds[1] && sheds[1].abs_diff(sheds[2]) * 50 <= sheds[1].unsigned_abs();
+    match alike && late == 0 && all <= 15_000 {
         true => Ok(()),
-        false => Err(format!("sheds of {sheds:?}, {late} late, {all} in all")),
+        false => Err(format!(
+            "sheds of {sheds:?} GiB, {late} machines late, {all} in all"
+        )),
     }
 }
 
