@@ -74,6 +74,7 @@ impl Scenario {
         [
             scripted::ALL,
             closed_loop::ALL,
+            closed_loop::gangs::ALL,
             fixed_point::ALL,
             gangs::ALL,
             guards::ALL,
