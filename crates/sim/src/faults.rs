@@ -12,7 +12,7 @@ use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
 /// What the provider no longer knows, rather than knows to be broken.
 const VANISH: &str = "machines vanish";
-/// What two processes did to each other is found with the next Lists.
+/// What two processes did to each other, or one did and forgot, is found with the next Lists.
 const FOUND_WITHIN: u64 = seconds(60);
 
 impl World {
@@ -207,6 +207,8 @@ impl World {
         };
         self.watch.process_lost(self.now);
         let back = self.now.after(millis);
+        // What an earlier life bound last is somebody else's to the next, until a List that does not lag shows it.
+        self.watch.twins_until = self.watch.twins_until.max(back.after(FOUND_WITHIN));
         self.queue.in_order(back, Happening::Begin { records });
         self.lose_sessions(back);
     }

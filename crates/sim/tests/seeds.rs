@@ -169,4 +169,15 @@ fn what_was_found_stays_fixed() {
     // What a gang has in another rack than the one it is served in: judged as if it waited for it.
     holds(&Scenario::named("random-weather").unwrap(), 221..=221);
     holds(&Scenario::named("random-faults-rails").unwrap(), 431..=431);
+    // A List that lagged showed what an earlier life had since bound, which counted as bound by nobody.
+    holds(&Scenario::named("random-faults").unwrap(), 468..=468);
+    holds(&Scenario::named("random-faults-rails").unwrap(), 579..=579);
+    // Lists had to agree, and were not whole.
+    holds(&Scenario::named("random-faults").unwrap(), 86..=86);
+    // The drain that was to fail began after the faults had stopped; a fleet settled later than was thought.
+    holds(
+        &Scenario::named("drain-failure-withdrawal").unwrap(),
+        130..=130,
+    );
+    holds(&Scenario::named("gang-scatter").unwrap(), 116..=116);
 }

@@ -188,7 +188,7 @@ fn base_pools(tiny: u32, service: u32, gangs: bool) -> Vec<Pool> {
 }
 
 /// From here on nothing may change, where something stays short.
-const WINDOW: Moment = Moment(minutes(10));
+const WINDOW: Moment = Moment(minutes(13));
 
 const ANY: &[ActionKind] = &[
     ActionKind::Bootstrap,

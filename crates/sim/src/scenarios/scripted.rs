@@ -70,7 +70,7 @@ fn fleet(idle: u32, clusters: Vec<ClusterPlan>) -> Plan {
         machines: pool("gpu", GPU, idle).kind("a3-highgpu-8g").owned().build(),
         clusters,
         stages,
-        calm: Moment(minutes(5)),
+        calm: Moment(minutes(10)),
         rest_within: minutes(60),
         ..Plan::default()
     }
