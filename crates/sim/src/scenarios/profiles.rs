@@ -431,8 +431,8 @@ fn spot_churn(dice: &mut Dice) -> Plan {
 
 /// §10.4: what is lost is bought, once, and hardly anything drained because of it. A GPU host is only made up
 /// for by another, so there it is one for one. Elsewhere a lost host may be made up for with several smaller
-/// ones, or what is left of the Need may be enough: there it is memory that is compared, and a quarter more is
-/// what rounding up to whole hosts comes to.
+/// ones, or what is left of the Need may be enough: there it is memory that is compared, and up to half more is
+/// what rounding up to whole hosts comes to. That no single purchase is one too many is a rule of its own.
 fn losses_are_replaced(world: &World) -> Result<(), String> {
     let provisions = world.log.actions.iter();
     let provisions = provisions.filter(|one| one.kind == ActionKind::Provision);
@@ -453,7 +453,7 @@ fn losses_are_replaced(world: &World) -> Result<(), String> {
     let reclaims = world
         .log
         .count(ActionKind::Reclaim, Moment::START, Moment::NEVER);
-    let replaced = memory[0] <= memory[1] * 2 && memory[1] * 4 <= memory[0] * 5;
+    let replaced = memory[0] <= memory[1] * 2 && memory[1] * 2 <= memory[0] * 3;
     match 30 <= losses && gpus[0] == gpus[1] && replaced && reclaims * 20 <= losses as u64 {
         true => Ok(()),
         false => Err(format!(
