@@ -20,7 +20,7 @@ impl Engine {
         match self {
             Self::Full => bigfleet_engine::decide(fleet),
             Self::Oracle => bigfleet_oracle::decide(fleet),
-            Self::Incremental => bigfleet_fuzz::wander(fleet, seed),
+            Self::Incremental => bigfleet_engine_fuzz::wander(fleet, seed),
         }
     }
 }

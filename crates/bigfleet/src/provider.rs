@@ -1,7 +1,7 @@
 //! `bigfleet provider`: providers this binary can be, and what one costs.
 
 use crate::{failure::Failure, output::say, table::columns};
-use bigfleet_provider_behaviours::{BenchReport, Binary, Percentiles};
+use bigfleet_conformance::{BenchReport, Binary, Percentiles};
 use bigfleet_provider_fake::{ProviderFakeArgs, Timepiece};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::{
@@ -76,9 +76,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let folder = parent.join(format!("bigfleet-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|why| undone(&why))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
-    let measured = runtime.block_on(bigfleet_provider_behaviours::bench(
-        &binary, &folder, args.slots,
-    ));
+    let measured = runtime.block_on(bigfleet_conformance::bench(&binary, &folder, args.slots));
     // What is left behind in a folder for what may be left behind does no harm.
     drop(std::fs::remove_dir_all(&folder));
     let report = measured.map_err(|why| undone(&why))?;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bigfleet_provider_behaviours::{Binary, Options, Report, Verdict, run};
+use bigfleet_conformance::{Binary, Options, Report, Verdict, run};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let filter = std::env::args()

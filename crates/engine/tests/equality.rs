@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask fuzz engine --seconds N` goes on where these stop.
 
-use bigfleet_fuzz::{Coverage, History, Mode, Production, minimise};
+use bigfleet_engine_fuzz::{Coverage, History, Mode, Production, minimise};
 
 /// Runs the histories of these seeds; panics with the first wrong answer, made small.
 fn compare(seeds: std::ops::Range<u64>, steps: usize, mode: Mode) -> Coverage {

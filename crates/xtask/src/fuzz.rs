@@ -32,7 +32,7 @@ impl Target {
     /// The arguments of cargo.
     fn arguments(self) -> Vec<String> {
         let Target::Engine(EngineArgs { seconds, seed }) = self;
-        let run = "run --release --package bigfleet-fuzz -- engine";
+        let run = "run --release --package bigfleet-engine-fuzz -- engine";
         let words = format!("{run} --seconds {seconds} --seed {seed}");
         words.split(' ').map(str::to_owned).collect()
     }
@@ -66,7 +66,7 @@ mod tests {
         });
         assert_eq!(
             target.arguments().join(" "),
-            "run --release --package bigfleet-fuzz -- engine --seconds 600 --seed 7"
+            "run --release --package bigfleet-engine-fuzz -- engine --seconds 600 --seed 7"
         );
     }
 }

@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model
-//! beside       sim · testkit · bench · shard-bench · fuzz · xtask · oracle · workloads
+//! beside       sim · testkit · bench · shard-bench · engine-fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -64,8 +64,7 @@ pub(super) const FOR_TESTS: &[&str] = &[
     "testkit",
     "oracle",
     "workloads",
-    "fuzz",
-    "provider-behaviours",
+    "engine-fuzz",
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
@@ -73,14 +72,12 @@ pub(super) const FOR_TESTS: &[&str] = &[
 /// `bigfleet up` plays the workloads everything is measured with.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
-    ("bigfleet", "fuzz"),
+    ("bigfleet", "engine-fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
     ("bigfleet", "shard-bench"),
     ("bigfleet", "sim"),
     ("up", "workloads"),
-    ("bigfleet", "provider-behaviours"),
-    ("conformance", "provider-behaviours"),
 ];
 
 /// A value that decides must see only its arguments.
@@ -251,7 +248,14 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "conformance",
         ring: Ring::Binary,
-        keeps_out: CORES,
+        keeps_out: &[
+            "provider-kit",
+            "provider-fake",
+            "engine",
+            "shard*",
+            "coordinator*",
+            "operator*",
+        ],
         outside: Outside::Without(&["openraft", "redb", "kube"]),
         bans: &[],
     },
@@ -284,20 +288,6 @@ pub(super) const TABLE: &[Row] = &[
         bans: &[Rule::Clock, Rule::Thread, Rule::HashOrder],
     },
     Row {
-        name: "provider-behaviours",
-        ring: Ring::Beside,
-        keeps_out: &[
-            "provider-kit",
-            "provider-fake",
-            "engine",
-            "shard*",
-            "coordinator*",
-            "operator*",
-        ],
-        outside: Outside::Without(&["openraft", "redb", "kube"]),
-        bans: &[],
-    },
-    Row {
         name: "sim",
         ring: Ring::Beside,
         keeps_out: &["shard", "shard-link", "coordinator", "operator"],
@@ -326,7 +316,7 @@ pub(super) const TABLE: &[Row] = &[
         bans: &[],
     },
     Row {
-        name: "fuzz",
+        name: "engine-fuzz",
         ring: Ring::Beside,
         keeps_out: &["shard", "shard-link", "coordinator", "operator"],
         outside: Outside::Without(&["tokio", "openraft", "kube", "rayon"]),

@@ -1,4 +1,4 @@
-//! `bigfleet-fuzz`: goes on where the tests stop.
+//! `bigfleet-engine-fuzz`: goes on where the tests stop.
 //!
 //! | Exit status | Means |
 //! |---|---|
@@ -9,7 +9,7 @@
 mod replay;
 mod report;
 
-use bigfleet_fuzz::{Coverage, History, Mode, Production, minimise};
+use bigfleet_engine_fuzz::{Coverage, History, Mode, Production, minimise};
 use clap::{Args, Parser, Subcommand};
 use std::{
     path::PathBuf,
@@ -19,7 +19,7 @@ use std::{
 
 /// Compares the engine with the oracle on invented histories.
 #[derive(Debug, Parser)]
-#[command(name = "bigfleet-fuzz")]
+#[command(name = "bigfleet-engine-fuzz")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -5,7 +5,7 @@
 )]
 
 use bigfleet_engine::Engine;
-use bigfleet_fuzz::{
+use bigfleet_engine_fuzz::{
     Feed, History, Mismatch, Mode, Production, Subject, Way, at_the_end, minimise,
 };
 use bigfleet_model::{Decision, Fleet};

@@ -1,6 +1,6 @@
 //! Report: a wrong answer, the fleets it is wrong on, and how to see it again.
 
-use bigfleet_fuzz::{Feed, Mismatch, Stop, Then, Way};
+use bigfleet_engine_fuzz::{Feed, Mismatch, Stop, Then, Way};
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -45,7 +45,7 @@ fn commands(mismatch: &Mismatch, files: &[PathBuf]) -> String {
         Way::Incremental(Feed::Rows) => "--rows ".to_owned(),
         Way::Wander(seed) => format!("--wander {seed} "),
     };
-    let replay = "cargo run -p bigfleet-fuzz -- replay";
+    let replay = "cargo run -p bigfleet-engine-fuzz -- replay";
     let mut text = format!("replay: {replay} {option}{}\n", arguments.join(" "));
     if let [file] = files {
         let decide = format!("cargo run -p bigfleet -- decide {}", file.display());

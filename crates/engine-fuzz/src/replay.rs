@@ -1,7 +1,7 @@
 //! Replay: a saved trail, gone along again.
 
+use bigfleet_engine_fuzz::{Feed, Production, Stop, Then, Way, at_the_end};
 use bigfleet_fleet_file::{Format, read};
-use bigfleet_fuzz::{Feed, Production, Stop, Then, Way, at_the_end};
 use std::{fs, process::ExitCode};
 
 /// What was asked.
