@@ -1,29 +1,47 @@
-//! Moments: seconds on one arbitrary origin, always handed in, never read from a clock.
+//! Moments: nanoseconds on one arbitrary origin, always handed in, never read from a clock.
 
-use std::cmp::Ordering;
+use std::{ops::Add, time::Duration};
 
-/// A moment, in seconds. Always finite, so moments have a total order.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Time(f64);
+/// A moment, in whole nanoseconds: 292 years either side of the origin. Spans are [`Duration`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
 
 impl Time {
     /// The origin. As an arrival it means "not stated" (NT-7).
-    pub const ZERO: Self = Self(0.0);
+    pub const ZERO: Self = Self(0);
 
-    /// The moment this many seconds after the origin; `None` for NaN and the infinities.
-    pub fn from_seconds(seconds: f64) -> Option<Self> {
-        // Adding zero turns -0.0 into 0.0, so that equal moments have equal bits.
-        seconds.is_finite().then_some(Self(seconds + 0.0))
+    /// The moment this many nanoseconds after the origin.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
     }
 
-    /// Seconds since the origin.
-    pub fn seconds(self) -> f64 {
+    /// Nanoseconds since the origin.
+    pub const fn nanos(self) -> i64 {
         self.0
+    }
+
+    /// The moment this many seconds after the origin, to the nearest nanosecond; `None` for NaN, the
+    /// infinities and what is further away than 292 years.
+    pub fn from_seconds(seconds: f64) -> Option<Self> {
+        let nanos = (seconds * 1e9).round();
+        let range = -(2f64.powi(63))..2f64.powi(63);
+        range.contains(&nanos).then_some(Self(nanos as i64))
+    }
+
+    /// Seconds since the origin, for people: large moments lose their last digits.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time from `earlier` to here; zero if that was later.
+    pub fn duration_since(self, earlier: Self) -> Duration {
+        let nanos = i128::from(self.0) - i128::from(earlier.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 
     /// Seconds from `earlier` to here; negative if it was later.
     pub fn since(self, earlier: Self) -> f64 {
-        self.0 - earlier.0
+        (self.0 - earlier.0) as f64 / 1e9
     }
 
     /// The earlier of two arrivals, where zero means "not stated" (NT-7).
@@ -36,23 +54,13 @@ impl Time {
     }
 }
 
-impl PartialEq for Time {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
+/// The moment so much later; the last one there is, if that is beyond it.
+impl Add<Duration> for Time {
+    type Output = Self;
 
-impl Eq for Time {}
-
-impl PartialOrd for Time {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Time {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
+    fn add(self, span: Duration) -> Self {
+        let nanos = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(nanos))
     }
 }
 

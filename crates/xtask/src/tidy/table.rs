@@ -60,12 +60,7 @@ pub(super) const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// Crates beside the rings that tests everywhere, and other crates beside, may import.
-pub(super) const FOR_TESTS: &[&str] = &[
-    "testkit",
-    "oracle",
-    "workloads",
-    "engine-fuzz",
-];
+pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads", "engine-fuzz"];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
 /// --engine oracle|incremental`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
