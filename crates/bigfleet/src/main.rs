@@ -74,7 +74,7 @@ enum Verb {
 }
 
 /// The command line, or the end: with 2 if it is not one of ours, with 1 if a process is to start with a
-/// value that is none (operations §1).
+/// value that is none (docs/operating.md).
 fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|refused| {
         let is_value = matches!(

@@ -113,7 +113,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs it until the process is asked to end, or a part is lost. Settings that cannot be used end it as
-/// a start that fails does, with exit status 1 (operations §1).
+/// a start that fails does, with exit status 1 (docs/operating.md).
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let settings = settings(args).map_err(|problems| Failure::Undone(problems.join("\n")))?;
     let undone = |why: &dyn std::fmt::Display| Failure::Undone(shard(why));

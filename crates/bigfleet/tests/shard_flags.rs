@@ -210,7 +210,7 @@ async fn without_the_guard_it_is_believed_at_once() {
     a.has(0).await;
 }
 
-/// A serving machine is deleted past the shard, which asks for changes only (G3).
+/// A serving machine is deleted past the shard, which asks for changes only (RC-3).
 async fn one_is_deleted(name: &str, how: Gone) {
     // A clock that runs: everything is asked for every sixtieth time.
     let flags = [

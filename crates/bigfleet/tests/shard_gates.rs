@@ -134,7 +134,7 @@ fn refused(flags: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// operations §1: one line that names the part and the reason, and exit status 1.
+/// One line that names the part and the reason, and exit status 1.
 #[test]
 fn settings_that_cannot_be_used_are_refused_with_status_1() {
     let folder = Folder::new("gate-settings");
@@ -275,7 +275,7 @@ async fn a_shard_whose_provider_lacks_what_it_remembers_says_how_much() {
     .await;
 }
 
-/// wire 6.4.4, operations §7.2: what an operator says when it cannot bootstrap is in the log, in the
+/// wire 6.4.4: what an operator says when it cannot bootstrap is in the log, in the
 /// audit log, and wherever somebody looks for why nothing is acquired.
 #[tokio::test]
 async fn an_operators_reason_reaches_whoever_looks() {
@@ -306,7 +306,7 @@ async fn an_operators_reason_reaches_whoever_looks() {
     assert_eq!(cloud.calls(Kind::Configure), 0);
 }
 
-/// §7.2: a call that is refused is said once, however often it is made again; a machine that went
+/// A call that is refused is said once, however often it is made again; a machine that went
 /// elsewhere is no failed action.
 #[tokio::test]
 async fn a_refused_call_is_a_warning_and_an_adoption_is_not() {

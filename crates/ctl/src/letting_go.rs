@@ -1,4 +1,4 @@
-//! `retire` and `release`: what will not come back is let go, by the word of a person (G14).
+//! `retire` and `release`: what will not come back is let go, by the word of a person (AD-1, AD-2).
 //!
 //! ```text
 //! retire   a Failed machine its provider keeps showing ─▶ forgotten, until it is something else again

@@ -218,7 +218,7 @@ impl Book {
                 self.keep_own(*need, &mut draft);
             }
         }
-        // Profiles whose texts collide share their own (§22.3): the first in order goes first.
+        // Profiles whose texts collide share their own (RF-1): the first in order goes first.
         shared.sort_by(|one, other| self.need_order(*one, *other));
         for need in shared {
             self.keep_own(need, &mut draft);

@@ -111,7 +111,7 @@ impl Book {
         nothing
     }
 
-    /// A drain promised in Phase 2 is claimed, but the residual stays Phase 1's (§22.3).
+    /// A drain promised in Phase 2 is claimed, but the residual stays Phase 1's (VD-1).
     fn claim_promised(&mut self, need: NeedIx, machine: MachineIx) {
         let left = self.holding(need).left.clone();
         self.claim(need, machine);

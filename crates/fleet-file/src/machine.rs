@@ -185,7 +185,7 @@ fn shape(fields: &mut Fields<'_>, place: &Place, warnings: &mut Refused) -> Shap
         instance_type: fields.text("instance_type"),
         zone: fields.text("zone"),
         capacity_type: fields
-            .word("capacity_type", tiers, "§1")
+            .word("capacity_type", tiers, "model.md §1")
             .unwrap_or_default(),
         labels: fields.text_map("labels"),
         resources: resources.unwrap_or_default(),

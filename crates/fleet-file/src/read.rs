@@ -186,7 +186,7 @@ impl Reader {
     }
 }
 
-/// A hold: seconds, `null` for ever, its default if absent (§22.3).
+/// A hold: seconds, `null` for ever, its default if absent.
 fn hold(fields: &mut Fields<'_>, key: &str, absent: Option<Duration>) -> Option<Duration> {
     let node = match fields.take(key) {
         None => return absent,

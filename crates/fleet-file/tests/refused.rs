@@ -100,7 +100,7 @@ fn every_breach_of_a_machine_is_named() {
         ),
         (
             r#""state": "Speculative", "intent": {"cluster": "a"}"#,
-            &["state Speculative cannot have an intent (§22.3)"],
+            &["state Speculative cannot have an intent (model.md §1)"],
         ),
         (
             r#""state": "Creating", "intent": {"group": 1, "need": "x"}"#,
@@ -130,7 +130,7 @@ fn every_breach_of_a_machine_is_named() {
                 "capacity_type": "Sport", "not_ready": "no", "idle_since": "x", "host": []"#,
             &[
                 "host: a list is not an object",
-                "capacity_type: \"Sport\" is not one of Unspecified, BareMetal, Reserved, OnDemand, Spot (§1)",
+                "capacity_type: \"Sport\" is not one of Unspecified, BareMetal, Reserved, OnDemand, Spot (model.md §1)",
                 "labels.a: is given twice",
                 "labels.rack: 1 is not text",
                 "idle_since: \"x\" is not a finite number of seconds (EN-1)",

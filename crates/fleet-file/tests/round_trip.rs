@@ -84,7 +84,7 @@ fn defaults_are_those_of_the_format() {
     assert_eq!(
         (m1.machine.cluster(), m1.idle_since),
         (None, None),
-        "normalised (§22.3)"
+        "normalised (ST-5)"
     );
     assert_eq!(m1.machine.shape().resources.key(), "cpu=4000;memory=500;");
     assert!(fleet.machines["m2"].machine.shape().effective().is_zero());

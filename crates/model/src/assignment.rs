@@ -1,4 +1,4 @@
-//! Assignment: which Need a machine was committed to, and on what terms (§3, DC-2).
+//! Assignment: which Need a machine was committed to, and on what terms (model.md §3, DC-2).
 //!
 //! A bound machine carries an *assignment*, echoed by the provider through `shard_metadata`; one on
 //! its way (Creating, Idle, Draining) carries an *intent*, known to the shard alone.

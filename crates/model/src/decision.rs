@@ -1,4 +1,4 @@
-//! Decision: what one cycle decided, as one plain value (EN-3, §17, §18).
+//! Decision: what one cycle decided, as one plain value (EN-3, engine.md §17, §18).
 //!
 //! The engine and the oracle both answer with this type; that they agree means that these values
 //! are equal.

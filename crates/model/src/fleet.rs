@@ -30,7 +30,7 @@ pub struct FleetMachine {
     pub machine: Machine,
     /// Since when it is idle; unknown is never released.
     pub idle_since: Option<Time>,
-    /// Its node did not become ready: it is not credited (G4). Means something only while bound.
+    /// Its node did not become ready: it is not credited (EN-1). Means something only while bound.
     pub not_ready: bool,
     /// It cannot be acquired now, for instance because its provider backs off (RF-17).
     pub unavailable: bool,
@@ -119,7 +119,7 @@ impl Holds {
         spot: None,
     };
 
-    /// How long a machine of this type may stay idle. A hold of zero never releases (§22.3).
+    /// How long a machine of this type may stay idle. A hold of zero never releases.
     pub fn of(self, tier: CapacityType) -> Option<Duration> {
         let hold = match tier {
             CapacityType::OnDemand => self.on_demand,

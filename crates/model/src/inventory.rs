@@ -1,4 +1,4 @@
-//! Inventory: the machines a shard knows, and when each became idle (§9, M-4).
+//! Inventory: the machines a shard knows, and when each became idle (model.md §9, M-4).
 //!
 //! Every write keeps the rules: an id is inserted once, a state changes along a legal edge, and the
 //! idle clock starts when a machine enters Idle and stops when it leaves. A refused write changes

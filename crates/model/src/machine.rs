@@ -1,4 +1,4 @@
-//! Machine: one record of the fleet, and the grid that every record passes (§1, ST-5).
+//! Machine: one record of the fleet, and the grid that every record passes (model.md §1, ST-5).
 //!
 //! ```text
 //! provider message, fleet file ──▶ MachineFacts ── grid, in its order ──▶ Machine
@@ -176,7 +176,7 @@ impl fmt::Display for MachineRefused {
             Breach::NoError => f.write_str("state Failed needs a last_error (ST-5)"),
             Breach::UnknownState(number) => write!(f, "{number} is not a state (ST-5)"),
             Breach::IntentGiven(state) => {
-                write!(f, "state {state} cannot have an intent (§22.3)")
+                write!(f, "state {state} cannot have an intent (model.md §1)")
             }
             Breach::Probability(p) => {
                 write!(

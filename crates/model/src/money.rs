@@ -1,4 +1,4 @@
-//! Money: prices, probabilities, penalties and the one cost formula (§5).
+//! Money: prices, probabilities, penalties and the one cost formula (model.md §5).
 //!
 //! Each type admits only numbers that make sense in it, so sorting by cost is total and no NaN can
 //! reach a decision.

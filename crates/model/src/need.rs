@@ -1,4 +1,4 @@
-//! Needs: the demand of a cluster, row by row, and how a roll-up becomes it (§8).
+//! Needs: the demand of a cluster, row by row, and how a roll-up becomes it (model.md §8).
 //!
 //! ```text
 //! wire rows, file rows ──▶ RowFacts ── all checks, all rows ──▶ Row ── merge, arrival ──▶ Need
@@ -220,7 +220,7 @@ pub struct Need {
     pub row: Row,
     /// When the shard first saw it (NT-4); zero is "not stated".
     pub arrival: Time,
-    /// Whether it waits before trying to acquire again (§15). Counts on gangs only.
+    /// Whether it waits before trying to acquire again (engine.md §15). Counts on gangs only.
     pub parked: bool,
 }
 

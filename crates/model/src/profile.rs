@@ -1,4 +1,4 @@
-//! Profile: what a Need asks of a machine, and so what rows add up under (§6).
+//! Profile: what a Need asks of a machine, and so what rows add up under (model.md §6).
 //!
 //! ```text
 //! requirements, spread, priority, buckets ── canonical form ──▶ Profile ──▶ fingerprint text

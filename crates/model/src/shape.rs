@@ -1,4 +1,4 @@
-//! Shape: what a machine is like, apart from which one it is and what it costs (§1, §7).
+//! Shape: what a machine is like, apart from which one it is and what it costs (model.md §1, §7).
 
 use crate::{Amounts, Profile};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub const INSTANCE_TYPE_KEY: &str = "node.kubernetes.io/instance-type";
 /// The attribute answered from [`Shape::zone`].
 pub const ZONE_KEY: &str = "topology.kubernetes.io/zone";
-/// The attribute answered from [`Shape::capacity_type`] (G14).
+/// The attribute answered from [`Shape::capacity_type`] (RM-1).
 pub const CAPACITY_TYPE_KEY: &str = "bigfleet.lucy.sh/capacity-type";
 
 /// How capacity is held and paid for.

@@ -1,4 +1,4 @@
-//! States: where a machine is in its life, and which steps between them are legal (§2).
+//! States: where a machine is in its life, and which steps between them are legal (model.md §2).
 //!
 //! ```text
 //! Speculative ─▶ Creating ─▶ Idle ─▶ Configuring ─▶ Configured ─▶ Draining ─▶ Idle
@@ -36,7 +36,7 @@ pub enum Via {
     Step,
     /// Taking back a decision whose call never left (DC-7).
     Rollback,
-    /// The provider was seen to say so (G7). The only way out of Failed; the caller audits it.
+    /// The provider was seen to say so (ST-7). The only way out of Failed; the caller audits it.
     Adoption,
 }
 
@@ -87,7 +87,7 @@ impl State {
         matches!(self, Self::Configuring | Self::Configured)
     }
 
-    /// Whether a machine in this state can be meant for a Need by intent (§22.3).
+    /// Whether a machine in this state can be meant for a Need by intent (model.md §1).
     pub fn may_hold_intent(self) -> bool {
         matches!(self, Self::Creating | Self::Idle | Self::Draining)
     }

@@ -43,7 +43,7 @@ fn current_demand(fleet: &Fleet) -> BTreeMap<NeedKey, Terms> {
 pub(crate) fn attribute(fleet: &Fleet) -> Vec<Unit<'_>> {
     let current = current_demand(fleet);
     let machines = fleet.machines.values();
-    // "To which no machine is attributed" is judged as recorded, all at once (§22.3 no. 16).
+    // "To which no machine is attributed" is judged as recorded, all at once (engine.md §22.3 no. 16).
     let taken: BTreeSet<NeedKey> = machines
         .clone()
         .filter_map(|found| found.machine.attribution())
@@ -88,7 +88,7 @@ fn heir(
 }
 
 /// RF-1: an intent whose Need is not among this cycle's Needs, after folding, has ended before the
-/// pass, if its cluster is ready; with `acquire: false` it stands too (§22.3 no. 15).
+/// pass, if its cluster is ready; with `acquire: false` it stands too (engine.md §22.3 no. 15).
 pub(crate) fn end_intents(fleet: &Fleet, units: &mut [Unit<'_>], needs: &[Need]) {
     for unit in units {
         let Some(key) = unit.machine().intent().and(unit.attribution.as_ref()) else {

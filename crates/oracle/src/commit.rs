@@ -21,7 +21,7 @@ fn has_ended(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> bool {
     let claimed = ledger
         .claimant(unit)
         .is_some_and(|rank| world.needs[rank].key() == *key);
-    // RF-1: its Need is absent and its cluster has not reported; §22.3 no. 15: `acquire: false`.
+    // RF-1: its Need is absent and its cluster has not reported; engine.md §22.3 no. 15: `acquire: false`.
     let stands = !may_acquire(world.fleet, &key.cluster)
         || (!is_ready(world.fleet, &key.cluster) && !world.has_need(key));
     unit.ended || (!claimed && !stands)

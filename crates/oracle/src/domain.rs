@@ -209,7 +209,7 @@ fn is_victim(world: &World<'_>, ledger: &Ledger<'_>, need: &Need, unit: &Unit<'_
 }
 
 /// The higher of the stamped priority and the claimant's (V-3). A hold raises it in Phase 2, not
-/// here (§22.3 no. 17).
+/// here (engine.md §22.3 no. 17).
 pub(crate) fn priority(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> i32 {
     let stamped = unit.machine().assignment().terms.priority;
     let claimant = ledger.claimant(unit).map(|rank| &world.needs[rank]);

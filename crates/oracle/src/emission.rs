@@ -78,7 +78,7 @@ fn preempt(world: &World<'_>, pick: &Preempted<'_>) -> Action {
     }
 }
 
-/// Names no Need (§22.3 no. 10).
+/// Names no Need (engine.md §22.3 no. 10).
 fn reclaim(unit: &Unit<'_>) -> Action {
     Action {
         kind: ActionKind::Reclaim,
@@ -91,7 +91,7 @@ fn reclaim(unit: &Unit<'_>) -> Action {
     }
 }
 
-/// Names no Need (§22.3 no. 10).
+/// Names no Need (engine.md §22.3 no. 10).
 fn delete(unit: &Unit<'_>) -> Action {
     Action {
         kind: ActionKind::Delete,

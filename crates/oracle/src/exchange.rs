@@ -9,7 +9,7 @@ use crate::{
 };
 use bigfleet_model::{Amounts, State};
 
-/// RF-18. `residuals` is Phase 1's verdict (§22.3 no. 16).
+/// RF-18. `residuals` is Phase 1's verdict (engine.md §22.3 no. 16).
 pub(crate) fn exchange<'w>(
     world: &'w World<'w>,
     ledger: &mut Ledger<'w>,

@@ -66,7 +66,7 @@ fn folding_of<'n>(rows: &[&Need], gangs: Vec<&'n Need>, units: &[Unit<'_>]) -> V
     free
 }
 
-/// How many whole members a machine holds. A gang with zero aggregate folds on any match (§22.3
+/// How many whole members a machine holds. A gang with zero aggregate folds on any match (engine.md §22.3
 /// no. 17).
 fn members(allocatable: &Amounts, member: &Amounts) -> u128 {
     let whole = |(name, milli): (&bigfleet_model::Dimension, i128)| {
@@ -75,7 +75,7 @@ fn members(allocatable: &Amounts, member: &Amounts) -> u128 {
     member.iter().map(whole).min().unwrap_or(u128::MAX)
 }
 
-/// §22.3 no. 14: every current row of the cluster, sibling gangs included, and the folded forms of
+/// engine.md §22.3 no. 14: every current row of the cluster, sibling gangs included, and the folded forms of
 /// all its gangs but the class's own.
 fn other_rows(rows: &[&Need], one: &Need) -> Vec<NeedKey> {
     let own_form = folded_key(one);
@@ -128,7 +128,7 @@ fn folded_rows(folding: &[&Need]) -> Vec<Need> {
         arrival: gangs.iter().fold(Time::ZERO, |earliest, gang| {
             earliest.earliest_stated(gang.arrival)
         }),
-        parked: false, // §22.3 no. 4
+        parked: false, // engine.md §22.3 no. 4
         row: Row {
             profile: Arc::new(profile),
             aggregate: Amounts::scale(&member, i64::try_from(gangs.len()).unwrap_or(i64::MAX)),

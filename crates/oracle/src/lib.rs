@@ -3,7 +3,7 @@
 //! ```text
 //! RF-1 attribution ─▶ RF-12 fold ─▶ RF-1 ended intents ─▶ O-1 order
 //!   ─▶ RF-4 pass A ─▶ RF-5 pass B ─▶ RF-10 Phase 2 ─▶ RF-18 exchange ─▶ R-1, R-4 Phase 3
-//!   ─▶ RF-7 restamps, RF-13 ended intents, §17 verdicts, RF-14 emission
+//!   ─▶ RF-7 restamps, RF-13 ended intents, VD-1 verdicts, RF-14 emission
 //! ```
 //!
 //! One module per group of rules, each rule named where it is followed. Nothing is indexed, kept or

@@ -23,7 +23,7 @@ pub(crate) fn reclaims<'w>(
     going
 }
 
-/// RF-11: machines that would be reclaimed but for make-before-break, by id (§22.3 no. 7).
+/// RF-11: machines that would be reclaimed but for make-before-break, by id (engine.md §22.3 no. 7).
 pub(crate) fn held(
     world: &World<'_>,
     ledger: &Ledger<'_>,

@@ -29,7 +29,7 @@ impl Ord for Score {
 }
 
 /// V-4: `gap×wp + wd/max(1, drain_s) + wi/max(0.01, interruption$) + wr/max(0.01, reclamation$)`,
-/// added left to right (§22.3 no. 9). Infinite dollars contribute 0.
+/// added left to right (engine.md §22.3 no. 9). Infinite dollars contribute 0.
 pub(crate) fn score(preemptor: &Need, victim: &Unit<'_>, victim_priority: i32) -> Score {
     const WEIGHT_PRIORITY: f64 = 1.0;
     const WEIGHT_DRAIN: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! Verdicts (§17, RF-15): what was decided about each Need, and why it is short.
+//! Verdicts (engine.md §17, RF-15): what was decided about each Need, and why it is short.
 
 use crate::{
     domain::{Case, Choice},
@@ -73,7 +73,7 @@ fn count<T>(items: impl IntoIterator<Item = T>) -> u32 {
     u32::try_from(items.into_iter().count()).unwrap_or(u32::MAX)
 }
 
-/// VD-1: machines per state the Need can use, ignoring claims and priority (§22.3 no. 8).
+/// VD-1: machines per state the Need can use, ignoring claims and priority (engine.md §22.3 no. 8).
 fn matching_supply(world: &World<'_>, need: &Need) -> MatchingSupply {
     let of = |state| {
         let units = world.units.iter();

@@ -77,7 +77,7 @@ impl World<'_> {
     }
 }
 
-/// A cluster that is not in the fleet has not reported (§22.3 no. 6).
+/// A cluster that is not in the fleet has not reported (engine.md §22.3 no. 6).
 pub(crate) fn is_ready(fleet: &Fleet, cluster: &ClusterId) -> bool {
     fleet.clusters.get(cluster).is_some_and(|found| found.ready)
 }
@@ -101,7 +101,7 @@ pub(crate) fn is_gang(need: &Need) -> bool {
     need.row.profile.same_key().is_some()
 }
 
-/// `parked` counts on Same Needs only (§22.3 no. 4).
+/// `parked` counts on Same Needs only (engine.md §22.3 no. 4).
 pub(crate) fn is_parked(need: &Need) -> bool {
     need.parked && is_gang(need)
 }

@@ -157,7 +157,7 @@ pub struct Ack {
     pub replayed: bool,
 }
 
-/// Why a call was refused. Each has exactly one status code (§6 of the contract).
+/// Why a call was refused. Each has exactly one status code (wire 2.1).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// An argument no state could make valid.

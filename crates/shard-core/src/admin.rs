@@ -1,4 +1,4 @@
-//! Admin: what a person tells a shard to do about what cannot mend itself (G14).
+//! Admin: what a person tells a shard to do about what cannot mend itself (AD-1, AD-2).
 //!
 //! ```text
 //! ReleaseCluster ─▶ demand ends, the cluster counts as heard ─▶ reclaimed as the rails allow
@@ -18,10 +18,12 @@ impl ShardCore {
     pub fn may_release(&self, cluster: &ClusterId, machines: usize) -> Option<String> {
         let bound = self.ledger.bound_to(cluster).count();
         if self.sessions.of(cluster).is_some() {
-            return Some(format!("cluster {cluster} has an operator connected (G14)"));
+            return Some(format!(
+                "cluster {cluster} has an operator connected (AD-1)"
+            ));
         }
         (bound != machines)
-            .then(|| format!("cluster {cluster} has {bound} machines, not {machines} (G14)"))
+            .then(|| format!("cluster {cluster} has {bound} machines, not {machines} (AD-1)"))
     }
 
     pub(crate) fn release_cluster(&mut self, now: Time, cluster: &ClusterId, machines: usize) {

@@ -1,4 +1,4 @@
-//! Adoption: taking over what the provider shows, in turn or out of turn (RC-6, G7, SH-9).
+//! Adoption: taking over what the provider shows, in turn or out of turn (RC-6, ST-7, SH-9).
 //!
 //! ```text
 //! same state ─▶ refresh     expected next ─▶ arrive     a Get's word ─▶ resolve the operation, or adopt
@@ -65,7 +65,7 @@ impl ShardCore {
         self.refresh(now, sighting, effects);
     }
 
-    /// Same state: what describes the machine follows the provider (G6); what it is kept at does not.
+    /// Same state: what describes the machine follows the provider (RC-4); what it is kept at does not.
     pub(crate) fn refresh(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
         let seen = &sighting.machine;
         let Some(known) = self.ledger.get(seen.id()) else {
@@ -118,7 +118,7 @@ impl ShardCore {
         }
     }
 
-    /// G7: the provider's word where it is not one of our steps; audited, counted, notified.
+    /// ST-7: the provider's word where it is not one of our steps; audited, counted, notified.
     fn adopt(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
         let seen = &sighting.machine;
         let Some(known) = self.ledger.get(seen.id()) else {

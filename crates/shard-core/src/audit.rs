@@ -1,10 +1,10 @@
 //! Audit: one record per action that was executed, suppressed or shown, and per thing that happened
-//! to a machine without one (§9, G19).
+//! to a machine without one (AU-1, AU-3).
 
 use crate::effect::OperationId;
 use bigfleet_model::{ActionKind, ClusterId, MachineId, NeedKey, Reason, Time};
 
-/// How an action ended; the labels are those of §8.
+/// How an action ended; the labels are those of shard.md §7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Done.
@@ -111,6 +111,6 @@ pub struct AuditRecord {
     /// The epoch of the process.
     pub epoch: u64,
     /// The number of the event that led to it, counted from 1 in that epoch: with the events up to
-    /// it, the same core says the same again (G19).
+    /// it, the same core says the same again (AU-3).
     pub event: u64,
 }

@@ -1,4 +1,4 @@
-//! Churn of gangs: which machines they win and lose, and when one moves house (G22).
+//! Churn of gangs: which machines they win and lose, and when one moves house (shard.md §8).
 //!
 //! A gang is placed as a whole, so at static demand nothing of it moves: anything but zero here, once
 //! a fleet has settled, is worth an alert. Counted where commitments change, which is one place.

@@ -76,10 +76,10 @@ pub struct ShardCore {
     pub(crate) breakers: Breakers,
     pub(crate) bootstraps: Backoffs<ClusterId>,
     pub(crate) cancelled: Backoffs<MachineId>,
-    /// Clusters an admin has released (G14).
+    /// Clusters an admin has released (AD-1).
     pub(crate) released: BTreeSet<ClusterId>,
     pub(crate) gangs: Gangs,
-    /// Events heard so far: the place of each in the history (G19).
+    /// Events heard so far: the place of each in the history (AU-3).
     pub(crate) heard: u64,
 
     pub(crate) journal: Journal,

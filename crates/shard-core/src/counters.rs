@@ -1,7 +1,7 @@
 //! Counters: what is published of a shard, as plain numbers kept as things happen.
 //!
 //! Series are bounded by their types: kinds, outcomes, states, buckets. Only those per
-//! cluster grow, with the number of clusters. A series that empties stays at zero (G18).
+//! cluster grow, with the number of clusters. A series that empties stays at zero (shard.md §8).
 
 use crate::audit::Outcome;
 use bigfleet_model::{ActionKind, ClusterId};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Why provider records were refused, by rejection label.
 pub type Rejections = BTreeMap<&'static str, u64>;
 
-/// Numbers that only grow, and gauges set each cycle (`operations.md` §6).
+/// Numbers that only grow, and gauges set each cycle (`docs/metrics.md`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// `actions_total`: committed, by kind.
@@ -69,7 +69,7 @@ pub struct Counters {
     pub intents_ended: u64,
     /// Records handed out to be persisted.
     pub records: u64,
-    /// Machines committed to gangs (G22).
+    /// Machines committed to gangs (shard.md §8).
     pub gang_joined: u64,
     /// Machines that left gangs.
     pub gang_left: u64,

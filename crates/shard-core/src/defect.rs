@@ -47,7 +47,7 @@ pub enum Defect {
     NoIncumbent,
     /// A machine's metadata says which workload it serves, but not which gang (DC-4).
     NoGroupOnMetadata,
-    /// A machine that never became a node counts as if it served (G4).
+    /// A machine that never became a node counts as if it served (SH-17).
     UnjoinedCounted,
 }
 

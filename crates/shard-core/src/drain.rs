@@ -40,7 +40,7 @@ impl ShardCore {
         }
         let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
         else {
-            // G14: a person has spoken for the cluster, and there is nobody to ask.
+            // AD-1: a person has spoken for the cluster, and there is nobody to ask.
             let cluster = operation.cluster.as_ref();
             if cluster.is_some_and(|cluster| self.released.contains(cluster)) {
                 return false;
@@ -198,7 +198,7 @@ impl ShardCore {
             .cluster
             .as_ref()
             .and_then(|cluster| self.sessions.of(cluster));
-        // An operator that does not report drains does not know the frame either (wire §12).
+        // An operator that does not report drains does not know the frame either (wire 12).
         if let Some(session) = session.filter(|one| instructed && one.features.drain_report) {
             effects.push(Effect::Send {
                 session: session.id,

@@ -376,7 +376,7 @@ pub enum Event {
         acks: usize,
     },
     /// An admin drops a cluster whose operator is gone: its demand ends, and its machines are
-    /// reclaimed as the rails allow (G14).
+    /// reclaimed as the rails allow (AD-1).
     ReleaseCluster {
         /// Which.
         cluster: ClusterId,

@@ -178,7 +178,7 @@ impl ShardCore {
     }
 
     /// How many more calls of a cluster may be on the wire: one cluster, or one slow way of configuring,
-    /// does not take every slot (G15).
+    /// does not take every slot (SH-2).
     fn share_left(&self, cluster: &ClusterId) -> usize {
         let on_wire = self.on_wire.values().flatten();
         let of_cluster = on_wire.filter(|one| *one == cluster).count();

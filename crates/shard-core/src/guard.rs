@@ -1,5 +1,5 @@
 //! Rail 2: a roll-up that withdraws nearly everything is held until it has been said three times
-//! (SR-3, G12).
+//! (SR-3).
 //!
 //! Judged on rows and on the total of every dimension, so zeroed quantities are seen too. Baselines
 //! survive restarts, so the first roll-up is judged like any other (SH-8).
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(judged(20, &[0, 18, 0]), [(false, 1), (true, 0), (false, 1)]);
     }
 
-    /// G12.
+    /// SR-3, without a baseline.
     #[test]
     fn zeroed_quantities_are_seen() {
         let mut guard = Guard::default();
@@ -137,7 +137,7 @@ mod tests {
         assert!(!guard.judge(zeroed, None));
     }
 
-    /// G12: without a baseline the machines that serve are one.
+    /// SR-3: without a baseline the machines that serve are one.
     #[test]
     fn nothing_wanted_by_a_cluster_that_is_served_is_suspicious() {
         let serving = || Some((10, size(10).totals));

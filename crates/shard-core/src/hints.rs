@@ -1,4 +1,4 @@
-//! Hints: how much of what a cluster asks for is free (§14).
+//! Hints: how much of what a cluster asks for is free (AV-1).
 //!
 //! ```text
 //! cluster ─ its heads ─▶ wanted: fingerprint, kind ─▶ kind: shapes that serve it ─▶ stock ─▶ hint

@@ -121,7 +121,7 @@ impl ShardCore {
     }
 }
 
-/// How long a shard's work takes (`docs/spec/shard.md` §8).
+/// How long a shard's work takes (shard.md §8).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
     /// One cycle, by the clock of whoever drives the core.

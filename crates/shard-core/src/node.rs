@@ -1,4 +1,4 @@
-//! Nodes: what operators are told of machines, and what they tell of nodes (§11, G4).
+//! Nodes: what operators are told of machines, and what they tell of nodes (NS-1, SH-17).
 //!
 //! ```text
 //! change ─▶ NodeState to the cluster it is bound to, or has just left
@@ -119,7 +119,7 @@ impl ShardCore {
         }
     }
 
-    /// A machine became Configured: measured once (PL-2), and its node has a deadline (G4).
+    /// A machine became Configured: measured once (PL-2), and its node has a deadline (SH-17).
     fn serves(&mut self, now: Time, id: &MachineId) {
         let Some(known) = self.ledger.get(id) else {
             return;

@@ -1,4 +1,4 @@
-//! Numbers: everything a shard publishes, by the name it is published under (`docs/spec/shard.md` §8).
+//! Numbers: everything a shard publishes, by the name it is published under (shard.md §8).
 //!
 //! Kept as plain counts while things happen and read out whole, once per cycle, by whoever publishes
 //! them. Series are bounded by their labels: kinds, outcomes, states, buckets; a few grow, with
@@ -194,7 +194,7 @@ impl ShardCore {
             }
         }
         sheet.counter("bigfleet_shard_actions_deferred_total", counters.deferred);
-        // What is committed is neither dropped nor found twice (§20 G1): these stay at zero.
+        // What is committed is neither dropped nor found twice (DC-8): these stay at zero.
         sheet.counter("bigfleet_shard_actions_dropped_total", 0);
         sheet.counter("bigfleet_shard_actions_deduped_total", 0);
         let waiting = self.ready.len() + self.queued.len();

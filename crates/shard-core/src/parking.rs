@@ -1,4 +1,4 @@
-//! Parking: a gang no domain can hold stops trying for a while (§15, K-1..K-5).
+//! Parking: a gang no domain can hold stops trying for a while (K-1..K-5).
 //!
 //! An age counts cycles without progress. From 8 on the gang is parked, but for one cycle in 32.
 

@@ -1,4 +1,4 @@
-//! Rail 1: how many machines may be reclaimed from a cluster, per cycle and by the clock (SR-2, G11).
+//! Rail 1: how many machines may be reclaimed from a cluster, per cycle and by the clock (SR-2).
 //!
 //! The engine's answer is never altered. What is over the cap is not committed and derives again.
 //! Cycles may be woken more often than their interval; the bucket keeps that from draining faster.

@@ -1,4 +1,4 @@
-//! Reads: what a shard shows of itself to people and tools (§17), as plain values.
+//! Reads: what a shard shows of itself to people and tools (RD-1, RD-2), as plain values.
 //!
 //! ```text
 //! reader ─▶ runtime ─▶ core's own thread, between events: one page, bounded ─▶ reader

@@ -1,4 +1,4 @@
-//! Reports upward and instructions from there, as plain values (§16).
+//! Reports upward and instructions from there, as plain values (shard.md §10).
 //!
 //! ```text
 //! core.report() ─▶ whoever carries it ─▶ Reported { acks }      the acks it carried are done with
@@ -105,7 +105,7 @@ pub struct Summary {
     pub by_instance_type: BTreeMap<String, u32>,
     /// By zone.
     pub by_zone: BTreeMap<String, u32>,
-    /// Demand as a part of what bound machines offer, by dimension (G20): above one where demand is
+    /// Demand as a part of what bound machines offer, by dimension (shard.md §8): above one where demand is
     /// not served. Dimensions no bound machine offers are left out.
     pub utilisation: BTreeMap<Dimension, f64>,
     /// The pools with most to give, largest first.
@@ -129,7 +129,7 @@ pub struct Report {
     pub acks: Vec<InstructionAck>,
     /// The domains it holds; `None` if none was ever assigned: then it owns everything.
     pub domains: Option<BTreeSet<Domain>>,
-    /// The clusters whose operators are connected (coordinator.md §8).
+    /// The clusters whose operators are connected (CO-3).
     pub clusters: Vec<ClusterId>,
     /// It may act: neither paused, nor fenced, nor in dry-run.
     pub acts: bool,
@@ -254,7 +254,7 @@ impl ShardCore {
         }
     }
 
-    /// The answer to a report: its term, then its instructions (CO-5, coordinator.md §6.4).
+    /// The answer to a report: its term, then its instructions (CO-5, wire 6.16).
     pub(crate) fn instructed(&mut self, term: u64, instructions: Vec<Instruction>) {
         // A whole answer of an earlier term is from somebody who does not lead any more.
         if 0 < term && term < self.upward.term {

@@ -9,7 +9,7 @@
 //! Most roll-ups say what the last one said, and there are thousands of operators. Whoever receives
 //! one sees that its bytes are those of the last one accepted on the session, and hands in only that
 //! it was repeated. What follows is the same in every effect as if the rows had come again: a session's
-//! rows change by its own roll-ups alone, since a cluster with an operator cannot be released (G14).
+//! rows change by its own roll-ups alone, since a cluster with an operator cannot be released (AD-1).
 
 use crate::{
     ShardCore,

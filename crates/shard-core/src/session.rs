@@ -1,4 +1,4 @@
-//! Sessions: one per cluster, what was asked on it, and what follows when it comes or goes (§10).
+//! Sessions: one per cluster, what was asked on it, and what follows when it comes or goes (shard.md §6).
 //!
 //! A returning operator is told what it missed: a begin marker, every bound machine, an end marker
 //! with the count, then every open instruction again (SH-15).
@@ -25,7 +25,7 @@ pub(crate) struct Session {
     pub(crate) opened: Time,
     /// It was told of every machine.
     pub(crate) synced: bool,
-    /// It has reported nodes: from then on their readiness counts (G4).
+    /// It has reported nodes: from then on their readiness counts (SH-17).
     pub(crate) reports_nodes: bool,
     /// Roll-ups accepted on it.
     pub(crate) accepted: u64,

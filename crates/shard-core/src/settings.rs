@@ -30,12 +30,12 @@ pub(crate) const BLOB_TIMEOUT: f64 = 30.0;
 pub(crate) const UNREPORTED_INTENT: f64 = 3600.0;
 /// The intent of an Idle machine ends this long after its cluster's session did (SH-7).
 pub(crate) const ABANDONED_INTENT: f64 = 600.0;
-/// How long a node may take to become ready (G4).
+/// How long a node may take to become ready (SH-17).
 pub(crate) const NODE_DEADLINE: f64 = 600.0;
 /// How long a frozen judgement of nodes waits.
 pub(crate) const NODE_FREEZE: f64 = 60.0;
 
-/// The rails (§5).
+/// The rails (shard.md §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rails {
     /// Reclaims per cluster and cycle, in millionths of its Configured machines; zero is no cap.
@@ -55,7 +55,7 @@ pub struct ShardConfig {
     pub cycle_interval: Duration,
     /// Calls on the wire at once.
     pub execute_concurrency: usize,
-    /// Of those, for one cluster (G15); zero is no limit of its own.
+    /// Of those, for one cluster (SH-2); zero is no limit of its own.
     pub calls_per_cluster: usize,
     /// Actions committed per cycle; zero is no limit of its own.
     pub max_actions_per_cycle: usize,

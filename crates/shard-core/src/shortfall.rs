@@ -1,4 +1,4 @@
-//! Shortfalls: what is still missing, and for how many cycles (§16).
+//! Shortfalls: what is still missing, and for how many cycles (engine.md §16).
 //!
 //! Kept per Need, so that ages of unrelated Needs do not mix; merged by fingerprint only where they
 //! are reported upward.

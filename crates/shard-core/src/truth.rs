@@ -1,4 +1,4 @@
-//! Truth: what the provider shows, and when the shard believes it (§3, SH-9..SH-13).
+//! Truth: what the provider shows, and when the shard believes it (shard.md §3, SH-9..SH-13).
 //!
 //! ```text
 //! sighting ─▶ ours? ─▶ new: taken in            as expected: taken over
@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const LISTS_AGREE: u32 = 3;
 /// A List that has not ended after so long is given up, should whoever reads it have lost it.
 const LIST_PATIENCE_SECONDS: f64 = 600.0;
-/// With a cursor, every so many Lists ask for everything, so that what vanished is missed (G3).
+/// With a cursor, every so many Lists ask for everything, so that what vanished is missed (RC-3).
 const FULL_EVERY: u32 = 60;
 /// How soon a failed confirming read is made again.
 const ASK_AGAIN: f64 = 10.0;

@@ -1,4 +1,4 @@
-//! The link: carries a shard's reports to the coordinator, and its answers back (§16).
+//! The link: carries a shard's reports to the coordinator, and its answers back (shard.md §10).
 //!
 //! ```text
 //! shard core ◀─ ask: report ── link ── ReportShard ──▶ coordinator

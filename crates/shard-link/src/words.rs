@@ -48,7 +48,7 @@ pub(crate) fn report(
 }
 
 /// SHA-256 of the domains, a line each, so that two sides can tell whether they mean the same ones
-/// without naming them (coordinator.md §9). A shard that was never given any holds none.
+/// without naming them (wire 12). A shard that was never given any holds none.
 fn digest(sorted: &[String]) -> Vec<u8> {
     let mut sum = Context::new(&SHA256);
     for domain in sorted {

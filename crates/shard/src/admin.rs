@@ -1,4 +1,4 @@
-//! ShardAdmin: what a person tells a running shard to do (SH-16, G14).
+//! ShardAdmin: what a person tells a running shard to do (SH-16, AD-1, AD-2).
 //!
 //! ```text
 //! request ─▶ admin? ─▶ every required field? ─▶ may it be done? ─┬─ dry run ─▶ what would happen

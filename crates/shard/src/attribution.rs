@@ -1,4 +1,4 @@
-//! The attribution probe: now and then, whether Phase 3 sheds what Phase 1 wanted (`operations.md` §7.3).
+//! The attribution probe: now and then, whether Phase 3 sheds what Phase 1 wanted (`docs/operating.md`).
 //!
 //! ```text
 //! every 20th cycle: reclaims of the cycle × rows it left short ─▶ one line, and a few samples

@@ -1,4 +1,4 @@
-//! The audit log: one JSON object per line for everything that was done, suppressed or shown (§9), and
+//! The audit log: one JSON object per line for everything that was done, suppressed or shown (AU-1), and
 //! for everything an admin asked for.
 //!
 //! ```text

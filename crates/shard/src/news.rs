@@ -1,4 +1,4 @@
-//! News: what an on-call greps for, said from what the core counted and asked for (`operations.md` §7.2).
+//! News: what an on-call greps for, said from what the core counted and asked for (`docs/operating.md`).
 //!
 //! At most one line per cycle and kind of trouble, never one per machine, except for actions that failed and
 //! those of a dry run, which is what those logs are for.

@@ -195,7 +195,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let lines = audit.as_ref().map(AuditLog::lines);
     let (shard_id, addr) = (settings.core.shard.as_str(), &settings.provider_addr);
     tracing::info!(addr, shard_id, epoch, "provider dial");
-    // On every line of the driver and of what it starts, at any level (operations §7.1).
+    // On every line of the driver and of what it starts, at any level (docs/operating.md).
     let span = tracing::error_span!("shard", shard_id, epoch);
     let provider = Provider::new(
         Dial::provider(tls.clone()).channel(addr)?,

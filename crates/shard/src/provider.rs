@@ -1,4 +1,4 @@
-//! The provider's client: calls with deadlines, Lists, answers as events (provider §15).
+//! The provider's client: calls with deadlines, Lists, answers as events (SH-9, SH-11).
 //!
 //! ```text
 //! Call, Get ─▶ a task each, 30 s ──▶ CallEnded, GotMachine

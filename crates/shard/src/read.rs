@@ -1,4 +1,4 @@
-//! ShardRead: what a shard shows of itself, to people and tools (§17).
+//! ShardRead: what a shard shows of itself, to people and tools (shard.md §9).
 //!
 //! ```text
 //! reader ─▶ who? ─▶ what? ─▶ a task: ask the core for a page ─▶ words ─▶ [few frames wait] ─▶ reader

@@ -1,4 +1,4 @@
-//! Sessions: one stream per operator, from its Hello to its end (§10, wire 6.1).
+//! Sessions: one stream per operator, from its Hello to its end (shard.md §6, wire 6.1).
 //!
 //! ```text
 //! stream ─▶ Hello, in time ─▶ whose certificate? ─▶ opened ─┬─ roll-ups ─▶ lane: one at work, one waits

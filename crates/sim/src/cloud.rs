@@ -182,7 +182,7 @@ impl Cloud {
         self.commit()
     }
 
-    /// A machine will soon be taken back, which its chance of interruption says (§2.2).
+    /// A machine will soon be taken back, which its chance of interruption says (workloads.md §3.2).
     pub(crate) fn give_notice(&mut self, id: &MachineId) -> Vec<Changed> {
         let Some(machine) = self.machine(id) else {
             return Vec::new();

@@ -15,9 +15,9 @@ pub enum Defect {
     ProviderIgnoresFences,
     /// Roll-ups that lack most of a cluster are believed at once (rail 2 off).
     RollUpGuardOff,
-    /// Evicted Pods do not come back: demand that destroys itself (§8.5 bare-pods).
+    /// Evicted Pods do not come back: demand that destroys itself.
     BarePods,
-    /// Bound Pods are left out of roll-ups: what is served looks like surplus (§8.5 unmet-only).
+    /// Bound Pods are left out of roll-ups: what is served looks like surplus.
     UnmetOnly,
 }
 

@@ -1,4 +1,4 @@
-//! The laws of §10.3: what the simulator must reproduce before its silence means anything.
+//! The laws (docs/simulation.md): what the simulator must reproduce before its silence means anything.
 //!
 //! With a defect every rule looks away, so that the run goes on to its end and can be counted; without
 //! one every rule watches, and none may break.

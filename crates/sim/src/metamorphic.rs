@@ -1,4 +1,4 @@
-//! Metamorphic checks (§10.3): what a fleet is called, who is named first and how fast the clock goes must
+//! Metamorphic checks: what a fleet is called, who is named first and how fast the clock goes must
 //! not change what it costs to serve it.
 //!
 //! ```text

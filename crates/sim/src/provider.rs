@@ -328,7 +328,7 @@ fn ask(call: ProviderCall) -> kit::Ask {
     }
 }
 
-/// The status code of a refusal (§6 of the provider contract).
+/// The status code of a refusal (wire 2.1).
 fn code(refusal: &kit::Refusal) -> Code {
     match refusal {
         kit::Refusal::Invalid(_) => Code::InvalidArgument,

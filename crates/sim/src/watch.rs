@@ -68,7 +68,7 @@ pub enum Rule {
     MovesOn,
     /// What the provider still has is not believed gone (SH-10).
     NotBelievedGone,
-    /// No cycle acquires for a Need and reclaims what that Need could use (§10.4).
+    /// No cycle acquires for a Need and reclaims what that Need could use.
     NoRoundTrip,
     /// A machine has one open operation at a time.
     OneOperation,

@@ -1,4 +1,4 @@
-//! Catalog: what kinds of workload a fleet runs, and how often each is drawn (§1.1, §1.7).
+//! Catalog: what kinds of workload a fleet runs, and how often each is drawn (workloads.md §1, §2.4).
 //!
 //! The unit of drawing is an *object*: one controller with so many replicas, each one Pod. A gang
 //! archetype's object is one gang. Shares are kept as whole numbers, so that a machine count derived
@@ -69,7 +69,7 @@ pub struct Archetype {
     pub burst_only: bool,
 }
 
-/// Replica bands of an object that is no gang: weight, fewest, most (§1.1).
+/// Replica bands of an object that is no gang: weight, fewest, most (workloads.md §1).
 pub(crate) const BANDS: [(u32, u32, u32); 4] =
     [(55, 1, 5), (30, 6, 25), (12, 26, 100), (3, 101, 400)];
 
@@ -107,7 +107,7 @@ impl Archetype {
     }
 
     /// How many Pods fit the machine made for it: its own number, or else the density, or one Pod
-    /// where a device is asked for (§2.1).
+    /// where a device is asked for (workloads.md §3.1).
     pub fn packing(&self, density: u32) -> u32 {
         let devices = self.sizes.iter().any(|(_, size)| 0 < size.gpus);
         match self.pods_per_node {

@@ -1,7 +1,7 @@
-//! The three catalogs: realistic (§1.2), coverage (§1.5) and cost routing (§1.6).
+//! The three catalogs: realistic (workloads.md §2.1), coverage (§2.2) and cost routing (§2.3).
 //!
 //! The realistic one is calibrated on *machines*: Pods pack a hundred to a commodity machine and one
-//! to a training machine, so a fleet drawn to a Pod mix would be nine tenths GPUs (§1.3).
+//! to a training machine, so a fleet drawn to a Pod mix would be nine tenths GPUs (workloads.md §2.1).
 
 use crate::{
     Size,
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(drawn, 24_586, "the large gang is never drawn");
     }
 
-    /// §1.2, the derived table: per cent of objects and of Pods.
+    /// workloads.md §2.1, the derived table: per cent of objects and of Pods.
     #[test]
     fn the_derived_mixes_are_those_of_the_table() {
         let catalog = realistic();

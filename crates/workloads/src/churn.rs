@@ -1,4 +1,4 @@
-//! Churn: what changes in a steady fleet from one ten-second cycle to the next (§2.5, §3).
+//! Churn: what changes in a steady fleet from one ten-second cycle to the next (workloads.md §4).
 //!
 //! ```text
 //! cycle n      2 % of the Pods per minute are deleted ──▶ their rows dip

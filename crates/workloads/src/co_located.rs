@@ -1,4 +1,4 @@
-//! Co-located: the engine benchmark's fleet, written down rather than drawn (§7).
+//! Co-located: the engine benchmark's fleet, written down rather than drawn (workloads.md §6).
 //!
 //! ```text
 //! per cluster   1 row  tiny, 17,500 × 400m/500Mi       175 machines of 100     covered exactly

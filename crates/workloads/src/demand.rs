@@ -1,4 +1,4 @@
-//! Demand: the Pods of every cluster, as counts (§1.1).
+//! Demand: the Pods of every cluster, as counts (workloads.md §1).
 //!
 //! ```text
 //! draw objects until the cluster has its Pods ──▶ Pods equal in profile, gang and size ──▶ one cell

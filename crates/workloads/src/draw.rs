@@ -1,4 +1,4 @@
-//! Draw: a cluster's objects, by the catalog's weights, until it has its Pods (§1.1).
+//! Draw: a cluster's objects, by the catalog's weights, until it has its Pods (workloads.md §1).
 //!
 //! Every cluster has its own stream of the seed, so the first twenty clusters of a fleet of two
 //! thousand are those of a fleet of twenty.
@@ -202,7 +202,7 @@ pub(crate) fn same_key(together: Together) -> &'static str {
     }
 }
 
-/// What the archetype's objects of this priority ask of a machine (§1.2).
+/// What the archetype's objects of this priority ask of a machine (workloads.md §2.1).
 fn profile(archetype: &Archetype, priority: i32, spread: bool) -> Profile {
     let zones = ZONES.map(str::to_owned).to_vec();
     let mut requirements = vec![

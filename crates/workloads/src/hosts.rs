@@ -1,4 +1,4 @@
-//! Hosts: the machines made for each archetype, and where they stand (§2.1, §2.2, §2.4).
+//! Hosts: the machines made for each archetype, and where they stand (workloads.md §3.1, §3.2, §3.4).
 //!
 //! A seeded machine is made for its archetype: it offers so many of one of its Pod sizes, whatever
 //! the real machine of that name offers. Three zones of ten racks; ordinary machines go round zones

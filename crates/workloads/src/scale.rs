@@ -1,4 +1,4 @@
-//! Scale: the named fleets, and how a workload is built from one (§4.1).
+//! Scale: the named fleets, and how a workload is built from one (workloads.md §5).
 
 use crate::{
     Workload,
@@ -138,7 +138,7 @@ fn tier_stream(tier: Tier) -> u64 {
 /// The fleets with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// The engine benchmark: 20 clusters, 2,580 rows, 18,000 machines (§7).
+    /// The engine benchmark: 20 clusters, 2,580 rows, 18,000 machines (workloads.md §6).
     CoLocated,
     /// 5,000 Pods of the coverage catalog in 2 clusters.
     Dev50,

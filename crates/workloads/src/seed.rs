@@ -1,4 +1,4 @@
-//! Seed: the machines a steady fleet has, and whom each serves (§2.3, RF-1, RF-12).
+//! Seed: the machines a steady fleet has, and whom each serves (workloads.md §3.3, RF-1, RF-12).
 //!
 //! ```text
 //! a cluster's rows ──▶ machines of the row's archetype until it is covered ──▶ committed to that row

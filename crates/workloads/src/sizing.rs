@@ -1,4 +1,4 @@
-//! Sizing: how many machines a demand implies, and how a tier is split over archetypes (§2.3).
+//! Sizing: how many machines a demand implies, and how a tier is split over archetypes (workloads.md §3.3).
 //!
 //! ```text
 //! Pods ── share of each archetype ── ÷ Pods per machine, rounded up ──▶ machines ─┬─▶ Idle × 0.2
@@ -7,7 +7,7 @@
 //!
 //! The gang floor keeps one whole gang of every kind acquirable in every zone. It is applied once per
 //! shard, on the acquirable tier: once per cluster and tier, as the first generators did, turns 289
-//! machines per cluster into 361 and doubles the share of GPUs (§12, gap 8).
+//! machines per cluster into 361 and doubles the share of GPUs.
 //!
 //! All of it is integer arithmetic.
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::{coverage, realistic};
 
-    /// §2.3, the checks.
+    /// workloads.md §3.3, the checks.
     #[test]
     fn effective_fleets_are_the_published_ones() {
         assert_eq!(effective(&coverage(), 5_000, 100, 3), 610);

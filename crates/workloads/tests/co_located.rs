@@ -1,4 +1,4 @@
-//! The engine benchmark's fleet is exactly the one written down (§7).
+//! The engine benchmark's fleet is exactly the one written down (workloads.md §6).
 
 use bigfleet_model::{Fleet, Machine, NeedKey, Row, State};
 use bigfleet_workloads::{Preset, RACK_KEY, Tier};

@@ -28,7 +28,7 @@ fn check_mix(mix: &BTreeMap<String, f64>, table: &[(&str, f64, f64)]) {
     }
 }
 
-/// §1.2: the machine mix, after floors. Quota is split by share; serving machines follow the draw, a
+/// workloads.md §2.1: the machine mix, after floors. Quota is split by share; serving machines follow the draw, a
 /// little above the shares for caches and databases because each row rounds up.
 #[test]
 fn the_machine_mix_is_the_target_in_every_tier() {
@@ -62,7 +62,7 @@ fn the_machine_mix_is_the_target_in_every_tier() {
     }
 }
 
-/// §1.2: Pods by priority and by spread, recovered from the rows by their CPU.
+/// workloads.md §2.1: Pods by priority and by spread, recovered from the rows by their CPU.
 #[test]
 fn the_pod_mix_is_the_derived_one() {
     let workload = Preset::FiftyK.build(2);
@@ -134,7 +134,7 @@ fn the_pod_mix_is_the_derived_one() {
     );
 }
 
-/// §1.2: about 230 rows per cluster as received and about 20 once gangs have folded.
+/// workloads.md §2.1: about 230 rows per cluster as received and about 20 once gangs have folded.
 #[test]
 fn a_cluster_reports_230_rows_and_20_are_left_after_folding() {
     let workload = Preset::FiftyK.build(1);
@@ -162,7 +162,7 @@ fn a_cluster_reports_230_rows_and_20_are_left_after_folding() {
     }
 }
 
-/// §2.3: free tiers are sized exactly; the serving tier follows the draw, whole machines per row.
+/// workloads.md §3.3: free tiers are sized exactly; the serving tier follows the draw, whole machines per row.
 #[test]
 fn tiers_have_the_size_the_rules_say() {
     let five = Preset::FiveK.build(1).counts();
@@ -204,7 +204,7 @@ fn the_largest_preset_is_of_the_size_promised() {
     assert_eq!(workload.profiles().len(), 15);
 }
 
-/// §2.4: every zone and rack, gangs' machines in blocks, and one whole gang acquirable per zone.
+/// workloads.md §3.4: every zone and rack, gangs' machines in blocks, and one whole gang acquirable per zone.
 #[test]
 fn each_zone_can_hold_a_gang_of_every_kind() {
     for preset in [Preset::Dev50, Preset::FiveK] {

@@ -68,7 +68,7 @@ pub enum Fate {
     Serving(ClusterId),
     /// It is on its way to this cluster.
     OnItsWayTo(ClusterId),
-    /// Its node did not become ready (G4).
+    /// Its node did not become ready (SH-17).
     NotReady,
     /// It is draining.
     Draining,

@@ -1,4 +1,4 @@
-//! What goes wrong or changes while machines are on their way (AT-2, AT-3, AT-4, G2).
+//! What goes wrong or changes while machines are on their way (AT-2, AT-3, AT-4, AT-5).
 
 use crate::{
     DECIDE,
@@ -153,7 +153,7 @@ fn an_edited_priority_changes_nothing_in_flight() {
     }
 }
 
-/// G2: however long the drain takes, one short Need preempts once.
+/// AT-5: however long the drain takes, one short Need preempts once.
 #[test]
 fn a_long_drain_preempts_once() {
     for drain in [0, 1, 5, 20] {
@@ -178,7 +178,7 @@ fn a_long_drain_preempts_once() {
     }
 }
 
-/// Prices move under serving machines; the price they are kept at does not (G13).
+/// Prices move under serving machines; the price they are kept at does not (AT-6).
 #[test]
 fn a_moving_price_drains_nothing() {
     let mut run = Loop::new(DECIDE, settled(busy()), Latency::SLOW[0], 7);

@@ -1,4 +1,4 @@
-//! The statements of §22.4 on starts made from seeds.
+//! The statements of engine.md §20 on starts made from seeds.
 
 use crate::{
     DECIDE,

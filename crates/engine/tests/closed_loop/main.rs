@@ -1,4 +1,4 @@
-//! §22.4 in closed loop: static demand is a fixed point, for every latency and completion order.
+//! engine.md §20 in closed loop: static demand is a fixed point, for every latency and completion order.
 //!
 //! The starts are *clean*: nothing in flight without an intent, every serving machine attributed or
 //! claimed. Steady latencies are tried beside random ones, since random ones hide loops.

@@ -1,4 +1,4 @@
-//! §18: a whole cycle.
+//! engine.md §18: a whole cycle.
 
 use crate::check::check;
 

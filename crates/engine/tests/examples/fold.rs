@@ -1,4 +1,4 @@
-//! §11: fold.
+//! engine.md §11: fold.
 
 use crate::check::check;
 

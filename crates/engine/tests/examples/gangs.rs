@@ -1,4 +1,4 @@
-//! §12.4: co-location.
+//! engine.md §12.4: co-location.
 
 use crate::check::check;
 

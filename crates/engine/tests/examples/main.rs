@@ -1,5 +1,5 @@
-//! Every example of the spec, §11–§18 and §22.5, under its id; where §22.5 re-derives one, in that
-//! form. Those of §15 and §16 are about the shard's memory and live with the shard.
+//! Every example of engine.md §11 to §18 under its id; those of engine.md §15 and §16 are about the
+//! shard's memory and live with the shard.
 
 mod actions;
 mod check;

@@ -1,4 +1,4 @@
-//! §13: priority inversions.
+//! engine.md §13: priority inversions.
 
 use crate::check::check;
 

@@ -1,4 +1,4 @@
-//! §14: excess and release.
+//! engine.md §14: excess and release.
 
 use crate::check::check;
 

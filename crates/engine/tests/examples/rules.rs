@@ -1,4 +1,4 @@
-//! §22.5, EX-RF1 to EX-RF8: a machine belongs to the Need it was committed to.
+//! EX-RF1 to EX-RF8: a machine belongs to the Need it was committed to.
 
 use crate::check::check;
 

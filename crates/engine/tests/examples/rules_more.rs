@@ -1,4 +1,4 @@
-//! §22.5, EX-RF9 to EX-RF15.
+//! EX-RF9 to EX-RF15.
 
 use crate::check::check;
 

@@ -1,4 +1,4 @@
-//! §12.5: spread. Four-cpu machines, a Need of 16 cpu, key zone.
+//! engine.md §12.5: spread. Four-cpu machines, a Need of 16 cpu, key zone.
 
 use crate::check::check;
 

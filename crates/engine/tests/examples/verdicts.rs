@@ -1,4 +1,4 @@
-//! §17: why a Need is short.
+//! engine.md §17: why a Need is short.
 
 use crate::check::check;
 

@@ -104,7 +104,7 @@ fn claims_of<'a>(decision: &'a Decision, need: &Need) -> Vec<&'a MachineId> {
 }
 
 /// D-5: Σ claimed allocatable ≥ aggregate ⇔ satisfied. Machines promised in Phase 2 are claimed but
-/// do not satisfy (§22.3 no. 13).
+/// do not satisfy (engine.md §22.3 no. 13).
 pub(crate) fn verdicts_add_up(fleet: &Fleet, decision: &Decision, seed: u64) {
     let promised = |id: &&MachineId| {
         let found = machine(fleet, id);

@@ -89,7 +89,7 @@ fn one_failed_create_is_replaced_once() {
     assert_eq!(world.provider.serving()["a"], 3);
 }
 
-/// §15, SF: a gang nobody can hold parks, stays visible, and takes up again.
+/// engine.md §15 and §16: a gang nobody can hold parks, stays visible, and takes up again.
 #[test]
 fn a_gang_that_cannot_be_held_parks_and_stays_visible() {
     let mut world = World::new(ShardConfig::undamped("s", "p"), "r1 Idle cpu=4 $1 rack=r1");

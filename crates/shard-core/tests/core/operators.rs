@@ -1,4 +1,4 @@
-//! Operators: sessions, resync, drains, nodes (§10, §11, SH-14, SH-15, G4).
+//! Operators: sessions, resync, drains, nodes (shard.md §6).
 
 use crate::support::{FULL, World, cluster, id, rows};
 use bigfleet_model::State;
@@ -303,7 +303,7 @@ fn an_open_instruction_survives_a_reconnect() {
     assert_eq!(world.state("m1"), State::Idle);
 }
 
-/// G4, SH-17: a node that does not become ready is not credited, its demand is driven again, and it
+/// SH-17: a node that does not become ready is not credited, its demand is driven again, and it
 /// is let go only when something else serves.
 #[test]
 fn a_node_that_never_becomes_ready_is_replaced() {
@@ -341,7 +341,7 @@ fn a_node_that_never_becomes_ready_is_replaced() {
     assert_eq!(world.state("m1"), State::Idle, "let go once m2 serves");
 }
 
-/// G4: an operator that reports no nodes is not held to it, and a mass flip is not believed.
+/// SH-17: an operator that reports no nodes is not held to it, and a mass flip is not believed.
 #[test]
 fn a_mass_flip_of_nodes_is_not_believed() {
     let mut world = world("m1..m20 Configured a cpu=4 $1");

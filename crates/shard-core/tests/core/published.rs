@@ -1,4 +1,4 @@
-//! Every number of the specification has a number behind it (`docs/spec/shard.md` §8).
+//! Every number of the specification has a number behind it (shard.md §8).
 
 use crate::support::{FULL, World};
 use bigfleet_shard_core::{Event, Phase, ShardConfig, Value};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 const SPECIFICATION: &str = include_str!("../../../../docs/spec/shard.md");
 
-/// The names in the first column of the tables of §8.
+/// The names in the first column of the tables of shard.md §8.
 fn specified() -> BTreeSet<&'static str> {
     let rows = SPECIFICATION
         .lines()

@@ -1,4 +1,4 @@
-//! Rails, pause, dry-run, admission: what limits what leaves (§5, SH-2, SH-16).
+//! Rails, pause, dry-run, admission: what limits what leaves (shard.md §5, SH-2).
 
 use crate::support::{FULL, Refusal, World, at, cluster};
 use bigfleet_model::{ActionKind, ClusterId, State};

@@ -1,4 +1,4 @@
-//! What a shard shows of itself (§17): pages, verdicts, work in flight, rails, and the fleet as a value.
+//! What a shard shows of itself (shard.md §9): pages, verdicts, work in flight, rails, and the fleet as a value.
 
 use crate::support::{FULL, Refusal, World, at, cluster, id};
 use bigfleet_model::{ActionKind, Fleet, State};

@@ -30,7 +30,7 @@ pub(crate) fn reconnect(world: &mut World, before: &World) {
     }
 }
 
-/// EX-RS1, as §20 G1 has it: exactly one machine is acquired.
+/// EX-RS1: exactly one machine is acquired.
 #[test]
 fn ex_rs1_a_machine_in_creation_is_not_bought_again() {
     let mut world = World::new(config(), "s1..s4 Speculative cpu=4 $1");

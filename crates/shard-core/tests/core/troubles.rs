@@ -1,5 +1,5 @@
 //! Trouble in the words of whoever had it: what operators and providers say is kept for people, and is
-//! not mistaken for what the shard did (§9, wire 6.4.4).
+//! not mistaken for what the shard did (shard.md §7, wire 6.4.4).
 
 use crate::support::{FULL, Refusal, World, cluster, id};
 use bigfleet_model::State;
@@ -48,7 +48,7 @@ fn an_operators_reason_for_no_blob_is_shown_and_audited() {
     );
 }
 
-/// §7.2: what failed says why; what came right in the end does not repeat what went wrong before.
+/// What failed says why; what came right in the end does not repeat what went wrong before.
 #[test]
 fn a_providers_words_end_an_action_that_failed_and_no_other() {
     let mut world = world("m1 Idle cpu=4 $1\n m2 Idle cpu=4 $2");

@@ -1,4 +1,4 @@
-//! What the provider shows, and when it is believed (§3, SH-9..SH-13).
+//! What the provider shows, and when it is believed (shard.md §3, SH-9..SH-13).
 
 use crate::support::{FULL, World, cluster, id};
 use bigfleet_model::{Machine, MachineFacts, State};
@@ -126,7 +126,7 @@ fn ex_rc4_a_record_that_breaks_the_grid_is_refused_and_not_removed() {
     assert_eq!(world.core.counters().machines_rejected["price"], 6);
 }
 
-/// EX-RC5, as G6 has it: what describes a machine follows; what it is kept at does not.
+/// EX-RC5: what describes a machine follows; what it is kept at does not.
 #[test]
 fn ex_rc5_a_price_is_refreshed_and_the_keep_price_is_not() {
     let mut world = world("m1 Idle cpu=4 $1");
@@ -152,7 +152,7 @@ fn ex_rc6_a_restart_reads_the_commitment_from_the_metadata() {
     assert_eq!(world.core.machines().count(), 1);
 }
 
-/// SH-9, G7: a jump is adopted after a confirming Get; audited, counted, notified.
+/// SH-9, ST-7: a jump is adopted after a confirming Get; audited, counted, notified.
 #[test]
 fn a_lost_machine_is_adopted_after_a_get_and_replaced_once() {
     let mut world = world("m1 Configured a cpu=4 $1\n s1..s3 Speculative cpu=4 $1");
@@ -322,7 +322,7 @@ fn nothing_is_decided_before_the_provider_was_seen() {
     assert_eq!(world.state("m1"), State::Configured);
 }
 
-/// G3: with a cursor, one List in sixty asks for everything.
+/// RC-3: with a cursor, one List in sixty asks for everything.
 #[test]
 fn one_list_in_sixty_asks_for_everything() {
     let mut world = world("m1 Idle cpu=4 $1");

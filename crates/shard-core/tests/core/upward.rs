@@ -1,4 +1,4 @@
-//! Reports and instructions (§16), admin words (G14), and what is counted of gangs (G22).
+//! Reports and instructions (shard.md §10), what admins say (shard.md §11), and what is counted of gangs (shard.md §8).
 
 use crate::support::{FULL, World, at, cluster, id};
 use bigfleet_model::{ActionKind, State};
@@ -127,7 +127,7 @@ fn an_assigned_domain_limits_what_is_taken_in() {
     assert_eq!(known, [id("m2")]);
 }
 
-/// CO-3, G20.
+/// CO-3.
 #[test]
 fn the_summary_counts_machines_and_measures_demand_against_what_is_bound() {
     let mut world = world(
@@ -159,7 +159,7 @@ fn the_summary_counts_machines_and_measures_demand_against_what_is_bound() {
     assert!(world.core.report().acts);
 }
 
-/// G14: an admin speaks for a cluster whose operator never comes; the rails still hold.
+/// AD-1: an admin speaks for a cluster whose operator never comes; the rails still hold.
 #[test]
 fn g14_a_released_cluster_gives_its_machines_back_as_the_rails_allow() {
     let mut world = World::new(
@@ -227,7 +227,7 @@ fn a_retired_machine_is_not_taken_in_while_it_is_failed() {
     assert_eq!(again.state("m1"), State::Failed);
 }
 
-/// G22: a gang that settles is counted in, and then nothing moves; one that moves house is counted.
+/// shard.md §8: a gang that settles is counted in, and then nothing moves; one that moves house is counted.
 #[test]
 fn g22_a_gang_that_moves_house_is_counted() {
     let mut world = world("r1..r2 Idle cpu=4 $1 rack=a\n t1..t2 Idle cpu=4 $2 rack=b");
@@ -249,7 +249,7 @@ fn g22_a_gang_that_moves_house_is_counted() {
     assert!(world.core.gang_churn().is_empty());
 }
 
-/// G15: one cluster does not take every call slot.
+/// SH-2: one cluster does not take every call slot.
 #[test]
 fn g15_one_cluster_does_not_take_every_slot() {
     let config = ShardConfig {
@@ -321,7 +321,7 @@ fn g15_what_waits_for_its_clusters_share_gets_its_turn() {
     assert_eq!(world.core.gauges().waiting, 0);
 }
 
-/// G19: with the events up to the one an audit record names, the same core says the same again.
+/// AU-3: with the events up to the one an audit record names, the same core says the same again.
 #[test]
 fn g19_an_audit_record_can_be_replayed() {
     let mut world = world("s1..s3 Speculative cpu=4 $1\n m1 Configured b cpu=4 $1");

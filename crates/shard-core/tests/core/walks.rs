@@ -1,4 +1,4 @@
-//! What becomes of actions: the walks of each kind, and how they end (§7, §12, SH-5, SH-11).
+//! What becomes of actions: the walks of each kind, and how they end (SH-5, SH-6, SH-11).
 
 use crate::support::{FULL, Refusal, World, cluster, id};
 use bigfleet_model::{State, Time};
@@ -162,7 +162,7 @@ fn an_unknown_outcome_is_sent_again_with_a_fresh_sequence() {
     );
 }
 
-/// DC-7, G1.
+/// DC-7.
 #[test]
 fn a_call_that_never_left_is_taken_back() {
     let mut world = world("s1 Speculative cpu=4 $1");
@@ -180,7 +180,7 @@ fn a_call_that_never_left_is_taken_back() {
     assert_eq!(world.state("s1"), State::Configured, "decided again");
 }
 
-/// SH-11, G8: a stock-out costs time, never a slot.
+/// SH-11: a stock-out costs time, never a slot.
 #[test]
 fn a_stock_out_backs_the_pool_off_and_takes_another() {
     let mut world = world(

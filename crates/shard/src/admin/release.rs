@@ -1,4 +1,4 @@
-//! ReleaseCluster: the demand of a cluster whose operator is gone is dropped (G14).
+//! ReleaseCluster: the demand of a cluster whose operator is gone is dropped (AD-1).
 
 use bigfleet_model::{ClusterId, MachineId};
 use bigfleet_shard_core::{Event, MachineFilter};
@@ -29,7 +29,7 @@ pub(super) async fn release(
     };
     if view.session.is_some() {
         return Err(Status::failed_precondition(format!(
-            "cluster {cluster} has an operator connected, which speaks for it (G14)"
+            "cluster {cluster} has an operator connected, which speaks for it (AD-1)"
         )));
     }
     let machines = bound(&admin.hub, &cluster).await?;

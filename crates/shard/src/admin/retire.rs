@@ -1,4 +1,4 @@
-//! RetireMachine: a Failed machine that its provider keeps showing is forgotten (G14).
+//! RetireMachine: a Failed machine that its provider keeps showing is forgotten (AD-2).
 
 use bigfleet_shard_core::Event;
 use bigfleet_wire::v1alpha1::{RetireMachineRequest, RetireMachineResponse};

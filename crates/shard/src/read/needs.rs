@@ -1,4 +1,4 @@
-//! InspectNeeds: demand, and what became of it in the last cycle (§17, wire 6.18).
+//! InspectNeeds: demand, and what became of it in the last cycle (wire 6.18).
 
 use bigfleet_model::{ClusterId, INSTANCE_TYPE_KEY, UnmetReason as Engine, ZONE_KEY};
 use bigfleet_shard_core::{NeedView, Pool, Withheld};

@@ -1,4 +1,4 @@
-//! The closed-loop scenarios of §8.5: what is decided happens, and what happened is decided on.
+//! The closed-loop scenarios: what is decided happens, and what happened is decided on.
 //!
 //! Each once stood for an incident: demand that destroys itself, surplus that is none. The fleet is seeded as served; each scenario perturbs it, and
 //! must come to rest at the numbers it names.

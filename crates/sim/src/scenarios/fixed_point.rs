@@ -1,4 +1,4 @@
-//! The fixed point: AT-1..AT-4 of the engine, the runways of §8.5, and §10.4's anti-oscillation.
+//! The fixed point: AT-1..AT-4 of the engine, the runways, and the bounds on oscillation.
 //!
 //! At static demand, for every latency and every order of completion: what is bought is what is
 //! missing, once; a loss buys one; nothing that serves is touched.
@@ -231,7 +231,7 @@ fn loss_rate(dice: &mut Dice) -> Plan {
     made
 }
 
-/// §10.4: provisions per loss in [1, 1.05], reclaims per loss at most 0.05.
+/// Provisions per loss in [1, 1.05], reclaims per loss at most 0.05.
 fn one_for_one(world: &World) -> Result<(), String> {
     let losses = world.watch.losses;
     let count = |kind| world.log.count(kind, Moment::START, Moment::NEVER);

@@ -1,4 +1,4 @@
-//! The gang sweep of §8.5: rack gangs and zone gangs that share one kind of machine, in twelve settings in
+//! The gang sweep: rack gangs and zone gangs that share one kind of machine, in twelve settings in
 //! which a chooser without memory never settles. The reference looks at it; here it must be still.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! How bad the old mistakes were (§8.5): a defect that is merely noticed might be another one. Each is let
+//! How bad the old mistakes were: a defect that is merely noticed might be another one. Each is let
 //! run on, with the rules that would stop it looking away, until it has done what it did in the field.
 
 use super::Scenario;

@@ -1,4 +1,4 @@
-//! The 5k profiles of §4.1, with their inverted gates judged by program.
+//! The 5k profiles (workloads.md §5), with their inverted gates judged by program.
 //!
 //! ```text
 //! Scale ── seed ──▶ Workload ─▶ rows as they are, machines as they stand ─▶ Plan
@@ -350,7 +350,7 @@ fn oscillation(dice: &mut Dice) -> Plan {
     made
 }
 
-/// Sheds give back the same within two in a hundred (§10.4), and nothing once they have settled. It is memory
+/// Sheds give back the same within two in a hundred, and nothing once they have settled. It is memory
 /// that is compared: which hosts regrow a cluster depends on the order in which roll-ups arrive, and where hosts
 /// were large before there are several small ones after, so that the number of machines moves and what they
 /// hold does not.
@@ -429,7 +429,7 @@ fn spot_churn(dice: &mut Dice) -> Plan {
     made
 }
 
-/// §10.4: what is lost is bought, once, and hardly anything drained because of it. A GPU host is only made up
+/// What is lost is bought, once, and hardly anything drained because of it. A GPU host is only made up
 /// for by another, so there it is one for one. Elsewhere a lost host may be made up for with several smaller
 /// ones, or what is left of the Need may be enough: there it is memory that is compared, and up to half more is
 /// what rounding up to whole hosts comes to. That no single purchase is one too many is a rule of its own.

@@ -1,4 +1,4 @@
-//! The scripted scenarios of §8.2: a few machines, one story each, and where it must end.
+//! The scripted scenarios: a few machines, one story each, and where it must end.
 //!
 //! All on one kind of GPU machine. The stories are the reference's; the latencies, the order of
 //! events and the roll-ups' phases are the seed's.

@@ -1,4 +1,4 @@
-//! The soak of §8.3: ten thousand cycles of demand that comes, moves and goes.
+//! The soak: ten thousand cycles of demand that comes, moves and goes.
 
 use super::Scenario;
 use crate::{

@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// RF-11, and §10.4: nobody acquires for a Need what it gives up.
+    /// RF-11, and nobody acquires for a Need what it gives up.
     pub(super) fn check_cover(&mut self, cluster: usize, machine: &MachineId, decided: &[Decided]) {
         let Some(core) = self.process().map(|process| &process.core) else {
             return;

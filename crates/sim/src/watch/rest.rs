@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Nothing happened for this long: longer than a cycle and a List with all their latencies.
 const STILL: u64 = seconds(45);
-/// Longer while something is short: a gang that is parked tries again every thirty-two cycles (§15).
+/// Longer while something is short: a gang that is parked tries again every thirty-two cycles (engine.md §15).
 const STILL_SHORT: u64 = seconds(345);
 /// And nothing happens for so many cycles afterwards: longer than a bought machine is held Idle, too.
 const STAYS: u64 = 100;
@@ -66,7 +66,7 @@ impl World {
             && self.watch.repairs == 0
             && !self.some_node_is_awaited()
             && !self.some_drain_is_tried_again()
-            // What an incremental List left out is only missed by the next full one (G3).
+            // What an incremental List left out is only missed by the next full one (RC-3).
             && self.watch.lied_at <= self.watch.truthful_at
             && self.processes.len() == 1
             && self.clusters.iter().all(|one| {
@@ -213,7 +213,7 @@ impl World {
     }
 
     /// Who is short is so since nobody of lower priority has what it could use: a shortfall stays in the lowest
-    /// class (§10.4). Plain Needs only, as elsewhere.
+    /// class. Plain Needs only, as elsewhere.
     pub(super) fn check_order(&mut self) {
         let Some(core) = self.process().map(|process| &process.core) else {
             return;
@@ -263,7 +263,7 @@ impl World {
         })
     }
 
-    /// At static demand no Need claims another machine, and no gang looks at another rack (§10.4).
+    /// At static demand no Need claims another machine, and no gang looks at another rack.
     fn check_claims(&mut self, rested: Moment, before: [u64; 4]) {
         let after = self.claims();
         if before != after {

@@ -23,7 +23,7 @@ use std::{
     sync::Arc,
 };
 
-/// A gang that found no rack tries again after so many cycles (§15).
+/// A gang that found no rack tries again after so many cycles (engine.md §15).
 const PARKED: u64 = 32;
 /// With so much in flight, admission (SH-2) may be what a Need waits for.
 const ADMITTED: usize = 4000;

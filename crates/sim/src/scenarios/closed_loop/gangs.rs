@@ -1,4 +1,4 @@
-//! The closed-loop scenarios of §8.5 that are about gangs alone.
+//! The closed-loop scenarios that are about gangs alone.
 //!
 //! Gangs once chased each other round the racks, waited for what was never there, or gave up what they had for
 //! something as good. Here each must come to rest, and where something stays short, nothing may be done about it.
