@@ -36,6 +36,24 @@ impl ActionKind {
         }
     }
 
+    /// The state a machine must be in to be committed.
+    pub fn source(self) -> State {
+        match self {
+            Self::Provision => State::Speculative,
+            Self::Bootstrap | Self::Delete => State::Idle,
+            Self::Preempt | Self::Reclaim => State::Configured,
+        }
+    }
+
+    /// The state a machine arrives in: for Provision halfway, where a Bootstrap takes it on.
+    pub fn target(self) -> State {
+        match self {
+            Self::Provision | Self::Preempt | Self::Reclaim => State::Idle,
+            Self::Bootstrap => State::Configured,
+            Self::Delete => State::Speculative,
+        }
+    }
+
     /// The state a machine is in from its commit until it arrives.
     pub fn transitional(self) -> State {
         match self {

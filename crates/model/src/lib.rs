@@ -38,7 +38,9 @@ pub use decision::{
 pub use echoed::Echoed;
 pub use fleet::{Cluster, Fleet, FleetMachine, Holds};
 pub use inventory::{Inventory, WriteRefused};
-pub use machine::{Breach, Host, Machine, MachineFacts, MachineRefused, StatedFacts};
+pub use machine::{
+    Breach, Host, Machine, MachineFacts, MachineRefused, StatedFacts, StepProblem, StepRefused,
+};
 pub use money::{Bucket, Cost, Dollars, Price, Probability, effective_cost};
 pub use need::{Need, NeedsTable, RequirementFacts, Row, RowFacts, RowRefused, SpreadFacts};
 pub use profile::{Operator, Profile, Requirement, Spread, WhenUnsatisfiable};

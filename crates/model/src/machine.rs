@@ -6,6 +6,10 @@
 //!
 //! A [`Machine`] can only be made through the grid, so none can hold what the grid forbids.
 
+mod steps;
+
+pub use steps::{StepProblem, StepRefused};
+
 use crate::{
     Assignment, ClusterId, Dollars, Echoed, IdRefused, Intent, MachineId, NeedKey, Price,
     Probability, Shape, Skipped, State, StateNumber, Terms, shown,
@@ -158,39 +162,44 @@ impl Breach {
     }
 }
 
-impl fmt::Display for MachineRefused {
+impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "machine \"{}\": ", self.id)?;
-        match &self.breach {
-            Breach::Id(refused) => write!(f, "{refused} (ST-5)"),
-            Breach::Cluster(refused) => write!(f, "cluster: {refused} (ST-5)"),
-            Breach::HostGiven(state) => write!(f, "state {state} must have no host (ST-5)"),
-            Breach::ClusterGiven(state, cluster) => {
+        match self {
+            Self::Id(refused) => write!(f, "{refused} (ST-5)"),
+            Self::Cluster(refused) => write!(f, "cluster: {refused} (ST-5)"),
+            Self::HostGiven(state) => write!(f, "state {state} must have no host (ST-5)"),
+            Self::ClusterGiven(state, cluster) => {
                 write!(
                     f,
                     "state {state} must have no cluster, but has \"{cluster}\" (ST-5)"
                 )
             }
-            Breach::NoHost(state) => write!(f, "state {state} needs a host (ST-5)"),
-            Breach::NoCluster(state) => write!(f, "state {state} needs a cluster (ST-5)"),
-            Breach::NoError => f.write_str("state Failed needs a last_error (ST-5)"),
-            Breach::UnknownState(number) => write!(f, "{number} is not a state (ST-5)"),
-            Breach::IntentGiven(state) => {
+            Self::NoHost(state) => write!(f, "state {state} needs a host (ST-5)"),
+            Self::NoCluster(state) => write!(f, "state {state} needs a cluster (ST-5)"),
+            Self::NoError => f.write_str("state Failed needs a last_error (ST-5)"),
+            Self::UnknownState(number) => write!(f, "{number} is not a state (ST-5)"),
+            Self::IntentGiven(state) => {
                 write!(f, "state {state} cannot have an intent (model.md §1)")
             }
-            Breach::Probability(p) => {
+            Self::Probability(p) => {
                 write!(
                     f,
                     "interruption_probability {p} is not between 0 and 1 (ST-5)"
                 )
             }
-            Breach::Price(price) => {
+            Self::Price(price) => {
                 write!(
                     f,
                     "price_per_hour {price} is not a finite non-negative number (ST-5)"
                 )
             }
         }
+    }
+}
+
+impl fmt::Display for MachineRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "machine \"{}\": {}", self.id, self.breach)
     }
 }
 
@@ -272,8 +281,11 @@ impl Machine {
             let id = MachineId::new(facts.id).map_err(Breach::Id)?;
             let state =
                 State::from_number(facts.state.0).ok_or(Breach::UnknownState(facts.state))?;
-            let unbound = matches!(state, State::Idle | State::Deleting | State::Speculative);
-            let cluster = if unbound { "" } else { facts.cluster };
+            let cluster = if state.drops_cluster() {
+                ""
+            } else {
+                facts.cluster
+            };
             let has_host = facts.host != ("", "");
             structure(state, has_host, cluster, facts.last_error)?;
             if has_intent && !state.may_hold_intent() {
@@ -311,10 +323,7 @@ impl Machine {
         intent: Option<Intent>,
     ) -> Result<Self, MachineRefused> {
         if intent.is_some() && !self.state.may_hold_intent() {
-            return Err(MachineRefused {
-                id: shown(self.id.as_str()),
-                breach: Breach::IntentGiven(self.state),
-            });
+            return Err(self.refused(Breach::IntentGiven(self.state)));
         }
         let assignment = match self.cluster {
             Some(_) => assignment,
@@ -325,6 +334,23 @@ impl Machine {
             intent: intent.map(Box::new),
             ..self
         })
+    }
+
+    /// What of its structure breaks the grid; everything else is valid by its type.
+    fn breach(&self) -> Option<Breach> {
+        let cluster = self.cluster.as_ref().map_or("", ClusterId::as_str);
+        let found = structure(self.state, self.host.is_some(), cluster, &self.last_error);
+        let intent = self.intent.is_some() && !self.state.may_hold_intent();
+        found
+            .err()
+            .or(intent.then_some(Breach::IntentGiven(self.state)))
+    }
+
+    fn refused(&self, breach: Breach) -> MachineRefused {
+        MachineRefused {
+            id: shown(self.id.as_str()),
+            breach,
+        }
     }
 
     /// Shares the shape of another machine, which is equal to its own.

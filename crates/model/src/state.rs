@@ -87,6 +87,11 @@ impl State {
         matches!(self, Self::Configuring | Self::Configured)
     }
 
+    /// Whether a cluster named with this state is dropped rather than refused (ST-5).
+    pub(crate) fn drops_cluster(self) -> bool {
+        matches!(self, Self::Idle | Self::Deleting | Self::Speculative)
+    }
+
     /// Whether a machine in this state can be meant for a Need by intent (model.md §1).
     pub fn may_hold_intent(self) -> bool {
         matches!(self, Self::Creating | Self::Idle | Self::Draining)
