@@ -120,4 +120,32 @@ mod tests {
         assert_eq!(references.len(), 93);
         assert_eq!(all.iter().filter(|b| b.id.starts_with("X-")).count(), 16);
     }
+    /// The page is what an author of a provider reads: it has every check, as the check says it.
+    #[test]
+    fn the_page_of_behaviours_has_every_check() {
+        let page = include_str!("../../../docs/spec/behaviours.md");
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| **"))
+            .collect();
+        let expected: Vec<String> = catalogue().iter().map(row).collect();
+        assert_eq!(rows, expected);
+    }
+
+    fn row(behaviour: &Behaviour) -> String {
+        let lane = match behaviour.lane {
+            Lane::Core => "core",
+            Lane::Fault => "fault",
+            Lane::Durable => "durable",
+            Lane::Scale => "scale",
+            Lane::BareMetal => "bare metal",
+        };
+        let needs = match behaviour.needs {
+            None => "",
+            Some(Capability::Delete) => "Delete",
+            Some(Capability::SinceRevision) => "cursors",
+        };
+        let Behaviour { id, title, .. } = behaviour;
+        format!("| **{id}** | {title} | {lane} | {needs} |")
+    }
 }

@@ -1,4 +1,4 @@
-//! The three catalogs: realistic (workloads.md §2.1), coverage (§2.2) and cost routing (§2.3).
+//! The three catalogs: realistic, coverage and cost routing (workloads.md §2.1, §2.2, §2.3).
 //!
 //! The realistic one is calibrated on *machines*: Pods pack a hundred to a commodity machine and one
 //! to a training machine, so a fleet drawn to a Pod mix would be nine tenths GPUs (workloads.md §2.1).

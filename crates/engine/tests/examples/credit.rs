@@ -1,7 +1,6 @@
 //! engine.md §12.1 to §12.3 and §12.6: order, credit and acquisition of plain Needs.
 //!
-//! EX-X1, EX-X2 and EX-X3 are about workers that race and displace each other. We build the
-//! sequential form, in which there is nothing to displace; EX-X4 is its example.
+//! Needs are served one after another, so nobody is displaced; EX-X4 is the example.
 
 use crate::check::check;
 
