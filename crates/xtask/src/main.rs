@@ -8,6 +8,7 @@
 //! ```
 
 mod check;
+mod command_line;
 mod fuzz;
 mod steps;
 mod tidy;
@@ -15,7 +16,7 @@ mod tidy;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// The project's own commands.
 #[derive(Debug, Parser)]
@@ -42,6 +43,11 @@ enum Command {
         #[command(subcommand)]
         target: fuzz::Target,
     },
+}
+
+/// Our own command line, one line per command, for `tidy` to hold pages to.
+fn command_line() -> String {
+    command_line::lines(&Cli::command(), "cargo xtask")
 }
 
 fn main() -> ExitCode {

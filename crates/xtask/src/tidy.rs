@@ -9,14 +9,20 @@
 //! Only [`load`] touches the disk. Every rule is a function from a value to problems, so a test can
 //! plant a breach and see it named.
 
+mod citations;
+mod commands;
 mod examples;
 mod graph;
 mod house;
 mod lexer;
 mod load;
+mod map;
+mod markdown;
+mod paths;
 mod purity;
 mod table;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +80,14 @@ enum Rule {
     Unreasoned,
     /// An example of the specification that no test names, or a stale excuse for one.
     Example,
+    /// A rule or a section that is cited and written down nowhere.
+    Citation,
+    /// A page that names a file, a test or a heading there is not.
+    StalePath,
+    /// A page that names a command or a flag there is not.
+    StaleCommand,
+    /// A crate that the map in ARCHITECTURE.md lacks, or an entry without a crate.
+    Map,
 }
 
 impl Rule {
@@ -95,6 +109,10 @@ impl Rule {
             Rule::SkippedTest => "skipped-test",
             Rule::Unreasoned => "unreasoned-exception",
             Rule::Example => "example",
+            Rule::Citation => "dangling-citation",
+            Rule::StalePath => "stale-path",
+            Rule::StaleCommand => "stale-command",
+            Rule::Map => "map",
         }
     }
 }
@@ -136,19 +154,28 @@ pub(crate) fn command(root: Option<PathBuf>) -> Result<(), Failed> {
 
 /// Prints every problem of the workspace at `root`; the answer is how many there are.
 pub(crate) fn report(root: &Path) -> Result<usize, Failed> {
-    let problems = problems(&load::load(root)?);
+    let problems = problems(&load::load(root)?, &crate::command_line());
     for problem in &problems {
         eprintln!("{problem}");
     }
     Ok(problems.len())
 }
 
-/// Every problem of a repository, in order of place.
-fn problems(repo: &Repo) -> Vec<Problem> {
+/// Every problem of a repository, in order of place. `xtask` is our own command line, as text.
+fn problems(repo: &Repo, xtask: &str) -> Vec<Problem> {
     let mut found = graph::problems(&repo.graph, table::TABLE);
     found.extend(purity::problems(&repo.graph, &repo.files, table::TABLE));
     found.extend(house::problems(&repo.files));
     found.extend(examples::problems(&repo.files, table::EXAMPLES_NOT_BUILT));
+    found.extend(citations::problems(&repo.files));
+    let crates = &repo.graph.crates;
+    let packages: BTreeSet<&str> = crates.iter().map(|each| each.package.as_str()).collect();
+    let folders = crates
+        .iter()
+        .filter_map(|each| each.folder.strip_prefix("crates/"));
+    found.extend(paths::problems(&repo.files, &packages));
+    found.extend(map::problems(&repo.files, &folders.collect()));
+    found.extend(commands::problems(&repo.files, &packages, xtask));
     found.sort();
     found.dedup();
     found

@@ -80,3 +80,33 @@ fn a_planted_upward_arrow_fails_and_is_named() -> io::Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn what_points_nowhere_fails_and_is_named() -> io::Result<()> {
+    let cited = "//! Decides (O-1, ZZ-9; engine.md §12, engine.md §13).\n";
+    let root = workspace("pages", ("", "//! Words.\n"), (ON_MODEL, cited))?;
+    std::fs::create_dir_all(root.join("docs/spec"))?;
+    std::fs::write(
+        root.join("docs/spec/engine.md"),
+        "## 12. Order\n- **O-1** So.\n",
+    )?;
+    std::fs::write(root.join("docs/commands.txt"), "bigfleet get --output\n")?;
+    std::fs::write(
+        root.join("README.md"),
+        "Read `crates/engine/src/gone.rs`; run `bigfleet get --wide` or `cargo xtask tidy --fix`.\n",
+    )?;
+    let output = tidy(&root)?;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    for problem in [
+        "README.md:1: [stale-command] bigfleet get has no --wide",
+        "README.md:1: [stale-command] cargo xtask tidy has no --fix",
+        "README.md:1: [stale-path] there is no crates/engine/src/gone.rs",
+        "crates/engine/src/lib.rs:1: [dangling-citation] ZZ-9 is defined nowhere in docs/spec/",
+        "crates/engine/src/lib.rs:1: [dangling-citation] engine.md has no section 13",
+        "tidy: 5 problem(s)",
+    ] {
+        assert!(text.contains(problem), "{problem}: {text}");
+    }
+    Ok(())
+}

@@ -47,7 +47,11 @@ fn why(rule: Rule) -> &'static str {
         | Rule::Unfinished
         | Rule::SkippedTest
         | Rule::Unreasoned
-        | Rule::Example => "see CONTRIBUTING.md",
+        | Rule::Example
+        | Rule::Citation
+        | Rule::StalePath
+        | Rule::StaleCommand
+        | Rule::Map => "see CONTRIBUTING.md",
     }
 }
 
