@@ -5,11 +5,13 @@
 //! tidy    the rules no compiler knows: who may import whom, what a core may not touch
 //! fix     the one that rewrites: formatting, and lints that can repair themselves
 //! fuzz    goes on where the tests stop, for as long as one likes
+//! mutants changes the code in small ways, and sees whether a test notices
 //! ```
 
 mod check;
 mod command_line;
 mod fuzz;
+mod mutants;
 mod steps;
 mod tidy;
 
@@ -43,6 +45,8 @@ enum Command {
         #[command(subcommand)]
         target: fuzz::Target,
     },
+    /// Change the code in small ways, one at a time, and see whether a test notices.
+    Mutants(mutants::MutantsArgs),
 }
 
 /// Our own command line, one line per command, for `tidy` to hold pages to.
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         Command::Tidy { root } => tidy::command(root),
         Command::Fix => check::fix(),
         Command::Fuzz { target } => fuzz::fuzz(target),
+        Command::Mutants(args) => mutants::mutants(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,6 +38,14 @@ pub(crate) enum Failed {
     Graph(#[from] cargo_metadata::Error),
     #[error("xtask: `{command}` did not end well; what it printed says why")]
     Fuzz { command: String },
+    #[error(
+        "xtask: cargo-mutants could not be installed; try: cargo install cargo-mutants --locked"
+    )]
+    NoMutants,
+    #[error(
+        "xtask: the tests of {package} do not pass with nothing changed; see target/mutants/last.log"
+    )]
+    Baseline { package: String },
     #[error("tidy: {0} problem(s)")]
     Untidy(usize),
 }
