@@ -47,12 +47,13 @@ fn fish_line(name: &str, when: &str, verb: &Command) -> String {
         .get_positionals()
         .flat_map(|arg| arg.get_possible_values());
     let words: Vec<String> = words.map(|word| word.get_name().to_owned()).collect();
-    match words.is_empty() {
-        true => String::new(),
-        false => format!(
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(
             "complete -c {name} -n \"{when}\" -f -a \"{}\"\n",
             words.join(" ")
-        ),
+        )
     }
 }
 

@@ -7,9 +7,10 @@ use bigfleet_model::{Action, Decision, MachineId, NeedKey, Verdict, shown};
 /// Actions, then Needs, then what else there is to say.
 pub(crate) fn decision(decision: &Decision) -> String {
     let mut text = String::new();
-    match decision.actions.is_empty() {
-        true => text += "Nothing to do.\n",
-        false => text += &actions(&decision.actions),
+    if decision.actions.is_empty() {
+        text += "Nothing to do.\n"
+    } else {
+        text += &actions(&decision.actions)
     }
     if !decision.needs.is_empty() {
         text += "\n";
@@ -53,9 +54,10 @@ fn needs(needs: &[Verdict]) -> String {
             (false, true) => "short, parked".to_owned(),
             (false, false) => format!("short {}", amounts(&verdict.residual)),
         };
-        let why = match verdict.satisfied {
-            true => String::new(),
-            false => verdict.unmet_reason.text().to_owned(),
+        let why = if verdict.satisfied {
+            String::new()
+        } else {
+            verdict.unmet_reason.text().to_owned()
         };
         vec![
             name(&verdict.need.key()),
@@ -94,8 +96,9 @@ pub(crate) fn name(need: &NeedKey) -> String {
 
 fn ids<'a>(what: &str, ids: impl IntoIterator<Item = &'a MachineId>) -> String {
     let words: Vec<String> = ids.into_iter().map(|id| shown(id.as_str())).collect();
-    match words.is_empty() {
-        true => String::new(),
-        false => format!("{what}: {}\n", words.join(" ")),
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("{what}: {}\n", words.join(" "))
     }
 }

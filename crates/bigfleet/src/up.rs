@@ -86,19 +86,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
-        let up = Up::start(options)
-            .await
-            .map_err(|why| match why.is_usage() {
-                true => Failure::Input(format!("bigfleet up: {why}")),
-                false => undone(&why),
-            })?;
+        let up = Up::start(options).await.map_err(|why| {
+            if why.is_usage() {
+                Failure::Input(format!("bigfleet up: {why}"))
+            } else {
+                undone(&why)
+            }
+        })?;
         // The verbs can be told where it is; without that they find it.
         let _found = Left::leave(up.addr())
             .inspect_err(|why| eprintln!("bigfleet up: verbs need --shard {}: {why}", up.addr()));
         let ended = ended(asked, args.within);
-        match on_screen {
-            true => show(up, ended).await,
-            false => tell_all(up, args.output.unwrap_or(Output::Text), ended).await,
+        if on_screen {
+            show(up, ended).await
+        } else {
+            tell_all(up, args.output.unwrap_or(Output::Text), ended).await
         }
     })
 }

@@ -69,9 +69,10 @@ impl ReachArgs {
 
 impl From<Trouble> for Failure {
     fn from(trouble: Trouble) -> Self {
-        match trouble.is_usage() {
-            true => Self::Input(trouble.to_string()),
-            false => Self::Undone(trouble.to_string()),
+        if trouble.is_usage() {
+            Self::Input(trouble.to_string())
+        } else {
+            Self::Undone(trouble.to_string())
         }
     }
 }

@@ -88,9 +88,10 @@ impl Page {
     }
 
     fn section<T: Shown>(&mut self, title: &str, items: &[T], taken: &Taken, style: Style) {
-        let table = match items.is_empty() {
-            true => " none\n".to_owned(),
-            false => list(items, taken, style),
+        let table = if items.is_empty() {
+            " none\n".to_owned()
+        } else {
+            list(items, taken, style)
         };
         self.text += &format!("\n{title}:\n{table}");
     }
@@ -288,9 +289,10 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Tr
         .collect();
     page.line(
         "Machines",
-        match counts.is_empty() {
-            true => "none".to_owned(),
-            false => counts.join(", "),
+        if counts.is_empty() {
+            "none".to_owned()
+        } else {
+            counts.join(", ")
         },
     );
     page.line(

@@ -69,13 +69,14 @@ async fn meant(client: &Client, wanted: &Wanted) -> Result<Wanted, Trouble> {
         return Ok(wanted.clone());
     };
     let (_, known) = client.clusters(&wanted.cluster).await?;
-    Ok(match known.is_empty() {
-        false => wanted.clone(),
-        true => Wanted {
+    Ok(if known.is_empty() {
+        Wanted {
             cluster: cluster.to_owned(),
             names: vec![need.to_owned()],
             ..wanted.clone()
-        },
+        }
+    } else {
+        wanted.clone()
     })
 }
 
@@ -138,9 +139,10 @@ fn heading(need: &NeedRecord) -> String {
         "" => String::new(),
         group => format!(", gang {}", printable(group)),
     };
-    let unit = match need.min_unit.is_empty() {
-        true => String::new(),
-        false => format!(", in machines of at least {}", quantities(&need.min_unit)),
+    let unit = if need.min_unit.is_empty() {
+        String::new()
+    } else {
+        format!(", in machines of at least {}", quantities(&need.min_unit))
     };
     let domain = match (need.same_domain.as_str(), need.same_satisfiable) {
         ("", _) => String::new(),

@@ -31,12 +31,13 @@ pub async fn export(client: &Client, cluster: &str, most_bytes: usize) -> Result
             Some(Frame::Data(bytes)) if begun => file.extend(bytes),
             Some(Frame::End(end)) if begun => {
                 let (size, sum) = (file.len(), crc32fast::hash(&file));
-                return match (end.size_bytes, end.crc32) == (size as i64, sum) {
-                    true => Ok(file),
-                    false => Err(garbled(format!(
+                return if (end.size_bytes, end.crc32) == (size as i64, sum) {
+                    Ok(file)
+                } else {
+                    Err(garbled(format!(
                         "{size} bytes with checksum {sum:08x} arrived, {} with {:08x} were sent",
                         end.size_bytes, end.crc32
-                    ))),
+                    )))
                 };
             }
             Some(_) => return Err(garbled("its frames are not in order".to_owned())),

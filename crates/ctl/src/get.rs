@@ -171,9 +171,10 @@ impl Wanted {
     /// The limit, if the shard can apply it: where nothing is sieved here. 0 is none.
     fn limit_there(&self) -> i32 {
         let all = self.names.is_empty() && self.selector == Selector::default();
-        match all {
-            true => i32::try_from(self.limit).unwrap_or(0),
-            false => 0,
+        if all {
+            i32::try_from(self.limit).unwrap_or(0)
+        } else {
+            0
         }
     }
 

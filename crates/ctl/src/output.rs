@@ -107,9 +107,10 @@ fn rows<T: Shown>(items: &[T], now: i64, style: Style, wide: bool) -> String {
         return String::new();
     }
     let (columns, more) = T::COLUMNS;
-    let header: Vec<&str> = match wide {
-        true => columns.iter().chain(more).copied().collect(),
-        false => columns.to_vec(),
+    let header: Vec<&str> = if wide {
+        columns.iter().chain(more).copied().collect()
+    } else {
+        columns.to_vec()
     };
     let cells = |item: &T| {
         let mut cells = item.fields(now);
@@ -139,9 +140,10 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 )]
 pub(crate) fn yaml(value: &impl Serialize) -> String {
     let text = serde_norway::to_string(value).expect("a record is YAML");
-    match text.chars().all(|c| c == '\n' || is_visible(c)) {
-        true => text,
-        false => escaped(value, |c| format!("\\U{:08x}", u32::from(c))),
+    if text.chars().all(|c| c == '\n' || is_visible(c)) {
+        text
+    } else {
+        escaped(value, |c| format!("\\U{:08x}", u32::from(c)))
     }
 }
 
@@ -155,9 +157,10 @@ fn escaped(value: &impl Serialize, escape: impl Fn(char) -> String) -> String {
     let text = serde_json::to_string_pretty(value).expect("a record is JSON");
     let mut out = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        match c == '\n' || is_visible(c) {
-            true => out.push(c),
-            false => out += &escape(c),
+        if c == '\n' || is_visible(c) {
+            out.push(c)
+        } else {
+            out += &escape(c)
         }
     }
     out + "\n"

@@ -36,9 +36,10 @@ pub(crate) fn at<S: Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Erro
 
 /// Dollars in a file: a number, or `"+Inf"` as in a fleet file.
 pub(crate) fn dollars<S: Serializer>(amount: &f64, to: S) -> Result<S::Ok, S::Error> {
-    match *amount == f64::INFINITY {
-        true => to.serialize_str("+Inf"),
-        false => to.serialize_f64(*amount),
+    if *amount == f64::INFINITY {
+        to.serialize_str("+Inf")
+    } else {
+        to.serialize_f64(*amount)
     }
 }
 

@@ -102,12 +102,13 @@ pub(crate) fn resumed(
     dry_run: bool,
 ) -> Answer {
     let verb = if dry_run { "would resume" } else { "resumed" };
-    let text = match answered.lifted.is_empty() {
-        false => format!("{verb} {}\n", printable(&scope_text(Some(asked)))),
-        true => format!(
+    let text = if answered.lifted.is_empty() {
+        format!(
             "{} was not paused by an admin; nothing to resume\n",
             printable(&scope_text(Some(asked)))
-        ),
+        )
+    } else {
+        format!("{verb} {}\n", printable(&scope_text(Some(asked))))
     };
     let still = |pause: &wire::PauseView| {
         let pause = PauseRecord::from(pause);

@@ -74,9 +74,10 @@ pub fn table(
 ) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
-    match colour {
-        true => table.enforce_styling(),
-        false => table.force_no_tty(),
+    if colour {
+        table.enforce_styling()
+    } else {
+        table.force_no_tty()
     };
     if let Some(header) = header {
         table.set_header(header);
@@ -93,9 +94,10 @@ pub fn table(
 
 fn cell(field: Field) -> Cell {
     let cell = Cell::new(printable(&field.text));
-    let cell = match field.is_number {
-        true => cell.set_alignment(CellAlignment::Right),
-        false => cell,
+    let cell = if field.is_number {
+        cell.set_alignment(CellAlignment::Right)
+    } else {
+        cell
     };
     match field.tint {
         Tint::Plain => cell,

@@ -129,12 +129,13 @@ impl Trouble {
     }
 
     fn on_the_way(status: &Status, target: String) -> Self {
-        match is_refused_connection(status) {
-            true => Self::Nobody { target },
-            false => Self::Deaf {
+        if is_refused_connection(status) {
+            Self::Nobody { target }
+        } else {
+            Self::Deaf {
                 target,
                 why: printable(&bigfleet_net::chain(status)),
-            },
+            }
         }
     }
 }

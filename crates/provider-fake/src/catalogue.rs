@@ -237,9 +237,12 @@ impl Offering {
             | CapacityType::Reserved
             | CapacityType::OnDemand => 0.0,
         };
-        let or = |given: &TextMap, usual: TextMap| match given.is_empty() {
-            true => usual,
-            false => given.clone(),
+        let or = |given: &TextMap, usual: TextMap| {
+            if given.is_empty() {
+                usual
+            } else {
+                given.clone()
+            }
         };
         Ok(Offer {
             instance_type: self.instance_type.clone(),

@@ -257,9 +257,10 @@ pub fn settings(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<Sett
         options: Options {
             timeouts,
             clean_up_after: args.clean_up_after,
-            fencing: match args.strict_fencing {
-                true => Fencing::Strict,
-                false => Fencing::PerMachine,
+            fencing: if args.strict_fencing {
+                Fencing::Strict
+            } else {
+                Fencing::PerMachine
             },
             ..Options::default()
         },

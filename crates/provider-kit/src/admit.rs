@@ -69,11 +69,12 @@ impl Kit {
     fn fence(&mut self, machine: &str, token: &Token) -> Result<(), Refusal> {
         let strict = self.options.fencing == Fencing::Strict;
         if token.shard.is_empty() {
-            return match strict {
-                true => Err(Refusal::Invalid(
+            return if strict {
+                Err(Refusal::Invalid(
                     "shard_id: this provider takes no call without a fencing token".to_owned(),
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             };
         }
         let mark = Mark {

@@ -166,9 +166,10 @@ impl Listing<'_> {
             Bound::Unbounded => None,
         };
         let wrapped = place.is_some_and(|place| place < start);
-        let first = match wrapped {
-            true => all.range((from, Bound::Excluded(start.clone()))),
-            false => all.range((from, Bound::Unbounded)),
+        let first = if wrapped {
+            all.range((from, Bound::Excluded(start.clone())))
+        } else {
+            all.range((from, Bound::Unbounded))
         };
         let rest = (!wrapped).then(|| all.range(..start.clone()));
         let entries = first
@@ -215,14 +216,14 @@ impl Listing<'_> {
         );
         if self.query.removed {
             let span = (Bound::Excluded(since), Bound::Included(upto.max(since)));
-            let removed = match since < upto {
-                true => self
-                    .tables
+            let removed = if since < upto {
+                self.tables
                     .removed()
                     .range(span)
                     .map(|(_, id)| id.clone())
-                    .collect(),
-                false => Vec::new(),
+                    .collect()
+            } else {
+                Vec::new()
             };
             page.removed = removed;
             page.removed

@@ -124,10 +124,11 @@ pub(crate) fn priced(tables: &Tables, quotes: &[Quote]) -> (Vec<Machine>, Vec<Se
             Arc::new(offer)
         });
         let free = price == 0.0 && offer.capacity_type != CapacityType::BareMetal;
-        let checked = match free {
+        let checked = if free {
             // It would win every ranking, and more likely means that a price list has a hole.
-            true => Err("a price of 0 is for capacity that is already paid".to_owned()),
-            false => seed::costs(offer),
+            Err("a price of 0 is for capacity that is already paid".to_owned())
+        } else {
+            seed::costs(offer)
         };
         match checked {
             Ok(()) => changed.push(Machine {

@@ -182,9 +182,10 @@ fn counts(of: &BTreeMap<&'static str, u64>, none: &str) -> String {
     let words: Vec<String> = some
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    match words.is_empty() {
-        true => none.to_owned(),
-        false => words.join(", "),
+    if words.is_empty() {
+        none.to_owned()
+    } else {
+        words.join(", ")
     }
 }
 

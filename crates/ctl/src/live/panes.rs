@@ -22,9 +22,10 @@ pub(super) fn frame(
     buffer: &mut Buffer,
 ) -> Rect {
     let bold = Style::default().add_modifier(Modifier::BOLD);
-    let title_style = match in_hand {
-        true => bold.patch(style(screen, Tint::Good)),
-        false => Style::default(),
+    let title_style = if in_hand {
+        bold.patch(style(screen, Tint::Good))
+    } else {
+        Style::default()
     };
     let mark = if in_hand { "▶ " } else { "  " };
     let title = format!("{mark}{} ", printable(title));
@@ -111,10 +112,7 @@ impl List {
 
 fn cell<'a>(screen: &Screen, (text, tint): (String, Tint), column: &Column) -> Cell<'a> {
     let line = Line::styled(printable(&text), style(screen, tint));
-    Cell::from(match column.2 {
-        true => line.right_aligned(),
-        false => line,
-    })
+    Cell::from(if column.2 { line.right_aligned() } else { line })
 }
 
 /// Clusters: what they ask for, what of it they have.
@@ -168,9 +166,10 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let row = |one: &&NeedRecord| {
         let per_mille = one.covered_per_mille();
         let tint = if one.satisfied { Tint::Good } else { Tint::Bad };
-        let why = match one.satisfied {
-            true => one.verdict().to_owned(),
-            false => one.why.clone(),
+        let why = if one.satisfied {
+            one.verdict().to_owned()
+        } else {
+            one.why.clone()
         };
         vec![
             (one.cluster.clone(), Tint::Plain),
@@ -184,9 +183,10 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     };
     let demand = &screen.picture.demand;
     let short = demand.rows.iter().filter(|row| !row.satisfied).count();
-    let title = match shown.len() == demand.total {
-        true => format!("Needs {}, short {short}", demand.total),
-        false => format!("Needs {} of {}, short {short}", shown.len(), demand.total),
+    let title = if shown.len() == demand.total {
+        format!("Needs {}, short {short}", demand.total)
+    } else {
+        format!("Needs {} of {}, short {short}", shown.len(), demand.total)
     };
     let list = List {
         pane: Pane::Needs,

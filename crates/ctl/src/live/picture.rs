@@ -140,9 +140,10 @@ impl Sum {
     pub(super) fn covered_per_cent(&self) -> i128 {
         let covered = |(name, wanted): (&String, &i128)| {
             let missing = self.missing.get(name).copied().unwrap_or(0);
-            match *wanted <= 0 {
-                true => 100,
-                false => (wanted - missing.clamp(0, *wanted)).saturating_mul(100) / wanted,
+            if *wanted <= 0 {
+                100
+            } else {
+                (wanted - missing.clamp(0, *wanted)).saturating_mul(100) / wanted
             }
         };
         self.wanted.iter().map(covered).min().unwrap_or(100)

@@ -141,9 +141,10 @@ impl NeedRecord {
                 milli(wanted),
                 self.residual_deficit.get(name).map_or(0, milli),
             );
-            match wanted <= 0 {
-                true => 1000,
-                false => (wanted - missing.clamp(0, wanted)) * 1000 / wanted,
+            if wanted <= 0 {
+                1000
+            } else {
+                (wanted - missing.clamp(0, wanted)) * 1000 / wanted
             }
         };
         let worst = self.aggregate_resources.iter().map(covered).min();
@@ -173,9 +174,10 @@ impl From<&wire::NodeSelectorRequirement> for RequirementRecord {
 impl std::fmt::Display for RequirementRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.key, self.operator)?;
-        match self.values.is_empty() {
-            true => Ok(()),
-            false => write!(f, " ({})", self.values.join(", ")),
+        if self.values.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", self.values.join(", "))
         }
     }
 }

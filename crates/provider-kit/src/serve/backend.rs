@@ -90,9 +90,10 @@ pub trait Backend: Send + Sync + 'static {
     fn clean_up(&self, job: Job) -> impl Future<Output = Result<(), Failure>> + Send {
         let stays = !self.deletes() || job.machine.offer.capacity_type == CapacityType::BareMetal;
         async move {
-            match stays {
-                true => self.drain(job, Duration::ZERO).await,
-                false => self.delete(job).await,
+            if stays {
+                self.drain(job, Duration::ZERO).await
+            } else {
+                self.delete(job).await
             }
         }
     }

@@ -243,9 +243,10 @@ impl<B: Backend> Driver<B> {
         }
         let stored = self.store.commit(pending);
         self.failures = if stored.is_ok() { 0 } else { self.failures + 1 };
-        self.shared.is(match self.failures < UNREADY_AFTER {
-            true => Condition::Ready,
-            false => Condition::NotStoring,
+        self.shared.is(if self.failures < UNREADY_AFTER {
+            Condition::Ready
+        } else {
+            Condition::NotStoring
         });
         stored.map_err(|error| tracing::error!(%error, "a change could not be stored"))
     }

@@ -77,9 +77,10 @@ impl<B: Backend> Hands<B> {
     /// Runs one piece of work against its deadline.
     pub(super) async fn supervise(self, work: Work) {
         let cleaning = matches!(work.task, Task::CleanUp);
-        let _place = match cleaning {
-            true => Arc::clone(&self.clean_ups).acquire_owned().await.ok(),
-            false => None,
+        let _place = if cleaning {
+            Arc::clone(&self.clean_ups).acquire_owned().await.ok()
+        } else {
+            None
         };
         let (machine, operation) = (work.machine.id.clone(), Arc::clone(&work.operation));
         let timeout = work.timeout;

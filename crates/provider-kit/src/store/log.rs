@@ -335,9 +335,10 @@ impl Reader {
         }
         let last = left == FRAME_HEAD + length;
         Ok(
-            match last && has_blank_sector(&payload, self.offset + FRAME_HEAD) {
-                true => Frame::Torn,
-                false => Frame::Wrong("its checksum does not match".to_owned()),
+            if last && has_blank_sector(&payload, self.offset + FRAME_HEAD) {
+                Frame::Torn
+            } else {
+                Frame::Wrong("its checksum does not match".to_owned())
             },
         )
     }
@@ -348,9 +349,10 @@ impl Reader {
         self.file.seek(SeekFrom::Start(self.offset))?;
         self.file.read_to_end(&mut rest)?;
         let blank = head.iter().chain(&rest).all(|byte| *byte == 0);
-        Ok(match blank {
-            true => Frame::Torn,
-            false => Frame::Wrong("the checksum of its length does not match".to_owned()),
+        Ok(if blank {
+            Frame::Torn
+        } else {
+            Frame::Wrong("the checksum of its length does not match".to_owned())
         })
     }
 }

@@ -197,14 +197,10 @@ proptest! {
             let mutation = Mutation { machine, token, ask };
             let mut effects = Vec::new();
             real.kit.handle(Event::Mutate { call: 0, mutation: mutation.clone() }, &mut effects);
-            match stored {
-                true => {
-                    real.kit.commit();
+            if stored {                     real.kit.commit();
                     twin.kit.handle(Event::Mutate { call: 0, mutation }, &mut effects);
                     twin.kit.commit();
-                }
-                false => real.kit.rollback(),
-            }
+                 } else { real.kit.rollback() }
         }
         let all = |bench: &Bench| bench.kit.tables().snapshot().collect::<Vec<_>>();
         prop_assert_eq!(all(&real), all(&twin));

@@ -17,9 +17,10 @@ struct Disk {
 
 impl Store for Disk {
     fn commit(&mut self, _: &[Change]) -> std::io::Result<()> {
-        match self.broken.load(Ordering::Relaxed) {
-            true => Err(std::io::Error::other("no space left")),
-            false => Ok(()),
+        if self.broken.load(Ordering::Relaxed) {
+            Err(std::io::Error::other("no space left"))
+        } else {
+            Ok(())
         }
     }
 
