@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bigfleet_model::{CapacityType, Host};
 use bigfleet_provider_kit::{Instance, Offer, TextMap};
-#[cfg(feature = "serve")]
 use serde::Deserialize;
 
 use crate::selectors::CREATE_FAULT_LABEL;
@@ -139,7 +138,6 @@ pub fn create_faults() -> Vec<Instance> {
 }
 
 /// An entry of an offerings file.
-#[cfg(feature = "serve")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offering {
@@ -158,7 +156,6 @@ pub struct Offering {
     interruption_probability: Option<f64>,
 }
 
-#[cfg(feature = "serve")]
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Tier {
@@ -169,7 +166,6 @@ enum Tier {
 }
 
 /// Why an offerings file was refused.
-#[cfg(feature = "serve")]
 #[derive(Debug, thiserror::Error)]
 pub enum OfferingsRefused {
     /// Not the JSON it should be.
@@ -184,7 +180,6 @@ pub enum OfferingsRefused {
 }
 
 /// The slots an offerings file stands for.
-#[cfg(feature = "serve")]
 pub fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsRefused> {
     let entries: Vec<Offering> = serde_json::from_str(json)?;
     let mut slots = Vec::new();
@@ -212,7 +207,6 @@ pub fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsR
     Ok(slots)
 }
 
-#[cfg(feature = "serve")]
 impl Offering {
     fn offer(&self) -> Result<Offer, OfferingsRefused> {
         let tier = match self.capacity_type {

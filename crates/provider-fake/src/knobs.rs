@@ -4,7 +4,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bigfleet_provider_kit::Kind;
-#[cfg(feature = "serve")]
 use serde::Deserialize;
 
 use crate::random::Random;
@@ -20,8 +19,8 @@ pub struct KnobsRefused {
 }
 
 /// How long something takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serve", derive(Deserialize), serde(try_from = "String"))]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Latency {
     /// Always the same.
     Fixed(Duration),
@@ -149,12 +148,8 @@ impl TryFrom<String> for Latency {
 }
 
 /// One value per kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(
-    feature = "serve",
-    derive(Deserialize),
-    serde(default, deny_unknown_fields)
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ByKind<T> {
     /// Speculative to Idle.
     pub create: T,
@@ -199,32 +194,26 @@ impl<T: Copy> ByKind<T> {
 }
 
 /// How many hosts of a type a zone can give at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serve", derive(Deserialize), serde(deny_unknown_fields))]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Stock {
     /// Which type.
     pub instance_type: String,
     /// In which zone; empty for all zones together.
-    #[cfg_attr(feature = "serve", serde(default))]
+    #[serde(default)]
     pub zone: String,
     /// How many.
     pub hosts: usize,
 }
 
 /// Everything that can be turned. Rates are per machine and second, probabilities per event.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(
-    feature = "serve",
-    derive(Deserialize),
-    serde(default, deny_unknown_fields)
-)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Knobs {
     /// Where every draw comes from.
     pub seed: u64,
     /// How long each kind takes. Drawn per operation, so completions overtake each other.
     pub latency: ByKind<Latency>,
-    /// Kinds that stay on their way until completed by hand.
-    pub staged: ByKind<bool>,
     /// How likely each kind fails.
     pub failure: ByKind<f64>,
     /// How likely an attempt is turned away, to be tried again in a moment.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bigfleet_provider_kit::{Page, Query};
+use bigfleet_provider_kit::{Page, Query, Reads};
 
 use crate::knobs::Knobs;
 use crate::random::Random;
@@ -37,9 +37,12 @@ impl Lies {
         }
     }
 
+}
+
+impl Reads for Lies {
     /// What to answer instead. Only whole listings are lied about; a delta or a page that is wrong
     /// would be wrong in the same ways.
-    pub fn list(&self, query: &Query, page: Page) -> Page {
+    fn list(&self, query: &Query, page: Page) -> Page {
         let whole = page.is_full && query.page_size == 0 && query.states.is_none();
         if !whole || self.stale + self.truncated + self.flapping == 0.0 {
             return page;
@@ -60,9 +63,60 @@ impl Lies {
     }
 }
 
-#[cfg(feature = "serve")]
-impl bigfleet_provider_kit::Reads for Lies {
-    fn list(&self, query: &Query, page: Page) -> Page {
-        Lies::list(self, query, page)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::conventional;
+    use bigfleet_provider_kit::check_instance;
+    use std::sync::Arc;
+
+    /// A whole listing of twelve machines.
+    fn page(revision: u8) -> Page {
+        let machines = conventional("fake", 12);
+        let machines = machines
+            .iter()
+            .map(|slot| Arc::new(check_instance(slot, true).unwrap()));
+        Page {
+            machines: machines.collect(),
+            revision: vec![revision],
+            is_full: true,
+            total: 12,
+            ..Page::default()
+        }
+    }
+
+    /// The revision and the number of machines of the second of two listings.
+    fn told(knobs: &Knobs, query: &Query) -> (Vec<u8>, usize) {
+        let lies = Lies::new(knobs);
+        lies.list(query, page(1));
+        let told = lies.list(query, page(2));
+        (told.revision, told.machines.len())
+    }
+
+    #[test]
+    fn lists_are_stale_cut_or_full_of_holes_when_asked_to_be() {
+        let whole = Query::default();
+        let none = Knobs::default();
+        assert_eq!(told(&none, &whole), (vec![2], 12));
+        let stale = Knobs {
+            stale_list: 1.0,
+            ..Knobs::default()
+        };
+        assert_eq!(told(&stale, &whole), (vec![1], 12));
+        let truncated = Knobs {
+            truncated_list: 1.0,
+            ..Knobs::default()
+        };
+        assert_eq!(told(&truncated, &whole), (vec![2], 6));
+        let flapping = Knobs {
+            flapping: 1.0,
+            ..Knobs::default()
+        };
+        assert_eq!(told(&flapping, &whole), (vec![2], 0));
+        let paged = Query {
+            page_size: 100,
+            ..Query::default()
+        };
+        assert_eq!(told(&flapping, &paged), (vec![2], 12));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_model::{CapacityType, Host, MachineId, State};
+use bigfleet_model::{CapacityType, Host, State};
 use bigfleet_provider_kit::{Created, Event, Failure, Instance, Kind, Machine, Outcome, Quote};
 
 use crate::knobs::Knobs;
@@ -105,16 +105,6 @@ impl Substrate {
             }
         };
         self.slots.values_mut().map(quote).collect()
-    }
-
-    /// Adds a slot, or replaces it.
-    pub fn add(&mut self, instance: Instance) {
-        self.slots.insert(instance.id.clone(), Slot::new(instance));
-    }
-
-    /// Takes a slot away altogether.
-    pub fn remove(&mut self, id: &str) {
-        self.slots.remove(id);
     }
 
     /// A new cloud learns which hosts the last one had.
@@ -297,11 +287,7 @@ impl Substrate {
             failure,
         })
     }
-
-    /// Declares what a machine really offers.
-    pub fn set_allocatable(&mut self, id: &MachineId, amounts: bigfleet_provider_kit::TextMap) {
-        if let Some(slot) = self.slots.get_mut(id.as_str()) {
-            Arc::make_mut(&mut slot.instance.offer).allocatable = amounts;
-        }
-    }
 }
+
+#[cfg(test)]
+mod tests;
