@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 256 << 20;
 /// A provider binary, and the arguments that come before the shared flags.
 #[derive(Clone, Debug)]
 pub struct Binary {
-    /// The executable.
+    /// The executable to start.
     pub program: PathBuf,
     /// For example `provider fake`.
     pub args: Vec<OsString>,
@@ -31,9 +31,9 @@ pub enum BootFailed {
     /// The process did not start.
     #[error("{}: {source}", program.display())]
     Start {
-        /// Which program.
+        /// The program that was started.
         program: PathBuf,
-        /// Why not.
+        /// What it said, or what the operating system said.
         source: std::io::Error,
     },
     /// It ended before it answered.
@@ -131,7 +131,7 @@ fn end(child: &mut Child) {
 }
 
 impl Running {
-    /// Where it answers.
+    /// The address of its gRPC server.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }

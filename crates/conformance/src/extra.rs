@@ -1,18 +1,16 @@
-//! Ours in addition: what the contract means and the reference suite does not ask.
+//! Promises of ours: what follows from the contract and the reference suite does not check.
+
+mod durable;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bigfleet_wire::v1alpha1::{ListFilter, MachineRef, MachineState as State};
 use tonic::Code;
 
 use crate::check::{code, expect, refused};
-use crate::durability::{boot, reborn};
-use crate::fault::{broken, failed};
 use crate::list::ids;
-use crate::subject::{Call, SETTLE, configure, grid, machine, map, send, token};
+use crate::subject::{Call, SETTLE, configure, grid, machine, map, send};
 use crate::{Behaviour, Capability, Check, Subject, Token, Unmet};
 
 const CURSORS: Option<Capability> = Some(Capability::SinceRevision);
@@ -89,7 +87,7 @@ pub(crate) const ALL: &[Behaviour] = &[
         "",
         Durable,
         None,
-        killed_after_ack,
+        durable::killed_after_ack,
         "killed right after the ack: nothing acknowledged is lost"
     ),
     behaviour!(
@@ -97,7 +95,7 @@ pub(crate) const ALL: &[Behaviour] = &[
         "",
         Durable,
         None,
-        faults_survive,
+        durable::faults_survive,
         "faults of the provider itself survive a kill"
     ),
     behaviour!(
@@ -105,7 +103,7 @@ pub(crate) const ALL: &[Behaviour] = &[
         "",
         Durable,
         None,
-        never_torn,
+        durable::never_torn,
         "killed again and again under load: never torn"
     ),
     behaviour!(
@@ -121,7 +119,7 @@ pub(crate) const ALL: &[Behaviour] = &[
         "",
         Durable,
         None,
-        refused_mark,
+        durable::refused_mark,
         "the mark of a refused call survives"
     ),
     behaviour!(
@@ -299,111 +297,6 @@ async fn field_change(subject: &Subject) -> Check {
     }
 }
 
-async fn killed_after_ack(subject: &Subject) -> Check {
-    let (state, flags) = (
-        subject.state_file(),
-        ["--fault-hooks", "--transition-timeout=30s"],
-    );
-    let live = boot(subject, &state, &flags).await?;
-    let id = live.idle().await?;
-    let before = live
-        .fenced(&id, &token("s", 2, 5), configure("fault-dwell-20000"))
-        .await?;
-    let live = reborn(live, &state, &flags).await?;
-    let m = live.get(&id).await?;
-    let stuck = [
-        State::Creating,
-        State::Configuring,
-        State::Draining,
-        State::Deleting,
-    ];
-    ensure!(!stuck.contains(&m.state()), "stuck at {:?}", m.state());
-    ensure!(
-        m.state() != State::Failed || !m.last_error.is_empty(),
-        "FAILED without a reason"
-    );
-    let stale = live.fenced(&id, &token("s", 2, 5), configure("a")).await;
-    expect("the old token", &stale, Code::FailedPrecondition)?;
-    ensure!(!before.operation_id.is_empty(), "no operation id");
-    Ok(())
-}
-
-async fn faults_survive(subject: &Subject) -> Check {
-    let (state, flags) = (
-        subject.state_file(),
-        ["--fault-hooks", "--transition-timeout=1s"],
-    );
-    let mut live = boot(subject, &state, &flags).await?;
-    live.fault_timeout = Duration::from_secs(1);
-    let mut before = Vec::new();
-    for selector in ["fault-error", "fault-timeout", "fault-panic"] {
-        before.push(broken(&live, selector).await?);
-    }
-    let id = live.configured("fault-delete-error").await?;
-    live.call(&id, Call::Drain(0)).await?;
-    live.settled(&id, State::Idle).await?;
-    live.call(&id, Call::Delete).await?;
-    before.push(failed(&live, &id, &[State::Deleting], SETTLE).await?);
-    let live = reborn(live, &state, &flags).await?;
-    for m in before {
-        ensure!(
-            live.get(&m.id).await? == m,
-            "{} changed over the restart",
-            m.id
-        );
-    }
-    Ok(())
-}
-
-/// Every acknowledged operation must be there after every kill.
-async fn never_torn(subject: &Subject) -> Check {
-    let state = subject.state_file();
-    let mut live = boot(subject, &state, &[]).await?;
-    let machines: Vec<String> = live.list(&[]).await?.into_iter().map(|m| m.id).collect();
-    for round in 1..=4_i64 {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut tasks = Vec::new();
-        for id in &machines {
-            let (client, id, stop) = (live.client(), id.clone(), Arc::clone(&stop));
-            tasks.push(tokio::spawn(async move {
-                let mut acknowledged = 0;
-                for sequence in 1.. {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let token = token("s", round, sequence);
-                    let answer = send(client.clone(), &id, &token, Call::Drain(0)).await;
-                    // Refused by position, but past the fence: the mark is what must survive.
-                    match code(&answer) {
-                        Code::Internal | Code::Ok => acknowledged = sequence,
-                        _ => break,
-                    }
-                }
-                (id, acknowledged)
-            }));
-        }
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        live.kill();
-        stop.store(true, Ordering::Relaxed);
-        let running = subject.binary.boot(64, Some(&state), &[]).await?;
-        live = subject.of(running);
-        ensure!(
-            live.list(&[]).await?.len() == machines.len(),
-            "machines were lost"
-        );
-        for task in tasks {
-            let (id, acknowledged) = task.await.map_err(|why| Unmet(why.to_string()))?;
-            let answer = live
-                .fenced(&id, &token("s", round, acknowledged), Call::Drain(0))
-                .await;
-            if 0 < acknowledged {
-                expect("an acknowledged token", &answer, Code::FailedPrecondition)?;
-            }
-        }
-    }
-    Ok(())
-}
-
 async fn throughput(subject: &Subject) -> Check {
     let machines = subject.fresh_many(640).await?;
     let started = Instant::now();
@@ -423,25 +316,6 @@ async fn throughput(subject: &Subject) -> Check {
     let rate = machines.len() as f64 / started.elapsed().as_secs_f64();
     let enough = THROUGHPUT <= rate;
     ensure!(enough, "{rate:.0} durable mutations per second");
-    Ok(())
-}
-
-async fn refused_mark(subject: &Subject) -> Check {
-    let state = subject.state_file();
-    let live = boot(subject, &state, &[]).await?;
-    let id = live.fresh().await?;
-    refused(
-        "Drain on SPECULATIVE",
-        &live.fenced(&id, &token("s", 4, 4), Call::Drain(0)).await,
-    )?;
-    let live = reborn(live, &state, &[]).await?;
-    let stale = live.fenced(&id, &token("s", 4, 4), Call::Create).await;
-    expect(
-        "the token of the refused call",
-        &stale,
-        Code::FailedPrecondition,
-    )?;
-    live.fenced(&id, &token("s", 4, 5), Call::Create).await?;
     Ok(())
 }
 

@@ -72,13 +72,13 @@ pub struct Behaviour {
     pub id: &'static str,
     /// Its id in the reference registry; empty for ours.
     pub reference: &'static str,
-    /// Where it runs.
+    /// The kind of process it is checked against.
     pub lane: Lane,
     /// What it needs the provider to have.
     pub needs: Option<Capability>,
-    /// What it says.
+    /// The promise in a sentence.
     pub title: &'static str,
-    /// The check.
+    /// Ends in an error that says how the promise was broken.
     pub check: Run,
 }
 

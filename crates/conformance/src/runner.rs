@@ -10,7 +10,7 @@ use crate::{Behaviour, Capability, Lane, catalogue};
 /// What to run, and how much of it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The provider.
+    /// The provider to check.
     pub binary: Binary,
     /// For state files; must exist.
     pub folder: PathBuf,
@@ -40,11 +40,11 @@ pub enum Verdict {
 /// One behaviour, run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Which one.
+    /// The behaviour that was checked.
     pub behaviour: Behaviour,
-    /// What became of it.
+    /// Whether it was kept.
     pub verdict: Verdict,
-    /// How long it took.
+    /// How long the check took.
     pub took: Duration,
 }
 

@@ -32,9 +32,9 @@ pub(crate) type Map = BTreeMap<String, String>;
 pub struct Token {
     /// Who; empty is unfenced.
     pub shard: String,
-    /// In which life.
+    /// The epoch: higher for every start of that shard.
     pub epoch: i64,
-    /// With which attempt.
+    /// Higher for every call within an epoch.
     pub sequence: i64,
 }
 

@@ -1,10 +1,10 @@
-//! The cloud in real time: the substrate's plans, slept through.
+//! The backend: carries out the substrate's plans in real time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bigfleet_provider_kit::{
-    Backend, Created, Failure, Instance, Job, Kind, Machine, Outcome, Quote, Readiness,
+    Backend, Created, Failure, Instance, Job, Machine, Outcome, Quote, Readiness, Transition,
 };
 
 use crate::selectors::Selector;
@@ -22,7 +22,7 @@ pub struct FakeBackend {
 }
 
 impl FakeBackend {
-    /// Stands for this cloud.
+    /// A backend for this cloud.
     pub fn new(substrate: Substrate, deletes: bool, hooks: bool) -> Self {
         Self {
             substrate: Mutex::new(substrate),
@@ -39,7 +39,7 @@ impl FakeBackend {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn act(&self, kind: Kind, mut job: Job, grace: Duration) -> Outcome {
+    async fn act(&self, kind: Transition, mut job: Job, grace: Duration) -> Outcome {
         let plan = self.substrate().plan(kind, &job.machine, grace);
         let outcome = match plan.end {
             End::Returns(outcome) => {
@@ -48,7 +48,7 @@ impl FakeBackend {
                     () = job.cancelled.wait() => Err(Failure::new("given up")),
                 }
             }
-            // Readiness is withheld at its own place, so that the gate itself is what holds.
+            // This fault is injected in `confirm_node_ready`, so that it tests the readiness gate.
             End::Blocks if self.selector(&job) == Some(Selector::ReadinessBlock) => Ok(None),
             End::Blocks => {
                 job.cancelled.wait().await;
@@ -79,22 +79,24 @@ impl Backend for FakeBackend {
     }
 
     async fn create(&self, job: Job) -> Result<Created, Failure> {
-        let created = self.act(Kind::Create, job, Duration::ZERO).await?;
+        let created = self.act(Transition::Create, job, Duration::ZERO).await?;
         created.ok_or_else(|| Failure::new("no host"))
     }
 
     async fn configure(&self, job: Job, _: Arc<[u8]>) -> Result<(), Failure> {
-        self.act(Kind::Configure, job, Duration::ZERO)
+        self.act(Transition::Configure, job, Duration::ZERO)
             .await
             .map(drop)
     }
 
     async fn drain(&self, job: Job, grace: Duration) -> Result<(), Failure> {
-        self.act(Kind::Drain, job, grace).await.map(drop)
+        self.act(Transition::Drain, job, grace).await.map(drop)
     }
 
     async fn delete(&self, job: Job) -> Result<(), Failure> {
-        self.act(Kind::Delete, job, Duration::ZERO).await.map(drop)
+        self.act(Transition::Delete, job, Duration::ZERO)
+            .await
+            .map(drop)
     }
 
     async fn confirm_node_ready(&self, mut job: Job) -> Result<(), Failure> {
@@ -109,7 +111,7 @@ impl Backend for FakeBackend {
         Ok(self.substrate().prices())
     }
 
-    // This cloud is in memory and ends with the process: whatever was under way is yet to be done.
+    // This cloud is in memory and ends with the process, so interrupted work was not done.
     fn resumes(&self) -> bool {
         true
     }

@@ -82,7 +82,7 @@ fn offer(kind: &Type, zone: &str, tier: CapacityType) -> Offer {
     }
 }
 
-/// Makes slots that share what they offer.
+/// Makes slots; those of one kind share their offer in memory.
 #[derive(Default)]
 struct Maker(BTreeMap<(usize, usize, CapacityType), Arc<Offer>>);
 
@@ -111,7 +111,7 @@ pub fn conventional(provider: &str, count: usize) -> Vec<Instance> {
 }
 
 /// Hosts that are already there and cannot be given back.
-pub fn bare_metal(provider: &str, count: usize) -> Vec<Instance> {
+pub(crate) fn bare_metal(provider: &str, count: usize) -> Vec<Instance> {
     let host = |instance: &Instance| Host {
         provider: provider.to_owned(),
         reference: format!("serial-{}", instance.id),
@@ -127,7 +127,7 @@ pub fn bare_metal(provider: &str, count: usize) -> Vec<Instance> {
 }
 
 /// The eight slots whose creation always fails; they exist only where fault hooks are on.
-pub fn create_faults() -> Vec<Instance> {
+pub(crate) fn create_faults() -> Vec<Instance> {
     let slot = |index: usize| {
         let mut slot = Maker::default().nth("fault", 0, CapacityType::OnDemand);
         slot.id = format!("faultcreate-{index}");
@@ -140,7 +140,7 @@ pub fn create_faults() -> Vec<Instance> {
 /// An entry of an offerings file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Offering {
+pub(crate) struct Offering {
     instance_type: String,
     zone: String,
     capacity_type: Tier,
@@ -151,7 +151,8 @@ pub struct Offering {
     allocatable: TextMap,
     #[serde(default)]
     labels: TextMap,
-    /// Required but for bare metal, which is paid for: a price of zero would win every ranking.
+    /// Required except for bare metal, which is already paid for. Elsewhere a default of zero would make
+    /// the machine the cheapest of all.
     price_per_hour: Option<f64>,
     interruption_probability: Option<f64>,
 }
@@ -180,7 +181,7 @@ pub enum OfferingsRefused {
 }
 
 /// The slots an offerings file stands for.
-pub fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsRefused> {
+pub(crate) fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, OfferingsRefused> {
     let entries: Vec<Offering> = serde_json::from_str(json)?;
     let mut slots = Vec::new();
     for entry in entries {

@@ -3,18 +3,18 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use bigfleet_provider_kit::Kind;
+use bigfleet_provider_kit::Transition;
 use serde::Deserialize;
 
 use crate::random::Random;
 
-/// A text that is not what it should be.
+/// A text that cannot be read as what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not {expected}")]
 pub struct KnobsRefused {
-    /// The text.
+    /// The text that was given.
     pub text: String,
-    /// What it should be.
+    /// What would be accepted, with examples.
     pub expected: &'static str,
 }
 
@@ -39,7 +39,7 @@ impl Latency {
     /// No time at all.
     pub const NONE: Self = Self::Fixed(Duration::ZERO);
 
-    /// One case.
+    /// Draws one latency.
     pub fn draw(self, random: &mut Random) -> Duration {
         match self {
             Self::Fixed(time) => time,
@@ -53,7 +53,7 @@ impl Latency {
 }
 
 impl Latency {
-    /// The same for a cloud that lives this much faster than the clock it is slept through on.
+    /// The same latency for a cloud whose time runs this much faster than the real clock.
     pub fn at_speed(self, speed: f64) -> Self {
         let faster = |time: Duration| {
             Duration::try_from_secs_f64(time.as_secs_f64() / speed).unwrap_or(time)
@@ -147,10 +147,10 @@ impl TryFrom<String> for Latency {
     }
 }
 
-/// One value per kind.
+/// One value per transition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ByKind<T> {
+pub struct PerTransition<T> {
     /// Speculative to Idle.
     pub create: T,
     /// Idle to Configured.
@@ -161,8 +161,8 @@ pub struct ByKind<T> {
     pub delete: T,
 }
 
-impl<T: Copy> ByKind<T> {
-    /// The same for all.
+impl<T: Copy> PerTransition<T> {
+    /// The same value for every transition.
     pub fn all(value: T) -> Self {
         Self {
             create: value,
@@ -172,9 +172,9 @@ impl<T: Copy> ByKind<T> {
         }
     }
 
-    /// The same done to each.
-    pub fn map<U>(self, change: impl Fn(T) -> U) -> ByKind<U> {
-        ByKind {
+    /// Applies a change to each of the four values.
+    pub fn map<U>(self, change: impl Fn(T) -> U) -> PerTransition<U> {
+        PerTransition {
             create: change(self.create),
             configure: change(self.configure),
             drain: change(self.drain),
@@ -182,13 +182,13 @@ impl<T: Copy> ByKind<T> {
         }
     }
 
-    /// The value of one.
-    pub fn of(&self, kind: Kind) -> T {
+    /// The value for one transition.
+    pub fn of(&self, kind: Transition) -> T {
         match kind {
-            Kind::Create => self.create,
-            Kind::Configure => self.configure,
-            Kind::Drain => self.drain,
-            Kind::Delete => self.delete,
+            Transition::Create => self.create,
+            Transition::Configure => self.configure,
+            Transition::Drain => self.drain,
+            Transition::Delete => self.delete,
         }
     }
 }
@@ -197,12 +197,12 @@ impl<T: Copy> ByKind<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stock {
-    /// Which type.
+    /// The instance type, as in the catalogue.
     pub instance_type: String,
     /// In which zone; empty for all zones together.
     #[serde(default)]
     pub zone: String,
-    /// How many.
+    /// Hosts that may exist at the same time.
     pub hosts: usize,
 }
 
@@ -210,14 +210,14 @@ pub struct Stock {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Knobs {
-    /// Where every draw comes from.
+    /// The seed of everything random.
     pub seed: u64,
-    /// How long each kind takes. Drawn per operation, so completions overtake each other.
-    pub latency: ByKind<Latency>,
-    /// How likely each kind fails.
-    pub failure: ByKind<f64>,
+    /// How long each transition takes. Drawn per operation, so completions overtake each other.
+    pub latency: PerTransition<Latency>,
+    /// How likely each transition fails.
+    pub failure: PerTransition<f64>,
     /// How likely an attempt is turned away, to be tried again in a moment.
-    pub busy: ByKind<f64>,
+    pub busy: PerTransition<f64>,
     /// Where hosts run out; a create beyond it fails as retryable.
     pub stock: Vec<Stock>,
     /// How often a serving or idle machine breaks.
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// What Go prints and people paste.
+    /// Go prints durations like these, and people paste them.
     #[test]
     fn durations_may_have_several_parts() {
         for (text, ms) in [

@@ -18,7 +18,7 @@ mod substrate;
 
 pub use backend::FakeBackend;
 pub use catalogue::conventional;
-pub use knobs::{ByKind, Knobs, KnobsRefused, Latency, Stock, duration};
+pub use knobs::{Knobs, KnobsRefused, Latency, PerTransition, Stock, duration};
 pub use lies::Lies;
 pub use process::{FakeRefused, ProviderFakeArgs, Timepiece, run};
 pub use substrate::Substrate;

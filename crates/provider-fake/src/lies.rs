@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bigfleet_provider_kit::{Page, Query, Reads};
+use bigfleet_provider_kit::{ListPage, Query, Reads};
 
 use crate::knobs::Knobs;
 use crate::random::Random;
 
-/// Old answers, halves of answers, and answers with holes.
+/// Replaces some answers of List: with an earlier one, with its first half, or with machines missing.
 #[derive(Debug)]
 pub struct Lies {
     stale: f64,
@@ -19,7 +19,7 @@ pub struct Lies {
 #[derive(Debug)]
 struct Memory {
     random: Random,
-    earlier: Option<Page>,
+    earlier: Option<ListPage>,
 }
 
 impl Lies {
@@ -36,13 +36,12 @@ impl Lies {
             }),
         }
     }
-
 }
 
 impl Reads for Lies {
     /// What to answer instead. Only whole listings are lied about; a delta or a page that is wrong
     /// would be wrong in the same ways.
-    fn list(&self, query: &Query, page: Page) -> Page {
+    fn list(&self, query: &Query, page: ListPage) -> ListPage {
         let whole = page.is_full && query.page_size == 0 && query.states.is_none();
         if !whole || self.stale + self.truncated + self.flapping == 0.0 {
             return page;
@@ -71,17 +70,17 @@ mod tests {
     use std::sync::Arc;
 
     /// A whole listing of twelve machines.
-    fn page(revision: u8) -> Page {
+    fn page(revision: u8) -> ListPage {
         let machines = conventional("fake", 12);
         let machines = machines
             .iter()
             .map(|slot| Arc::new(check_instance(slot, true).unwrap()));
-        Page {
+        ListPage {
             machines: machines.collect(),
             revision: vec![revision],
             is_full: true,
             total: 12,
-            ..Page::default()
+            ..ListPage::default()
         }
     }
 

@@ -11,69 +11,67 @@ use bigfleet_provider_kit::{
 
 use crate::backend::FakeBackend;
 use crate::catalogue::{OfferingsRefused, bare_metal, conventional, create_faults, offerings};
-use crate::knobs::{ByKind, Knobs, KnobsRefused, Latency, duration};
+use crate::knobs::{Knobs, KnobsRefused, Latency, PerTransition, duration};
 use crate::lies::Lies;
 use crate::substrate::Substrate;
 
-/// How often chance gets its turn.
+/// How often random events (failures, price changes) are drawn.
 const TICK: Duration = Duration::from_millis(250);
 const USUAL_METRICS: &str = ":9090";
 
 /// Runs a provider on a simulated cloud.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProviderFakeArgs {
-    /// Where to listen.
+    /// The address shards connect to
     #[arg(long, default_value = ":9000")]
     pub addr: String,
-    /// The label on every host.
+    /// The provider's name, written on every host
     #[arg(long, default_value = "fake")]
     pub provider: String,
-    /// The state file; without one everything is forgotten with the process.
+    /// Keep all state in this file [default: none, everything is lost when the process ends]
     #[arg(long)]
     pub state: Option<PathBuf>,
-    /// How many slots the conventional catalogue has.
+    /// How many machines to offer (slots), from the built-in catalogue
     #[arg(long, default_value_t = 32)]
     pub seed_count: usize,
-    /// A JSON file of offerings, instead of the conventional catalogue.
+    /// Offer the machines of this JSON file instead of the built-in catalogue
     #[arg(long, conflicts_with = "bare_metal")]
     pub offerings: Option<PathBuf>,
-    /// An Idle-only pool of bare metal, without Delete.
+    /// Offer machines that already exist and cannot be deleted (bare metal)
     #[arg(long)]
     pub bare_metal: bool,
-    /// Accepted for the sake of every provider's boot contract; this backend is always a fake.
+    /// Ignored; other providers have this flag, and this one always simulates
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub use_fake_backend: Option<bool>,
-    /// Lets callers pick faults over the wire, and adds the slots that cannot be created.
+    /// For tests: callers choose faults by the name of the cluster, and some machines cannot be created
     #[arg(long)]
     pub fault_hooks: bool,
-    /// How long any transition may take.
+    /// Fail an operation that takes longer than this
     #[arg(long, value_parser = duration)]
     pub transition_timeout: Option<Duration>,
-    /// How long each transition takes: 10ms, 1s..5s, or "lognormal 45s 0.6".
+    /// How long each operation takes: 10ms, 1s..5s, or "lognormal 45s 0.6"
     #[arg(long, default_value = "10ms")]
     pub latency: Latency,
-    /// A JSON file of knobs: latencies, failures, stock, losses, lies.
+    /// A JSON file that says how the cloud misbehaves: latencies, failures, stock, losses, untrue lists
     #[arg(long)]
     pub knobs: Option<PathBuf>,
-    /// How often the inventory is taken.
+    /// How often to compare its records with the simulated cloud
     #[arg(long, value_parser = duration, default_value = "2m")]
     pub reconcile_interval: Duration,
-    /// How often the price list is fetched; until then the last known prices are listed.
+    /// How often to read the price list; until then the last known prices are shown
     #[arg(long, value_parser = duration, default_value = "30m")]
     pub price_refresh: Duration,
-    /// Where /metrics, /healthz and /readyz are; empty for nowhere.
+    /// The address of /metrics, /healthz and /readyz; empty for none [default: :9090 if it is free]
     #[arg(long)]
     pub metrics_addr: Option<String>,
-    /// Whether to answer gRPC reflection.
+    /// Answer gRPC reflection
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = clap::ArgAction::Set)]
     pub reflection: bool,
-    /// How long a failed machine is left alone before its slot is cleaned up and offered again;
-    /// without it, for ever.
+    /// Offer a failed machine again after this long [default: never]
     #[arg(long, value_parser = duration)]
     pub clean_up_after: Option<Duration>,
-    /// Requires a fencing token on every mutation, and refuses every older life of a shard on every
-    /// machine.
+    /// Refuse changes without a fencing token, and changes by an older process of the same shard
     #[arg(long)]
     pub strict_fencing: bool,
     /// Certificates.
@@ -90,20 +88,20 @@ pub enum FakeRefused {
     /// A file of the command line cannot be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which file.
+        /// The file of the command line.
         path: PathBuf,
-        /// Why not.
+        /// The answer of the operating system.
         source: std::io::Error,
     },
     /// The knobs are not what they should be.
     #[error("{}: {source}", path.display())]
     Knobs {
-        /// Which file.
+        /// The file of the command line.
         path: PathBuf,
-        /// Why not.
+        /// What the parser says, with line and column.
         source: serde_json::Error,
     },
-    /// A latency is not one.
+    /// A latency cannot be read.
     #[error(transparent)]
     Latency(#[from] KnobsRefused),
     /// The offerings are not what they should be.
@@ -124,7 +122,7 @@ pub enum FakeRefused {
 }
 
 impl FakeRefused {
-    /// Whether it was refused for what was given, and would be anywhere.
+    /// Whether the command line or a file it names is wrong, as opposed to this host.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::File { .. }
@@ -140,7 +138,7 @@ impl FakeRefused {
     }
 }
 
-/// When the clock of a process said zero, and what it says since.
+/// A clock, and the unix time at which it started.
 #[derive(Clone)]
 pub struct Timepiece {
     /// Monotonic time since the beginning.
@@ -149,7 +147,7 @@ pub struct Timepiece {
     pub began_at: Duration,
 }
 
-/// Runs until asked to end.
+/// Runs the provider until the process is asked to end.
 pub fn run(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), FakeRefused> {
     args.logs.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -205,7 +203,7 @@ fn read(path: &PathBuf) -> Result<String, FakeRefused> {
 fn knobs(args: &ProviderFakeArgs) -> Result<Knobs, FakeRefused> {
     let Some(path) = &args.knobs else {
         return Ok(Knobs {
-            latency: ByKind::all(args.latency),
+            latency: PerTransition::all(args.latency),
             ..Knobs::default()
         });
     };
@@ -217,7 +215,7 @@ fn knobs(args: &ProviderFakeArgs) -> Result<Knobs, FakeRefused> {
 }
 
 /// The simulated cloud these flags ask for.
-pub fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, FakeRefused> {
+fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, FakeRefused> {
     let mut slots: Vec<Instance> = match &args.offerings {
         Some(path) => offerings(&args.provider, &read(path)?)?,
         None if args.bare_metal => bare_metal(&args.provider, args.seed_count),
@@ -235,7 +233,7 @@ pub fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, Fak
 }
 
 /// How the provider is to be run.
-pub fn settings(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<Settings, FakeRefused> {
+fn settings(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<Settings, FakeRefused> {
     let timeouts = args
         .transition_timeout
         .map(Timeouts::all)

@@ -8,11 +8,11 @@ use std::time::Duration;
 use bigfleet_provider_kit::Machine;
 
 /// A slot with this label and the value `error` cannot be created.
-pub const CREATE_FAULT_LABEL: &str = "conformance.fault/create";
+pub(crate) const CREATE_FAULT_LABEL: &str = "conformance.fault/create";
 
 /// What is to go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Selector {
+pub(crate) enum Selector {
     /// `fault-error`: Configure fails.
     Error,
     /// `fault-timeout`: Configure never ends.
@@ -39,7 +39,7 @@ pub enum Selector {
 
 impl Selector {
     /// The selector a cluster name stands for, if it does.
-    pub fn of(cluster: &str) -> Option<Self> {
+    pub(crate) fn of(cluster: &str) -> Option<Self> {
         Some(match cluster {
             "fault-error" => Self::Error,
             "fault-timeout" => Self::Timeout,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_model::{CapacityType, Host, State};
-use bigfleet_provider_kit::{Created, Event, Failure, Instance, Kind, Machine, Outcome, Quote};
+use bigfleet_provider_kit::{
+    Created, Event, Failure, Instance, Machine, Outcome, Quote, Transition,
+};
 
 use crate::knobs::Knobs;
 use crate::random::Random;
@@ -14,9 +16,9 @@ use crate::selectors::{Selector, cannot_be_created};
 /// What becomes of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How long it takes.
+    /// How long it takes before it ends.
     pub after: Duration,
-    /// How it ends.
+    /// What the kit is told then, if anything.
     pub end: End,
 }
 
@@ -118,9 +120,9 @@ impl Substrate {
     }
 
     /// Decides how an operation will go.
-    pub fn plan(&mut self, kind: Kind, machine: &Machine, grace: Duration) -> Plan {
+    pub fn plan(&mut self, kind: Transition, machine: &Machine, grace: Duration) -> Plan {
         let mut after = self.knobs.latency.of(kind).draw(&mut self.random);
-        if kind == Kind::Drain {
+        if kind == Transition::Drain {
             // Budgets are honoured for the grace and not a moment longer: then it is forced.
             after = after.min(grace.max(Duration::from_millis(1)));
         }
@@ -132,42 +134,46 @@ impl Substrate {
         let end = match (kind, chosen) {
             _ if busy => End::Returns(Err(Failure::passing(format!("simulated busy {kind}")))),
             _ if failed => End::Returns(Err(Failure::retryable(format!("simulated {kind} fault")))),
-            (Kind::Create, _) if self.hooks && cannot_be_created(machine) => {
+            (Transition::Create, _) if self.hooks && cannot_be_created(machine) => {
                 error("injected create error")
             }
-            (Kind::Create, _) => match self.out_of_stock(machine) {
+            (Transition::Create, _) => match self.out_of_stock(machine) {
                 Some(failure) => End::Returns(Err(failure)),
                 None => End::Returns(Ok(Some(self.host_for(machine)))),
             },
-            (Kind::Configure, Some(Selector::Error)) => error("injected configure error"),
-            (Kind::Configure, Some(Selector::Timeout | Selector::ReadinessBlock)) => End::Blocks,
-            (Kind::Configure, Some(Selector::SlowOk)) => End::IgnoresCancel(Ok(None)),
-            (Kind::Configure, Some(Selector::Panic)) => End::Panics,
-            (Kind::Configure, Some(Selector::Dwell(dwell))) => {
+            (Transition::Configure, Some(Selector::Error)) => error("injected configure error"),
+            (Transition::Configure, Some(Selector::Timeout | Selector::ReadinessBlock)) => {
+                End::Blocks
+            }
+            (Transition::Configure, Some(Selector::SlowOk)) => End::IgnoresCancel(Ok(None)),
+            (Transition::Configure, Some(Selector::Panic)) => End::Panics,
+            (Transition::Configure, Some(Selector::Dwell(dwell))) => {
                 after = dwell;
                 End::Returns(Ok(None))
             }
-            (Kind::Drain, Some(Selector::DrainError)) => error("injected drain error"),
-            (Kind::Drain, Some(Selector::DrainSlow)) => {
+            (Transition::Drain, Some(Selector::DrainError)) => error("injected drain error"),
+            (Transition::Drain, Some(Selector::DrainSlow)) => {
                 after = grace;
                 End::Returns(Ok(None))
             }
-            (Kind::Delete, Some(Selector::DeleteError)) => error("injected delete error"),
-            (Kind::Configure | Kind::Drain | Kind::Delete, _) => End::Returns(Ok(None)),
+            (Transition::Delete, Some(Selector::DeleteError)) => error("injected delete error"),
+            (Transition::Configure | Transition::Drain | Transition::Delete, _) => {
+                End::Returns(Ok(None))
+            }
         };
         Plan { after, end }
     }
 
     /// The fault the caller picked, if it may.
-    fn chosen(&mut self, kind: Kind, machine: &Machine) -> Option<Selector> {
+    fn chosen(&mut self, kind: Transition, machine: &Machine) -> Option<Selector> {
         let slot = self
             .slots
             .get_mut(machine.id.as_str())
             .filter(|_| self.hooks)?;
         match kind {
-            Kind::Create => slot.selector = None,
-            Kind::Configure => slot.selector = Selector::of(&machine.cluster),
-            Kind::Drain | Kind::Delete => {}
+            Transition::Create => slot.selector = None,
+            Transition::Configure => slot.selector = Selector::of(&machine.cluster),
+            Transition::Drain | Transition::Delete => {}
         }
         slot.selector
     }
@@ -210,23 +216,23 @@ impl Substrate {
     }
 
     /// An operation succeeded: what that means for the cloud.
-    pub fn succeeded(&mut self, kind: Kind, machine: &Machine) {
+    pub fn succeeded(&mut self, kind: Transition, machine: &Machine) {
         let Some(slot) = self.slots.get_mut(machine.id.as_str()) else {
             return;
         };
         match (kind, slot.selector) {
             // A host that was made too late may be given back after its slot has another one.
-            (Kind::Delete, _) => {
+            (Transition::Delete, _) => {
                 let another = machine.host.is_some() && slot.instance.host != machine.host;
                 if !another {
                     slot.instance.host = None;
                 }
             }
-            (Kind::Configure, Some(Selector::Reprice)) => {
+            (Transition::Configure, Some(Selector::Reprice)) => {
                 slot.market_price *= 2.0;
             }
-            (Kind::Configure, Some(Selector::HostLoss)) => slot.instance.host = None,
-            (Kind::Create | Kind::Configure | Kind::Drain, _) => {}
+            (Transition::Configure, Some(Selector::HostLoss)) => slot.instance.host = None,
+            (Transition::Create | Transition::Configure | Transition::Drain, _) => {}
         }
     }
 

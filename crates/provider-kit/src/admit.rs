@@ -12,12 +12,15 @@ use std::time::Duration;
 
 use bigfleet_model::{CapacityType, MachineId};
 
-use crate::call::{Ack, Ask, Kind, MAX_BLOB_BYTES, MAX_METADATA_BYTES, Mutation, Refusal, Token};
+use crate::call::{
+    Ack, Ask, MAX_BLOB_BYTES, MAX_METADATA_BYTES, Mutation, Refusal, Token, Transition,
+};
 use crate::event::{Effect, Task, Work};
+use crate::fencing_marks::Mark;
 use crate::kit::Kit;
 use crate::machine::{Machine, TextMap};
 use crate::options::Fencing;
-use crate::tables::{Change, Mark};
+use crate::tables::Change;
 
 impl Kit {
     pub(crate) fn mutate(
@@ -32,7 +35,7 @@ impl Kit {
         } = mutation;
         let kind = ask.kind();
         let id = arguments(&name, &token, &ask)?;
-        if kind == Kind::Delete && !self.options.deletes {
+        if kind == Transition::Delete && !self.options.deletes {
             return Err(Refusal::Unsupported(
                 "this provider does not delete".to_owned(),
             ));
@@ -41,7 +44,7 @@ impl Kit {
         let entry = self.tables.machines().get(&id);
         let entry = entry.ok_or_else(|| Refusal::NotFound(name.clone()))?;
         let machine = Arc::clone(&entry.machine);
-        if kind == Kind::Delete && machine.offer.capacity_type == CapacityType::BareMetal {
+        if kind == Transition::Delete && machine.offer.capacity_type == CapacityType::BareMetal {
             return Err(Refusal::Unsupported(
                 "bare metal is never deleted".to_owned(),
             ));

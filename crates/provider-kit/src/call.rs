@@ -8,13 +8,13 @@ use bigfleet_model::{State, shown};
 use crate::machine::{Machine, TextMap};
 
 /// The largest metadata map accepted, keys and values together, in bytes.
-pub const MAX_METADATA_BYTES: usize = 3 << 20;
+pub(crate) const MAX_METADATA_BYTES: usize = 3 << 20;
 /// The largest bootstrap blob accepted, in bytes.
-pub const MAX_BLOB_BYTES: usize = 4 << 20;
+pub(crate) const MAX_BLOB_BYTES: usize = 4 << 20;
 
-/// One of the four edges.
+/// One of the four transitions between the states in which a machine rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum Transition {
     /// Speculative to Idle.
     Create,
     /// Idle to Configured.
@@ -25,8 +25,8 @@ pub enum Kind {
     Delete,
 }
 
-impl Kind {
-    /// Every kind.
+impl Transition {
+    /// Every transition.
     pub const ALL: [Self; 4] = [Self::Create, Self::Configure, Self::Drain, Self::Delete];
 
     /// The word used in files and messages.
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// The kind with this word, if there is one.
+    /// The transition with this word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// The kind a machine in this state is in the middle of.
+    /// The transition a machine in this state is in the middle of.
     pub fn under_way(state: State) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -80,20 +80,20 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-/// Who calls, in which of its lives, and with which attempt.
+/// The fencing token: who calls, from which of its starts, and which attempt it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
     /// Empty means unfenced.
     pub shard: String,
-    /// Which life of the shard.
+    /// Higher for every start of the shard.
     pub epoch: i64,
-    /// Which attempt of that life.
+    /// Higher for every call within an epoch.
     pub sequence: i64,
 }
 
@@ -107,7 +107,7 @@ pub enum Ask {
     },
     /// Make the host a node of a cluster.
     Configure {
-        /// Which cluster.
+        /// The cluster it is to serve; must not be empty.
         cluster: String,
         /// Opaque user data, handed to the backend and forgotten.
         blob: Arc<[u8]>,
@@ -124,13 +124,13 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// Which edge this is.
-    pub fn kind(&self) -> Kind {
+    /// The transition this asks for.
+    pub fn kind(&self) -> Transition {
         match self {
-            Self::Create { .. } => Kind::Create,
-            Self::Configure { .. } => Kind::Configure,
-            Self::Drain { .. } => Kind::Drain,
-            Self::Delete => Kind::Delete,
+            Self::Create { .. } => Transition::Create,
+            Self::Configure { .. } => Transition::Configure,
+            Self::Drain { .. } => Transition::Drain,
+            Self::Delete => Transition::Delete,
         }
     }
 }
@@ -138,11 +138,11 @@ impl Ask {
 /// A mutation as it arrived: unchecked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
-    /// Which machine.
+    /// The id, which may not exist.
     pub machine: String,
-    /// The fencing token.
+    /// Checked before anything else that depends on state.
     pub token: Token,
-    /// What to do.
+    /// The transition that is asked for, with its arguments.
     pub ask: Ask,
 }
 
@@ -173,9 +173,9 @@ pub enum Refusal {
         shown(machine)
     )]
     Fenced {
-        /// The shard.
+        /// The shard that called.
         shard: String,
-        /// The machine.
+        /// The machine it called for.
         machine: String,
         /// The epoch of the refused token.
         epoch: i64,
@@ -185,13 +185,13 @@ pub enum Refusal {
     /// No such machine.
     #[error("machine \"{}\" does not exist", shown(.0))]
     NotFound(String),
-    /// The machine is not where this kind starts.
+    /// The machine is not in the state this transition starts from.
     #[error("{kind} is not legal on machine \"{}\": it is {state}, not {}", shown(machine), kind.source())]
     Position {
-        /// The machine.
+        /// The machine it was asked of.
         machine: String,
-        /// What was asked.
-        kind: Kind,
+        /// The transition that is not possible now.
+        kind: Transition,
         /// Where the machine is.
         state: State,
     },
@@ -203,7 +203,7 @@ pub enum Refusal {
         shown(asked)
     )]
     Bound {
-        /// The machine.
+        /// The machine that is taken.
         machine: String,
         /// Its cluster.
         bound: String,

@@ -15,7 +15,7 @@ pub type CallId = u64;
 /// What Create learned about the host it made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Created {
-    /// The host.
+    /// The host, by the name of the provider and its reference there.
     pub host: Host,
     /// The base shape, where it differs from the offer.
     pub resources: Option<TextMap>,
@@ -26,7 +26,7 @@ pub struct Created {
 /// What a machine costs now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quote {
-    /// Which machine.
+    /// The id of the machine.
     pub id: String,
     /// Dollars per hour.
     pub price_per_hour: f64,
@@ -44,30 +44,30 @@ pub enum Event {
     Mutate {
         /// To find the caller again.
         call: CallId,
-        /// What it asks.
+        /// As it arrived: unchecked.
         mutation: Mutation,
     },
     /// Backend work ended.
     Settled {
-        /// On which machine.
+        /// The machine it was done to.
         machine: MachineId,
-        /// Which operation.
+        /// The id from `Start`; an end with another id is too late and discarded.
         operation: Arc<str>,
-        /// How.
+        /// What it made, or why it failed.
         outcome: Outcome,
     },
     /// Backend work did not end in time.
     TimedOut {
-        /// On which machine.
+        /// The machine it was done to.
         machine: MachineId,
-        /// Which operation.
+        /// The id from `Start`.
         operation: Arc<str>,
         /// What the substrate said when it was last tried, if it was tried more than once.
         refused: Option<Failure>,
     },
     /// A Failed machine has been left alone for long enough.
     CleanUp {
-        /// Which machine.
+        /// The machine to clean up; it has to be Failed.
         machine: MachineId,
     },
     /// Somebody asked for prices.
@@ -77,21 +77,21 @@ pub enum Event {
     },
     /// The substrate was asked what there is.
     Described {
-        /// What it said.
+        /// The whole inventory.
         instances: Vec<Instance>,
         /// The head revision when it was asked.
         as_of: u64,
     },
     /// The substrate says this machine is broken.
     Broke {
-        /// Which machine.
+        /// The machine that broke.
         machine: MachineId,
-        /// Why.
+        /// Becomes the record's `last_error`.
         failure: Failure,
     },
     /// The substrate says this machine no longer exists.
     Vanished {
-        /// Which machine.
+        /// The machine that is gone.
         machine: MachineId,
     },
 }
@@ -103,7 +103,7 @@ pub struct Work {
     pub machine: Arc<Machine>,
     /// Stable over retries, new per cycle: an idempotency token for the substrate.
     pub operation: Arc<str>,
-    /// What to do.
+    /// The transition, with its arguments.
     pub task: Task,
     /// How long it may take.
     pub timeout: Duration,
@@ -135,7 +135,7 @@ pub enum Task {
 pub enum Effect {
     /// Answer a call.
     Answer {
-        /// Whose.
+        /// The call to answer, from `Mutate`.
         call: CallId,
         /// With what.
         answer: Result<Ack, Refusal>,
@@ -144,7 +144,7 @@ pub enum Effect {
     Start(Work),
     /// A completion came after the operation had been given up.
     Discarded {
-        /// Which operation.
+        /// The operation whose end came too late.
         operation: Arc<str>,
         /// The host it made, which belongs to nobody now and is to be given back.
         left: Option<Arc<Machine>>,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bigfleet_model::{MachineId, State};
 
-use crate::call::Kind;
+use crate::call::Transition;
 use crate::event::{Effect, Event, Quote, Task, Work};
 use crate::machine::{Failure, Instance, Machine};
 use crate::options::Options;
@@ -94,15 +94,15 @@ impl Kit {
     pub fn resume(&self) -> Vec<Work> {
         let entries = self.tables.machines().values();
         let work = entries.filter_map(|entry| {
-            let kind = Kind::under_way(entry.machine.state)?;
+            let kind = Transition::under_way(entry.machine.state)?;
             let grace = Duration::from_secs(entry.grace_seconds());
             let timeouts = self.options.timeouts;
             let (task, timeout) = match kind {
-                Kind::Create => (Task::Create, timeouts.create),
-                Kind::Drain => (Task::Drain { grace }, timeouts.drain.saturating_add(grace)),
-                Kind::Delete => (Task::Delete, timeouts.delete),
+                Transition::Create => (Task::Create, timeouts.create),
+                Transition::Drain => (Task::Drain { grace }, timeouts.drain.saturating_add(grace)),
+                Transition::Delete => (Task::Delete, timeouts.delete),
                 // Its user data holds secrets and is on no disk.
-                Kind::Configure => return None,
+                Transition::Configure => return None,
             };
             Some(Work {
                 machine: Arc::clone(&entry.machine),
@@ -123,7 +123,7 @@ impl Kit {
             .collect();
         let entries = self.tables.machines().values();
         let stuck = entries.filter_map(|entry| {
-            let kind = Kind::under_way(entry.machine.state)?;
+            let kind = Transition::under_way(entry.machine.state)?;
             // In id order, as the machines are.
             let abandoned = resumed.binary_search(&entry.machine.id).is_err();
             let operation = entry.operation(kind).cloned();

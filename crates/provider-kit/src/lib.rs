@@ -17,6 +17,7 @@ mod options;
 
 mod admit;
 mod cursor;
+mod fencing_marks;
 mod kit;
 mod list;
 mod reconcile;
@@ -27,20 +28,23 @@ mod tables;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
-pub mod store;
+mod store;
 
-pub use call::{Ack, Ask, Kind, MAX_BLOB_BYTES, MAX_METADATA_BYTES, Mutation, Refusal, Token};
+pub use call::{Ack, Ask, Mutation, Refusal, Token, Transition, Transition as Kind};
 pub use event::{CallId, Created, Effect, Event, Outcome, Quote, Task, Work};
+pub use fencing_marks::{Mark, MarkKey};
 pub use kit::Kit;
-pub use list::{Page, Query};
+pub use list::{ListPage, ListPage as Page, Query};
 pub use machine::{Failure, FailureClass, Instance, Machine, Offer, TextMap};
 pub use options::{Fencing, Options, Retry, Timeouts};
-pub use seed::{FORBIDDEN_LABELS, SeedRefused, check as check_instance};
+pub use seed::{SeedRefused, check as check_instance};
 #[cfg(feature = "serve")]
 pub use serve::{
     Backend, Cancelled, Clock, Faithful, Job, Provider, Readiness, Reads, Settings, StartRefused,
     run, start,
 };
-pub use tables::{Change, Entry, MAX_GHOST_MARKS, MAX_TOMBSTONES, Mark, MarkKey, Tables};
+#[cfg(feature = "serve")]
+pub use store::StoreRefused;
+pub use tables::{Change, MachineEntry, Tables};
 
 pub use bigfleet_model::{CapacityType, Host, MachineId, State};

@@ -18,7 +18,7 @@ use bigfleet_model::{MachineId, State};
 use crate::call::Refusal;
 use crate::cursor::Cursor;
 use crate::machine::Machine;
-use crate::tables::{Entry, Tables};
+use crate::tables::{MachineEntry, Tables};
 
 /// What List is asked for; zero means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub struct Query {
 
 /// An answer to List.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Page {
-    /// The machines.
+pub struct ListPage {
+    /// The machines of this page.
     pub machines: Vec<Arc<Machine>>,
     /// The cursor to continue from.
     pub revision: Vec<u8>,
@@ -69,7 +69,7 @@ impl Tables {
     }
 
     /// Machines, as asked.
-    pub fn list(&self, query: &Query) -> Result<Page, Refusal> {
+    pub fn list(&self, query: &Query) -> Result<ListPage, Refusal> {
         let seen = match query.page_token.as_slice() {
             [] => self.known(&query.since),
             token => Some(self.known(token).ok_or_else(|| {
@@ -123,7 +123,7 @@ struct Listing<'t> {
 }
 
 impl Listing<'_> {
-    fn wants(&self, entry: &Entry) -> bool {
+    fn wants(&self, entry: &MachineEntry) -> bool {
         let states = self.query.states.as_ref();
         states.is_none_or(|states| states.contains(&entry.machine.state))
     }
@@ -139,7 +139,7 @@ impl Listing<'_> {
         states.map_or(self.tables.machines().len(), wanted)
     }
 
-    fn fresh(&self) -> Page {
+    fn fresh(&self) -> ListPage {
         let head = self.tables.head();
         let mut entries = self
             .tables
@@ -159,7 +159,7 @@ impl Listing<'_> {
     }
 
     /// From `from` in id order, around, up to but without `start`.
-    fn scan(&self, revision: u64, start: MachineId, from: Bound<MachineId>) -> Page {
+    fn scan(&self, revision: u64, start: MachineId, from: Bound<MachineId>) -> ListPage {
         let all = self.tables.machines();
         let place = match &from {
             Bound::Included(id) | Bound::Excluded(id) => Some(id.clone()),
@@ -190,12 +190,12 @@ impl Listing<'_> {
         self.page(machines, Cursor::At(revision), true, self.matching(), next)
     }
 
-    fn delta(&self, since: u64) -> Page {
+    fn delta(&self, since: u64) -> ListPage {
         let after = (Bound::Excluded(since), Bound::Unbounded);
         let ids = self.tables.by_revision().range(after).map(|(_, id)| id);
         let entries = ids.filter_map(|id| self.tables.machines().get(id));
         let mut wanted = entries.filter(|entry| self.wants(entry));
-        let taken: Vec<&Entry> = wanted.by_ref().take(self.limit).collect();
+        let taken: Vec<&MachineEntry> = wanted.by_ref().take(self.limit).collect();
         let rest = wanted.count();
         let total = taken.len() + rest;
         let last = taken
@@ -241,7 +241,7 @@ impl Listing<'_> {
         full: bool,
         total: usize,
         next: Option<Cursor>,
-    ) -> Page {
+    ) -> ListPage {
         let store = self.tables.incarnation();
         let paged = self.query.page_size != 0 || !self.query.page_token.is_empty();
         let whole = next.is_none() || paged;
@@ -254,7 +254,7 @@ impl Listing<'_> {
         };
         let is_full = full && whole && self.query.states.is_none() && self.query.max_results == 0;
         let revision = revision.encode(store);
-        Page {
+        ListPage {
             machines,
             revision,
             removed: Vec::new(),

@@ -20,7 +20,7 @@ pub type TextMap = BTreeMap<String, String>;
 pub struct Offer {
     /// Required; never only a label.
     pub instance_type: String,
-    /// Where it stands.
+    /// The failure domain, as clusters name it; may be empty where zones are not required.
     pub zone: String,
     /// How it is held and paid for.
     pub capacity_type: CapacityType,
@@ -130,7 +130,7 @@ pub struct Machine {
     pub state: State,
     /// Present from Idle to Deleting.
     pub host: Option<Host>,
-    /// What it offers.
+    /// What it offers and costs; shared with the other slots of its kind.
     pub offer: Arc<Offer>,
     /// Whether Create learned the real shape, which a describe must then not overwrite.
     pub refined: bool,

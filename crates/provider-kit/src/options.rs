@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::machine::{FailureClass, Machine};
 
-/// The longest a transition may take, by kind.
+/// The longest each transition may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Speculative to Idle.
@@ -18,7 +18,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// The same for every kind.
+    /// The same for every transition.
     pub fn all(timeout: Duration) -> Self {
         Self {
             create: timeout,
@@ -52,7 +52,7 @@ pub struct Options {
     pub deletes: bool,
     /// What operation ids start with.
     pub prefix: String,
-    /// Whom the fence believes.
+    /// Which tokens the fence accepts.
     pub fencing: Fencing,
     /// When a substrate that asked to come back later is tried again.
     pub retry: Retry,
@@ -66,7 +66,7 @@ pub struct Options {
     pub resumes: bool,
 }
 
-/// Whom the fence believes.
+/// Which tokens the fence accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fencing {
     /// Each pair of shard and machine for itself, as the contract says; no token passes too.

@@ -19,7 +19,7 @@ use bigfleet_model::{CapacityType, MachineId, State};
 use crate::event::Quote;
 use crate::machine::{Failure, Machine, Offer};
 use crate::seed::{self, SeedRefused};
-use crate::tables::{Entry, Tables};
+use crate::tables::{MachineEntry, Tables};
 
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
@@ -48,7 +48,7 @@ pub(crate) fn compare(
     if described.is_empty() {
         return inventory;
     }
-    let settled = |entry: &&Entry| entry.revision <= as_of;
+    let settled = |entry: &&MachineEntry| entry.revision <= as_of;
     for entry in tables.machines().values().filter(settled) {
         let id = &entry.machine.id;
         let seen = described.get(id);

@@ -10,7 +10,7 @@ use bigfleet_model::{CapacityType, Host, MachineId, State, shown};
 use crate::machine::{FailureClass, Instance, Machine, Offer};
 
 /// Label keys that would shadow a field of the record.
-pub const FORBIDDEN_LABELS: [&str; 9] = [
+pub(crate) const FORBIDDEN_LABELS: [&str; 9] = [
     "instance-type",
     "instance_type",
     "instanceType",
@@ -26,7 +26,7 @@ pub const FORBIDDEN_LABELS: [&str; 9] = [
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("instance \"{}\": {problem}", shown(id))]
 pub struct SeedRefused {
-    /// Which entry.
+    /// The id of the entry, as the substrate stated it.
     pub id: String,
     /// What is wrong with it.
     pub problem: String,

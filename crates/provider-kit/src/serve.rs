@@ -11,15 +11,15 @@
 //! stored, and no lock is held while the disk turns.
 
 mod backend;
+mod backend_work;
 pub(crate) mod convert;
 mod driver;
-mod hands;
 mod listing;
+mod machine_encoding;
 mod metrics;
+mod periodic;
 mod process;
-mod rounds;
 mod service;
-mod written;
 
 pub use backend::{Backend, Cancelled, Job, Readiness};
 pub use process::{Clock, Provider, Settings, StartRefused, run, start};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bigfleet_model::{CapacityType, MachineId, State};
 
-use crate::call::Kind;
+use crate::call::Transition;
 use crate::event::{Created, Effect, Outcome, Task, Work};
 use crate::kit::Kit;
 use crate::machine::{Failure, FailureClass, Machine};
@@ -25,9 +25,9 @@ use crate::seed;
 
 impl Kit {
     /// The machine, if this operation is the one it is in the middle of.
-    fn under_way(&self, machine: &MachineId, operation: &str) -> Option<(Kind, Machine)> {
+    fn under_way(&self, machine: &MachineId, operation: &str) -> Option<(Transition, Machine)> {
         let entry = self.tables.machines().get(machine)?;
-        let kind = Kind::under_way(entry.machine.state)?;
+        let kind = Transition::under_way(entry.machine.state)?;
         let current = entry
             .operation(kind)
             .is_some_and(|current| **current == *operation);
@@ -155,9 +155,9 @@ impl Kit {
 }
 
 /// Moves a machine to the target of its transition, or says why it cannot go there.
-fn land(machine: &mut Machine, kind: Kind, created: Option<Created>) -> Result<(), Failure> {
+fn land(machine: &mut Machine, kind: Transition, created: Option<Created>) -> Result<(), Failure> {
     match kind {
-        Kind::Create => {
+        Transition::Create => {
             let created = created.ok_or_else(|| Failure::new("create yielded no host"))?;
             seed::usable(&created.host)
                 .map_err(|why| Failure::new(format!("create yielded no usable host: {why}")))?;
@@ -170,9 +170,9 @@ fn land(machine: &mut Machine, kind: Kind, created: Option<Created>) -> Result<(
                 machine.refined = true;
             }
         }
-        Kind::Configure => {}
-        Kind::Drain => machine.unbind(),
-        Kind::Delete => {
+        Transition::Configure => {}
+        Transition::Drain => machine.unbind(),
+        Transition::Delete => {
             machine.host = None;
             machine.refined = false;
             machine.unbind();

@@ -16,10 +16,10 @@ use std::path::PathBuf;
 
 use crate::tables::{Change, Tables};
 
-pub use log::LogStore;
+pub(crate) use log::LogStore;
 
 /// Keeps changes over a restart, or refuses to.
-pub trait Store: Send {
+pub(crate) trait Store: Send {
     /// Stores a batch: all of it or, with an error, none.
     fn commit(&mut self, changes: &[Change]) -> std::io::Result<()>;
 
@@ -29,7 +29,7 @@ pub trait Store: Send {
 
 /// Forgets with the process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Memory;
+pub(crate) struct Memory;
 
 impl Store for Memory {
     fn commit(&mut self, _: &[Change]) -> std::io::Result<()> {
@@ -42,7 +42,7 @@ impl Store for Memory {
 }
 
 /// A name no other store has: drawn from the randomness the system gives every process.
-pub fn new_incarnation() -> u64 {
+pub(crate) fn new_incarnation() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
@@ -53,11 +53,11 @@ pub enum StoreRefused {
     /// The file cannot be read or written.
     #[error("state file {}: {action}", path.display())]
     Io {
-        /// Which file.
+        /// The state file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed, as in "open".
         action: &'static str,
-        /// Why it failed.
+        /// The answer of the operating system.
         source: std::io::Error,
     },
     /// Another process has it.
@@ -66,11 +66,11 @@ pub enum StoreRefused {
     /// A record that was once complete no longer is.
     #[error("state file {}: record {record} at byte {offset} is damaged: {problem}", path.display())]
     Damaged {
-        /// Which file.
+        /// The state file.
         path: PathBuf,
         /// Which record, counted from 1; 0 is the header.
         record: u64,
-        /// Where it begins.
+        /// The byte at which the damage begins.
         offset: u64,
         /// What is wrong with it.
         problem: String,
@@ -78,7 +78,7 @@ pub enum StoreRefused {
     /// A JSON state file that cannot be taken over.
     #[error("state file {}: not importable: {problem}", path.display())]
     Import {
-        /// Which file.
+        /// The state file.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,

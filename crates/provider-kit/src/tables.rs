@@ -13,39 +13,26 @@ use std::sync::Arc;
 
 use bigfleet_model::{MachineId, State};
 
-use crate::call::Kind;
+use crate::call::Transition;
+use crate::fencing_marks::{FencingMarks, Mark, MarkBefore, MarkKey};
 use crate::machine::Machine;
 
 /// Removed ids remembered for delta lists; a cursor older than the oldest gets a full list.
-pub const MAX_TOMBSTONES: usize = 65_536;
-/// Marks kept for machine ids that do not exist; the oldest are forgotten first.
-pub const MAX_GHOST_MARKS: usize = 65_536;
+pub(crate) const MAX_TOMBSTONES: usize = 65_536;
 
-/// The highest token seen from one shard for one machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
-    /// Which life of the shard.
-    pub epoch: i64,
-    /// Which attempt of that life.
-    pub sequence: i64,
-}
-
-/// A machine and a shard, in this order: what a mark belongs to.
-pub type MarkKey = (Arc<str>, Arc<str>);
-
-/// One durable step. Applying the same changes in the same order gives the same tables.
+/// One durable change. Applying the same changes in the same order gives the same tables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A machine is now like this, as of this revision.
     Machine {
-        /// The whole record.
+        /// The record as it is from now on.
         machine: Arc<Machine>,
         /// Higher than every earlier one.
         revision: u64,
     },
     /// A machine ceased to exist.
     Removed {
-        /// Which one.
+        /// The machine that is gone.
         id: MachineId,
         /// Higher than every earlier one.
         revision: u64,
@@ -54,20 +41,20 @@ pub enum Change {
     Mark {
         /// For which machine and shard.
         key: MarkKey,
-        /// The new mark.
+        /// The highest token seen so far.
         mark: Mark,
     },
     /// A mark of an unknown machine aged out.
     MarkForgotten {
-        /// Which one.
+        /// The machine and the shard of the mark.
         key: MarkKey,
     },
     /// An operation was started; replaces the record of its kind.
     Operation {
-        /// On which machine.
+        /// The machine the operation is about.
         machine: MachineId,
-        /// Which edge.
-        kind: Kind,
+        /// The transition that was started.
+        kind: Transition,
         /// Its id.
         operation: Arc<str>,
         /// The counter after it.
@@ -79,8 +66,8 @@ pub enum Change {
 
 /// A machine with what is recorded about it.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// The machine.
+pub struct MachineEntry {
+    /// The record, shared with whoever lists it.
     pub machine: Arc<Machine>,
     /// When it last changed.
     pub revision: u64,
@@ -88,31 +75,24 @@ pub struct Entry {
     grace_seconds: u64,
 }
 
-impl Entry {
+impl MachineEntry {
     /// What the last Drain was granted.
     pub(crate) fn grace_seconds(&self) -> u64 {
         self.grace_seconds
     }
 
     /// The id of the last operation of this kind.
-    pub fn operation(&self, kind: Kind) -> Option<&Arc<str>> {
+    pub fn operation(&self, kind: Transition) -> Option<&Arc<str>> {
         self.operations[kind as usize].as_ref()
     }
 }
 
 #[derive(Debug)]
 enum Undo {
-    Machine(MachineId, Option<Entry>),
-    Removed(u64, Entry),
-    Mark(MarkKey, Option<Mark>, Option<Shard>),
-    Operation(MachineId, Kind, Option<Arc<str>>, u64, u64),
-}
-
-/// What all marks of one shard say together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shard {
-    highest_epoch: i64,
-    marks: usize,
+    Machine(MachineId, Option<MachineEntry>),
+    Removed(u64, MachineEntry),
+    Mark(MarkBefore),
+    Operation(MachineId, Transition, Option<Arc<str>>, u64, u64),
 }
 
 /// All that is known. Reading is public; writing goes through the kit.
@@ -121,14 +101,11 @@ pub struct Tables {
     incarnation: u64,
     head: u64,
     next_operation: u64,
-    machines: BTreeMap<MachineId, Entry>,
+    machines: BTreeMap<MachineId, MachineEntry>,
     by_revision: BTreeMap<u64, MachineId>,
     removed: BTreeMap<u64, MachineId>,
     floor: u64,
-    marks: BTreeMap<MarkKey, Mark>,
-    shards: BTreeMap<Arc<str>, Shard>,
-    ghosts: BTreeMap<u64, MarkKey>,
-    next_ghost: u64,
+    marks: FencingMarks,
     counts: [usize; 9],
     pending: Vec<Change>,
     undo: Vec<(Undo, u64)>,
@@ -146,17 +123,14 @@ impl Tables {
             by_revision: BTreeMap::new(),
             removed: BTreeMap::new(),
             floor: 0,
-            marks: BTreeMap::new(),
-            shards: BTreeMap::new(),
-            ghosts: BTreeMap::new(),
-            next_ghost: 0,
+            marks: FencingMarks::default(),
             counts: [0; 9],
             pending: Vec::new(),
             undo: Vec::new(),
         }
     }
 
-    /// Which store this is.
+    /// A number drawn when the store was made: cursors of another store are not understood.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -173,12 +147,12 @@ impl Tables {
 
     /// Whether nothing was ever recorded: a first boot.
     pub fn is_blank(&self) -> bool {
-        let nothing = self.machines.is_empty() && self.marks.is_empty();
+        let nothing = self.machines.is_empty() && self.marks.all().is_empty();
         nothing && self.head == 0 && self.next_operation == 0
     }
 
     /// Machines by id.
-    pub fn machines(&self) -> &BTreeMap<MachineId, Entry> {
+    pub fn machines(&self) -> &BTreeMap<MachineId, MachineEntry> {
         &self.machines
     }
 
@@ -199,12 +173,12 @@ impl Tables {
 
     /// Every mark.
     pub fn marks(&self) -> &BTreeMap<MarkKey, Mark> {
-        &self.marks
+        self.marks.all()
     }
 
     /// The highest epoch a shard has shown, whatever the machine.
     pub(crate) fn highest_epoch(&self, shard: &str) -> Option<i64> {
-        self.shards.get(shard).map(|shard| shard.highest_epoch)
+        self.marks.highest_epoch(shard)
     }
 
     /// How many machines are in this state.
@@ -224,12 +198,12 @@ impl Tables {
             revision: *revision,
         };
         let operations = self.machines.iter().flat_map(|(id, entry)| {
-            Kind::ALL.into_iter().filter_map(|kind| {
+            Transition::ALL.into_iter().filter_map(|kind| {
                 let operation = Arc::clone(entry.operation(kind)?);
                 let (machine, next) = (id.clone(), self.next_operation);
                 let grace_seconds = match kind {
-                    Kind::Drain => entry.grace_seconds,
-                    Kind::Create | Kind::Configure | Kind::Delete => 0,
+                    Transition::Drain => entry.grace_seconds,
+                    Transition::Create | Transition::Configure | Transition::Delete => 0,
                 };
                 Some(Change::Operation {
                     machine,
@@ -240,7 +214,7 @@ impl Tables {
                 })
             })
         });
-        let marks = self.marks.iter();
+        let marks = self.marks.all().iter();
         self.by_revision
             .values()
             .filter_map(machine)
@@ -279,11 +253,13 @@ impl Tables {
                 let before = self.machines.get(id).cloned();
                 before.map(|entry| Undo::Removed(*revision, entry))
             }
-            Change::Mark { key, .. } | Change::MarkForgotten { key } => Some(self.undo_mark(key)),
+            Change::Mark { key, .. } | Change::MarkForgotten { key } => {
+                Some(Undo::Mark(self.marks.before(key)))
+            }
             Change::Operation { machine, kind, .. } => {
                 let entry = self.machines.get(machine);
                 let before = entry.and_then(|entry| entry.operation(*kind).cloned());
-                let grace = entry.map_or(0, Entry::grace_seconds);
+                let grace = entry.map_or(0, MachineEntry::grace_seconds);
                 let (id, next) = (machine.clone(), self.next_operation);
                 Some(Undo::Operation(id, *kind, before, next, grace))
             }
@@ -315,16 +291,7 @@ impl Tables {
                     self.removed.remove(&revision);
                     self.put_back(&entry.machine.id.clone(), Some(entry));
                 }
-                Undo::Mark(key, before, shard) => {
-                    match shard {
-                        Some(shard) => drop(self.shards.insert(Arc::clone(&key.1), shard)),
-                        None => drop(self.shards.remove(&key.1)),
-                    }
-                    match before {
-                        Some(mark) => drop(self.marks.insert(key, mark)),
-                        None => drop(self.marks.remove(&key)),
-                    }
-                }
+                Undo::Mark(before) => self.marks.restore(before),
                 Undo::Operation(id, kind, before, next, grace) => {
                     self.next_operation = next;
                     if let Some(entry) = self.machines.get_mut(&id) {
@@ -337,7 +304,7 @@ impl Tables {
         }
     }
 
-    fn put_back(&mut self, id: &MachineId, before: Option<Entry>) {
+    fn put_back(&mut self, id: &MachineId, before: Option<MachineEntry>) {
         self.take_out(id);
         if let Some(entry) = before {
             self.counts[entry.machine.state.number() as usize] += 1;
@@ -346,7 +313,7 @@ impl Tables {
         }
     }
 
-    fn take_out(&mut self, id: &MachineId) -> Option<Entry> {
+    fn take_out(&mut self, id: &MachineId) -> Option<MachineEntry> {
         let entry = self.machines.remove(id)?;
         self.counts[entry.machine.state.number() as usize] -= 1;
         self.by_revision.remove(&entry.revision);
@@ -363,7 +330,7 @@ impl Tables {
                 let id = machine.id.clone();
                 self.put_back(
                     &id,
-                    Some(Entry {
+                    Some(MachineEntry {
                         machine,
                         revision: *revision,
                         operations,
@@ -375,7 +342,7 @@ impl Tables {
             Change::Removed { id, revision } => {
                 self.take_out(id);
                 self.removed.insert(*revision, id.clone());
-                self.age_marks_of(id);
+                self.marks.machine_removed(id);
                 self.head = self.head.max(*revision);
                 while MAX_TOMBSTONES < self.removed.len() {
                     if let Some((oldest, _)) = self.removed.pop_first() {
@@ -384,19 +351,10 @@ impl Tables {
                 }
             }
             Change::Mark { key, mark } => {
-                let new = self.marks.insert(key.clone(), *mark).is_none();
-                let shard = self.shards.entry(Arc::clone(&key.1)).or_insert(Shard {
-                    highest_epoch: mark.epoch,
-                    marks: 0,
-                });
-                shard.highest_epoch = shard.highest_epoch.max(mark.epoch);
-                shard.marks += usize::from(new);
-                if new && !self.machines.contains_key(&*key.0) {
-                    self.ghosts.insert(self.next_ghost, key.clone());
-                    self.next_ghost += 1;
-                }
+                let exists = self.machines.contains_key(&*key.0);
+                self.marks.set(key, *mark, exists);
             }
-            Change::MarkForgotten { key } => self.forget_mark(key),
+            Change::MarkForgotten { key } => self.marks.forget(key),
             Change::Operation {
                 machine,
                 kind,
@@ -406,7 +364,7 @@ impl Tables {
             } => {
                 self.next_operation = self.next_operation.max(*next);
                 if let Some(entry) = self.machines.get_mut(machine) {
-                    if *kind == Kind::Drain {
+                    if *kind == Transition::Drain {
                         entry.grace_seconds = *grace_seconds;
                     }
                     entry.operations[*kind as usize] = Some(Arc::clone(operation));
@@ -415,46 +373,14 @@ impl Tables {
         }
     }
 
-    fn undo_mark(&self, key: &MarkKey) -> Undo {
-        let (mark, shard) = (self.marks.get(key), self.shards.get(&key.1));
-        Undo::Mark(key.clone(), mark.copied(), shard.copied())
-    }
-
-    /// A shard without marks is forgotten too, so that made-up shards do not pile up either.
-    fn forget_mark(&mut self, key: &MarkKey) {
-        let known = self.marks.remove(key).is_some();
-        if let Some(shard) = self.shards.get_mut(&key.1).filter(|_| known) {
-            shard.marks -= 1;
-            if shard.marks == 0 {
-                self.shards.remove(&key.1);
-            }
-        }
-    }
-
-    /// The marks of a machine that is gone start to age like those of one that never was.
-    fn age_marks_of(&mut self, id: &MachineId) {
-        let first: MarkKey = (Arc::from(id.as_str()), Arc::from(""));
-        let of_it = |key: &&MarkKey| *key.0 == *id.as_str();
-        let keys = self
-            .marks
-            .range(first..)
-            .map(|(key, _)| key)
-            .take_while(of_it);
-        for key in keys {
-            self.ghosts.insert(self.next_ghost, key.clone());
-            self.next_ghost += 1;
-        }
-    }
-
     /// A caller that makes up ids must not be able to fill memory with marks.
     fn forget_old_ghosts(&mut self) {
-        while MAX_GHOST_MARKS < self.ghosts.len() {
-            let Some((_, key)) = self.ghosts.pop_first() else {
-                return;
-            };
-            if self.marks.contains_key(&key) && !self.machines.contains_key(&*key.0) {
-                self.undo.push((self.undo_mark(&key), self.head));
-                self.forget_mark(&key);
+        while let Some(key) = self.marks.pop_surplus_ghost() {
+            let exists = self.machines.contains_key(&*key.0);
+            if self.marks.all().contains_key(&key) && !exists {
+                self.undo
+                    .push((Undo::Mark(self.marks.before(&key)), self.head));
+                self.marks.forget(&key);
                 self.pending.push(Change::MarkForgotten { key });
             }
         }
@@ -464,6 +390,7 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fencing_marks::MAX_GHOST_MARKS;
     use crate::seed::tests::slot;
 
     fn put(tables: &mut Tables, id: &str, revision: u64) {
@@ -499,7 +426,7 @@ mod tests {
         let operation = Arc::from("op");
         tables.write(Change::Operation {
             machine: id.clone(),
-            kind: Kind::Create,
+            kind: Transition::Create,
             operation,
             next: 1,
             grace_seconds: 0,

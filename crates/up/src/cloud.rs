@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bigfleet_model::{CapacityType, State};
-use bigfleet_provider_fake::{ByKind, FakeBackend, Knobs, Latency, Lies, Substrate};
+use bigfleet_provider_fake::{FakeBackend, Knobs, Latency, Lies, PerTransition, Substrate};
 use bigfleet_provider_kit::{
     Event, Instance, Machine, Options, Provider, Retry, Settings, StartRefused, Timeouts, start,
 };
@@ -23,7 +23,7 @@ use crate::hardware::PROVIDER;
 use crate::pace::Pace;
 
 /// How long things take in a cloud.
-const LATENCY: ByKind<Latency> = ByKind {
+const LATENCY: PerTransition<Latency> = PerTransition {
     create: Latency::LogNormal {
         median: Duration::from_secs(45),
         sigma: 0.3,
@@ -37,12 +37,12 @@ const LATENCY: ByKind<Latency> = ByKind {
 };
 /// How long a broken machine stays as evidence before its slot is offered again.
 const CLEAN_UP_AFTER: Duration = Duration::from_secs(15 * 60);
-/// However fast the fleet lives, work needs this long on a host with other things to do.
+/// However fast the demonstration runs, work on a busy host needs this long.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
-/// So much above any declared chance that it is certain within a second.
+/// A factor so large that every spot machine is interrupted within a second.
 const CERTAIN: f64 = 1e12;
 
-/// A cloud that answers.
+/// The running cloud.
 #[derive(Debug)]
 pub(crate) struct Cloud {
     provider: Provider,
@@ -50,7 +50,7 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// Starts it with these slots; with a state file it takes up what that remembers.
+    /// Starts it with these slots; a state file, if given, says which of them are in use.
     pub(crate) async fn start(
         slots: Vec<Instance>,
         seed: u64,
@@ -69,12 +69,12 @@ impl Cloud {
         Ok(Self { provider, backend })
     }
 
-    /// Where it answers.
+    /// The address of its gRPC server.
     pub(crate) fn addr(&self) -> SocketAddr {
         self.provider.addr()
     }
 
-    /// Takes back so many spot machines that serve, and says which.
+    /// Interrupts up to this many spot machines that serve; returns their ids.
     pub(crate) async fn interrupt(&self, most: usize) -> Vec<String> {
         let machines = self.provider.machines().await;
         let serves = |machine: &&Arc<Machine>| {

@@ -1,11 +1,11 @@
-//! Demand: rows as an operator would roll them up, from the archetypes of the realistic catalog.
+//! Demand: Needs as a real operator would report them, from the archetypes of the workload catalog.
 //!
 //! ```text
 //! archetype (size, priority, penalties, spread) × Pods ─▶ one row of a roll-up
 //! ```
 //!
-//! Nothing is invented here but how many: what a Pod asks for, what it is worth and where it may run is the
-//! catalog's, so a demonstration shows the same trade-offs as every measurement of ours.
+//! Only the number of Pods is chosen here. What a Pod asks for, what it is worth and where it may run comes
+//! from the catalog, so a demonstration shows the same trade-offs as our measurements.
 
 use std::collections::BTreeMap;
 
@@ -40,9 +40,9 @@ impl Workload {
         }
     }
 
-    /// The row of so many Pods; `None` for none of them, since a roll-up has no row for what nobody asks for.
+    /// The Need of this many Pods; `None` for 0, since a roll-up leaves out what nobody asks for.
     pub(crate) fn row(self, pods: u32) -> Option<CapacityNeed> {
-        // Which of its types: payments want the machines that batch is on, the crawler leaves those alone.
+        // Payments want the type of machine that batch uses, so that they preempt it; the crawler does not.
         let (catalog, name, types) = match self {
             Self::Service => (realistic(), "cpu-service", 0..2),
             Self::Crawl => (cost_routing(), "tolerant", 1..2),

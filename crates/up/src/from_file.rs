@@ -1,12 +1,12 @@
-//! From a file: a fleet that is written down becomes a cloud and clusters that ask for its rows.
+//! From a file: turns a fleet file into a simulated cloud, and clusters that ask for what the file says.
 //!
 //! ```text
 //! Fleet ─┬─ machines ─▶ the cloud's slots, and a state file that says who serves whom
 //!        └─ clusters ─▶ what each operator rolls up
 //! ```
 //!
-//! What is on its way somewhere in the file is put back where it last rested: nobody here has begun that
-//! work, and the shard will decide again.
+//! A machine that is in the middle of a transition in the file starts in the state before it: that work was
+//! never begun here, and the shard will decide again.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::hardware::PROVIDER;
 
-/// A demonstration is to be looked at; what is larger belongs to `bigfleet shard`.
+/// The largest fleet a demonstration runs; larger ones are for `bigfleet shard`.
 pub const MOST_MACHINES: usize = 5000;
 
 /// Why a fleet cannot be run.
@@ -32,16 +32,16 @@ pub enum FleetRefused {
     /// A machine that no cloud can have.
     #[error("machine {id}: {problem}; a cloud needs to know that of every machine")]
     Machine {
-        /// Which.
+        /// The id of the machine.
         id: String,
-        /// Why not.
+        /// What is missing or wrong.
         problem: String,
     },
 }
 
 /// A fleet, ready to be run.
 #[derive(Clone, Debug)]
-pub(crate) struct Played {
+pub(crate) struct FleetPlan {
     pub(crate) slots: Vec<Instance>,
     /// The cloud's state file: who serves whom.
     pub(crate) state: String,
@@ -49,7 +49,7 @@ pub(crate) struct Played {
 }
 
 /// The cloud and the clusters of a fleet.
-pub(crate) fn play(fleet: &Fleet) -> Result<Played, FleetRefused> {
+pub(crate) fn play(fleet: &Fleet) -> Result<FleetPlan, FleetRefused> {
     if MOST_MACHINES < fleet.machines.len() {
         return Err(FleetRefused::TooLarge(fleet.machines.len()));
     }
@@ -70,7 +70,7 @@ pub(crate) fn play(fleet: &Fleet) -> Result<Played, FleetRefused> {
         needs.map(|need| CapacityNeed::from(&need.row)).collect()
     };
     let clusters = fleet.clusters.iter();
-    Ok(Played {
+    Ok(FleetPlan {
         slots,
         state: json!({ "machines": records }).to_string(),
         clusters: clusters
@@ -79,7 +79,7 @@ pub(crate) fn play(fleet: &Fleet) -> Result<Played, FleetRefused> {
     })
 }
 
-/// Where a machine rests that was seen in this state.
+/// The resting state before a transition; a resting state itself.
 fn rests(state: State) -> State {
     match state {
         State::Speculative | State::Creating => State::Speculative,
@@ -123,7 +123,7 @@ fn slot(machine: &Machine) -> Instance {
     }
 }
 
-/// A record of the state file every provider's kit takes over.
+/// A record of the JSON state file that the provider kit can import.
 fn record(machine: &Machine, slot: &Instance) -> Value {
     let state = rests(machine.state());
     let cluster = machine.cluster().filter(|_| state == State::Configured);

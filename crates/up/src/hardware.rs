@@ -17,26 +17,26 @@ use bigfleet_workloads::{RACK_KEY, ZONES};
 /// The name under which the cloud's hosts are known.
 pub(crate) const PROVIDER: &str = "fake";
 
-struct Kind {
+struct MachineType {
     name: &'static str,
     resources: &'static [(&'static str, &'static str)],
     allocatable: &'static [(&'static str, &'static str)],
     on_demand: f64,
 }
 
-const SMALL: Kind = Kind {
+const SMALL: MachineType = MachineType {
     name: "m6i.2xlarge",
     resources: &[("cpu", "8"), ("memory", "32Gi")],
     allocatable: &[("cpu", "7900m"), ("memory", "30Gi")],
     on_demand: 0.384,
 };
-const LARGE: Kind = Kind {
+const LARGE: MachineType = MachineType {
     name: "c6i.4xlarge",
     resources: &[("cpu", "16"), ("memory", "32Gi")],
     allocatable: &[("cpu", "15900m"), ("memory", "29Gi")],
     on_demand: 0.68,
 };
-const ACCELERATED: Kind = Kind {
+const ACCELERATED: MachineType = MachineType {
     name: "a3-highgpu-8g",
     resources: &[
         ("cpu", "208"),
@@ -52,7 +52,7 @@ const ACCELERATED: Kind = Kind {
 };
 
 /// What every zone has.
-const PER_ZONE: &[(&Kind, CapacityType, usize)] = &[
+const PER_ZONE: &[(&MachineType, CapacityType, usize)] = &[
     (&SMALL, CapacityType::BareMetal, 4),
     (&SMALL, CapacityType::Reserved, 2),
     (&SMALL, CapacityType::OnDemand, 3),
@@ -108,7 +108,7 @@ fn slot(offer: &Arc<Offer>, at: usize) -> Instance {
 }
 
 /// Prices and interruptions as clouds have them: a commitment saves a third, spot two thirds.
-fn offer(kind: &Kind, tier: CapacityType, zone: &str, rack: &str) -> Offer {
+fn offer(kind: &MachineType, tier: CapacityType, zone: &str, rack: &str) -> Offer {
     let (share, interruption_probability) = match tier {
         CapacityType::BareMetal => (0.0, 0.0),
         CapacityType::Reserved => (0.63, 0.0),

@@ -4,7 +4,7 @@
 //! clusters that play a scenario ══ Session, gRPC ══▶ shard ── gRPC ──▶ a cloud in memory
 //!      ▲ orders                                       │                   ▲ interruptions
 //!      └──────────────── scenario ────────────────────┼───────────────────┘
-//!                                                     └─ a picture per cycle ─▶ lines
+//!                                                     └─ a snapshot per cycle ─▶ lines
 //! ```
 //!
 //! The shard is the one of `bigfleet shard` with its rails on, the cloud the one of `bigfleet provider fake`.
@@ -24,8 +24,8 @@ mod cloud;
 mod folder;
 mod from_file;
 
+mod cycle_snapshot;
 mod lines;
-mod picture;
 mod up;
 
 pub use from_file::{FleetRefused, MOST_MACHINES};

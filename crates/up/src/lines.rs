@@ -1,4 +1,4 @@
-//! Lines: what a demonstration says, for people or for machines.
+//! Lines: what a demonstration prints, as text for people or as JSON.
 //!
 //! ```text
 //! text   t+12s  cycle 73: 6 Creating, 30 Configured · $8.21/h · 5 operators · 1 need short · 4 Provision
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use bigfleet_model::{ActionKind, State};
 use serde::Serialize;
 
-use crate::picture::KINDS;
+use crate::cycle_snapshot::KINDS;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,33 +20,33 @@ use crate::picture::KINDS;
 pub enum Line {
     /// Everything runs.
     Started {
-        /// Where operators and readers call the shard.
+        /// The address of the shard.
         shard: SocketAddr,
-        /// Where its probes are.
+        /// The address of its metrics and probes.
         metrics: Option<SocketAddr>,
-        /// Where the provider is.
+        /// The address of the provider.
         provider: String,
-        /// Who plays.
+        /// The ids of the clusters that take part.
         clusters: Vec<String>,
-        /// Which story.
+        /// The name of the scenario.
         scenario: &'static str,
-        /// The fleet's seconds in one.
+        /// How many seconds pass for the fleet in one real second.
         speed: f64,
-        /// Where the cloud's draws come from.
+        /// The seed of everything random in the cloud.
         seed: u64,
-        /// What is kept, and where.
+        /// The directory of all data.
         data_dir: PathBuf,
     },
-    /// Something of the story happens.
+    /// A step of the scenario happened.
     Step {
         /// Seconds since the start.
         t: f64,
         /// The fleet's seconds since the start.
         fleet_seconds: f64,
-        /// What.
+        /// What happens, in a sentence.
         says: String,
     },
-    /// Another cycle's worth of time has passed.
+    /// The state of the shard, once per cycle.
     Cycle {
         /// Seconds since the start.
         t: f64,
@@ -56,18 +56,18 @@ pub enum Line {
         cycle: u64,
         /// Machines by state.
         machines: BTreeMap<&'static str, u64>,
-        /// What they cost.
+        /// What all machines that exist cost together.
         dollars_per_hour: f64,
         /// Needs that are short.
         needs_short: usize,
         /// Operators that are connected.
         sessions: usize,
-        /// Whether nothing may leave.
+        /// Whether all changes to machines are paused.
         paused: bool,
         /// What was decided since the line before.
         decided: BTreeMap<&'static str, u64>,
     },
-    /// The last line.
+    /// What happened in all, printed last.
     Summary {
         /// Seconds since the start.
         t: f64,
@@ -172,8 +172,8 @@ fn at(t: f64) -> String {
     format!("{:<6}", format!("t+{t:.0}s"))
 }
 
-/// What there is some of, in the order of a machine's life or of a cycle: a column that keeps its place can be
-/// read while it scrolls.
+/// The counts that are not zero, always in the same order (of a machine's life, or of a cycle), so that they
+/// can be read while they scroll.
 fn counts(of: &BTreeMap<&'static str, u64>, none: &str) -> String {
     let states = State::ALL.map(State::word).into_iter();
     let order = states.chain(KINDS.map(ActionKind::word));

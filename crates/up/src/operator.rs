@@ -6,7 +6,7 @@
 //!           └──────────────────┘  lost? back off, doubling, and dial again
 //! ```
 //!
-//! Nothing is decided here: what is said is the cluster's. It ends when nobody can give it orders any more.
+//! The `Cluster` decides what to say; this only sends it. It ends when the channel of orders is closed.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,22 +22,22 @@ use crate::pace::Pace;
 
 /// First and longest wait before it dials again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// Frames on their way to the shard; an operator whose shard does not read has lost its session.
+/// Messages that may wait to be sent; if the shard does not read them, the session counts as lost.
 const OUTBOX: usize = 256;
-/// Orders that wait to be taken.
+/// Orders that may wait.
 pub(crate) const ORDERS: usize = 64;
 
 /// How a session ended.
-enum Over {
-    /// Nobody gives orders any more.
+enum SessionEnd {
+    /// The channel of orders was closed.
     Stop,
     /// The cluster was told to be silent.
     Silent,
-    /// The connection is gone, and whether it had stood.
+    /// The connection was lost, and whether anything had been received on it.
     Lost { stood: bool },
 }
 
-/// Speaks for a cluster until nobody gives it orders any more.
+/// Connects for a cluster again and again, until the channel of orders is closed.
 pub(crate) async fn run(
     mut cluster: Cluster,
     pace: Pace,
@@ -55,9 +55,9 @@ pub(crate) async fn run(
         let over = session(&mut cluster, pace, shard, &mut orders).await;
         cluster.closed();
         match over {
-            Over::Stop => return,
-            Over::Silent => pause = BACKOFF.0,
-            Over::Lost { stood } => {
+            SessionEnd::Stop => return,
+            SessionEnd::Silent => pause = BACKOFF.0,
+            SessionEnd::Lost { stood } => {
                 if stood {
                     pause = BACKOFF.0;
                 }
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Waits, taking orders; false if there will be no more.
+/// Waits until then, taking orders; false if the channel was closed.
 async fn wait(
     cluster: &mut Cluster,
     until: tokio::time::Instant,
@@ -93,8 +93,8 @@ async fn session(
     pace: Pace,
     shard: SocketAddr,
     orders: &mut mpsc::Receiver<Order>,
-) -> Over {
-    let lost = |stood: bool| Over::Lost { stood };
+) -> SessionEnd {
+    let lost = |stood: bool| SessionEnd::Lost { stood };
     let Ok(channel) = Dial::unknown(None).channel(&shard.to_string()) else {
         return lost(false);
     };
@@ -123,11 +123,11 @@ async fn session(
         let said = tokio::select! {
             order = orders.recv() => {
                 let Some(order) = order else {
-                    return Over::Stop;
+                    return SessionEnd::Stop;
                 };
                 cluster.order(order);
                 if !cluster.wants_session() {
-                    return Over::Silent;
+                    return SessionEnd::Silent;
                 }
                 Vec::new()
             }

@@ -6,8 +6,8 @@
 //! none    clusters that ask for nothing
 //! ```
 //!
-//! A scenario is data: who asks for what, when, and the line that announces it. Moments are the fleet's. At
-//! the usual speed one of its minutes is a second, and the tour is over within the first minute.
+//! A scenario is data: who asks for what, when, and the line that announces it. Times are those of the fleet;
+//! at the usual speed one of its minutes takes a second, and the tour is over within a minute.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use bigfleet_model::ClusterId;
 use crate::cluster::Order;
 use crate::demand::Workload;
 
-/// Which story is told.
+/// What happens while the demonstration runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scenario {
     /// Everything a shard does, within an hour of the fleet.
@@ -34,7 +34,7 @@ impl Scenario {
     /// Every scenario.
     pub const ALL: [Self; 3] = [Self::Tour, Self::Steady, Self::None];
 
-    /// What it is called.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tour => "tour",
@@ -50,7 +50,7 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// A scenario nobody has written.
+/// There is no scenario of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no such scenario; there are tour, steady and none")]
 pub struct ScenarioUnknown;
@@ -67,19 +67,19 @@ impl FromStr for Scenario {
 
 /// One thing that happens.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Step {
-    /// When, for the fleet.
+pub(crate) struct ScenarioStep {
+    /// When, in time of the fleet since the start.
     pub(crate) at: Duration,
-    /// What is said about it.
+    /// The line that announces it.
     pub(crate) says: String,
-    pub(crate) does: Does,
+    pub(crate) does: StepAction,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Does {
-    /// A cluster, by position, is given an order.
+pub(crate) enum StepAction {
+    /// Gives an order to a cluster, by its position.
     Orders(usize, Order),
-    /// The cloud takes back so many spot machines that serve.
+    /// Has the cloud interrupt this many spot machines that serve.
     Interrupts(usize),
 }
 
@@ -88,10 +88,10 @@ pub(crate) enum Does {
 pub(crate) struct Script {
     pub(crate) clusters: Vec<ClusterId>,
     /// In order of time.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ScenarioStep>,
 }
 
-/// Who is who; with fewer clusters one plays several parts.
+/// The parts; with fewer clusters, one cluster plays several of them.
 const NAMES: [&str; 5] = ["web-eu", "batch-eu", "train-eu", "pay-eu", "edge-eu"];
 const WEB: usize = 0;
 const BATCH: usize = 1;
@@ -99,19 +99,19 @@ const TRAIN: usize = 2;
 const PAY: usize = 3;
 const EDGE: usize = 4;
 
-/// At a minute of the fleet, a part asks for so many Pods from then on; and why that is of interest.
-type Ask = (u64, usize, Workload, u32, &'static str);
+/// Minute of the fleet, part, workload, number of Pods from then on, and why that is interesting.
+type ScriptedDemand = (u64, usize, Workload, u32, &'static str);
 
 /// Lasting demand.
 #[rustfmt::skip] // a table
-const LASTING: [Ask; 3] = [
+const LASTING: [ScriptedDemand; 3] = [
     ( 0, WEB,   Workload::Service,  36, "owned machines serve first"),
     ( 1, EDGE,  Workload::Service,  12, "then those with a commitment"),
     ( 3, BATCH, Workload::Crawl,     8, "it minds no interruption, so spot will do"),
 ];
 /// What comes and goes.
 #[rustfmt::skip] // a table
-const PASSING: [Ask; 7] = [
+const PASSING: [ScriptedDemand; 7] = [
     ( 8, BATCH, Workload::Batch,    64, "a wave that takes every large machine"),
     (14, TRAIN, Workload::Training,  4, "a gang, all in one rack"),
     (19, PAY,   Workload::Critical, 12, "nothing is free, so batch is preempted"),
@@ -124,7 +124,7 @@ const PASSING: [Ask; 7] = [
 const EXTRA_PODS: u32 = 3;
 
 impl Script {
-    /// This scenario with so many clusters.
+    /// This scenario with this many clusters.
     pub(crate) fn new(scenario: Scenario, clusters: usize) -> Self {
         let name = |at: usize| match NAMES.get(at) {
             Some(name) => (*name).to_owned(),
@@ -157,14 +157,14 @@ impl Script {
         self.steady();
         PASSING.into_iter().for_each(|ask| self.ask(ask));
         let taken = "the cloud takes spot machines back: they are replaced";
-        self.step(38, taken, Does::Interrupts(2));
+        self.step(38, taken, StepAction::Interrupts(2));
         let silent = "goes silent, its operator is gone: it keeps every machine it has";
         self.order(43, EDGE, silent, Order::Silence);
         self.order(50, EDGE, "is back", Order::Return);
         self.steps.sort_by_key(|step| step.at);
     }
 
-    fn ask(&mut self, (minute, part, workload, pods, why): Ask) {
+    fn ask(&mut self, (minute, part, workload, pods, why): ScriptedDemand) {
         let word = workload.word();
         let asks = match pods {
             0 => format!("asks for no {word} Pods any more"),
@@ -178,11 +178,11 @@ impl Script {
     fn order(&mut self, minute: u64, part: usize, says: &str, order: Order) {
         let cluster = part % self.clusters.len();
         let says = format!("{} {says}", self.clusters[cluster]);
-        self.step(minute, &says, Does::Orders(cluster, order));
+        self.step(minute, &says, StepAction::Orders(cluster, order));
     }
 
-    fn step(&mut self, minute: u64, says: &str, does: Does) {
-        self.steps.push(Step {
+    fn step(&mut self, minute: u64, says: &str, does: StepAction) {
+        self.steps.push(ScenarioStep {
             at: Duration::from_secs(60 * minute),
             says: says.to_owned(),
             does,
@@ -225,7 +225,9 @@ mod tests {
         let steps = Script::new(Scenario::Tour, 5).steps;
         let asks = |withdrawn: bool| {
             let named = steps.iter().filter_map(move |step| match &step.does {
-                Does::Orders(cluster, Order::Ask(name, need)) if need.is_none() == withdrawn => {
+                StepAction::Orders(cluster, Order::Ask(name, need))
+                    if need.is_none() == withdrawn =>
+                {
                     Some((*cluster, name.clone()))
                 }
                 _ => None,

@@ -1,12 +1,12 @@
-//! Up: everything in one process, from nothing and back to nothing.
+//! Up: starts the whole system in one process, runs it, and stops it without leaving anything behind.
 //!
 //! ```text
 //! folder ─▶ cloud ─▶ shard ─▶ operators ─▶ running: steps of the scenario, a line per cycle
 //! stop:  operators hang up ─▶ shard stops ─▶ cloud stops ─▶ folder removed ─▶ is anything left?
 //! ```
 //!
-//! The parts are the real ones and meet over loopback gRPC on ports the system picks. Whatever is refused on
-//! the way up takes down what was already there, so a start that failed leaves nothing behind.
+//! The parts are the real ones and talk over loopback gRPC on ports the system chooses. If a part does not
+//! start, those already running are stopped, so a failed start leaves nothing behind either.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -25,52 +25,52 @@ use tokio::task::JoinSet;
 
 use crate::cloud::Cloud;
 use crate::cluster::{Cluster, Order};
+use crate::cycle_snapshot::{CycleSnapshot, RunTotals};
 use crate::folder::Folder;
-use crate::from_file::{FleetRefused, Played, play};
+use crate::from_file::{FleetPlan, FleetRefused, play};
 use crate::hardware::{PROVIDER, slots};
 use crate::lines::Line;
 use crate::operator::{self, ORDERS};
 use crate::pace::Pace;
-use crate::picture::{Picture, Tally};
-use crate::scenario::{Does, Scenario, Script, Step};
+use crate::scenario::{Scenario, ScenarioStep, Script, StepAction};
 
 /// How long somebody else's provider may take to answer at all.
 const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
 /// How long operators may take to hang up, and ports to close.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// What to run.
+/// How to run the demonstration.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where the shard listens.
     pub listen: String,
     /// Where its probes and metrics are; `None` for nowhere.
     pub metrics_addr: Option<String>,
-    /// What is kept, and where; `None` for a fresh folder that goes when this ends.
+    /// Where data is kept; `None` for a new folder that is removed at the end.
     pub data_dir: Option<PathBuf>,
-    /// The story.
+    /// What happens, and when.
     pub scenario: Scenario,
-    /// How many clusters play it.
+    /// How many clusters take part.
     pub clusters: usize,
-    /// The fleet's seconds in one; within [`SPEEDS`](crate::SPEEDS).
+    /// How many seconds pass for the fleet in one real second; within [`SPEEDS`](crate::SPEEDS).
     pub speed: f64,
-    /// Where the cloud's draws come from.
+    /// The seed of everything random in the cloud.
     pub seed: u64,
-    /// Machines and demand to begin with, instead of ours.
+    /// Machines and demand to start with, instead of the built-in ones.
     pub fleet: Option<Fleet>,
-    /// A provider to use, instead of ours; it keeps its own time.
+    /// The address of a provider to use instead of the simulated cloud; it runs at its own speed.
     pub provider_addr: Option<String>,
 }
 
-/// Why it did not come up, and what to do about it.
+/// Why it did not start, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum UpRefused {
     /// The folder cannot be used.
     #[error("the data directory {} cannot be used: {problem}; name another with --data-dir", path.display())]
     DataDir {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The answer of the operating system.
         problem: String,
     },
     /// The folder belongs to another cloud.
@@ -79,7 +79,7 @@ pub enum UpRefused {
     /// The fleet cannot be run.
     #[error("--fleet: {0}")]
     Fleet(#[from] FleetRefused),
-    /// The provider's address is none.
+    /// The provider's address cannot be read as one.
     #[error("--provider-addr: {0}")]
     ProviderAddr(#[from] DialRefused),
     /// Nobody answers as a provider there.
@@ -88,9 +88,9 @@ pub enum UpRefused {
              `bigfleet provider fake`, or leave --provider-addr out"
     )]
     Provider {
-        /// Where.
+        /// The address of --provider-addr.
         addr: String,
-        /// What came instead.
+        /// What it answered, or what the connection ended with.
         problem: String,
     },
     /// An address is taken.
@@ -98,13 +98,13 @@ pub enum UpRefused {
         "cannot listen on {addr}: {problem}; name another with {flag}, or a port of 0 for any that is free"
     )]
     Listen {
-        /// Which.
+        /// The address that was asked for.
         addr: String,
-        /// By which flag.
+        /// The flag that names it.
         flag: &'static str,
-        /// Why not.
+        /// The answer of the operating system.
         problem: String,
-        /// No host could listen on that.
+        /// Whether it is not an address at all, on any host.
         is_no_address: bool,
     },
     /// The cloud did not start.
@@ -116,7 +116,7 @@ pub enum UpRefused {
 }
 
 impl UpRefused {
-    /// Whether it was refused for what was given, and would be anywhere.
+    /// Whether the command line is wrong, as opposed to this host.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Fleet(_) | Self::ProviderAddr(_) => true,
@@ -138,14 +138,14 @@ pub struct Up {
     cloud: Option<Cloud>,
     operators: JoinSet<()>,
     orders: Vec<mpsc::Sender<Order>>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<ScenarioStep>,
     folder: Folder,
     started: Line,
     interval: Duration,
 }
 
 impl Up {
-    /// Starts everything, and answers once the shard accepts sessions.
+    /// Starts everything; returns once the shard accepts sessions.
     pub async fn start(options: Options) -> Result<Self, UpRefused> {
         let pace = Pace::start(options.speed);
         let played = options.fleet.as_ref().map(play).transpose()?;
@@ -198,7 +198,7 @@ impl Up {
         for step in script.steps.iter().filter(|step| step.at.is_zero()) {
             // What a cluster asks for from the start is in its first roll-up already: an empty one would
             // give back whatever an earlier run left it.
-            if let Does::Orders(cluster, order) = &step.does {
+            if let StepAction::Orders(cluster, order) = &step.does {
                 clusters[*cluster].order(order.clone());
             }
         }
@@ -227,14 +227,14 @@ impl Up {
         self.shard.addr()
     }
 
-    /// Plays on until `until` ends, a line can no longer be said, or the shard is lost; then stops
-    /// everything. The last line is said by the caller: it is the answer.
+    /// Runs until `until` ends, `say` returns false, or the shard fails; then stops everything. Returns the
+    /// summary, which the caller prints.
     pub async fn run(
         mut self,
         until: impl Future<Output = ()>,
         mut say: impl FnMut(&Line) -> bool,
     ) -> Result<Line, Failed> {
-        let mut tally = Tally::default();
+        let mut totals = RunTotals::default();
         let mut look_at = self.interval;
         let mut failed = None;
         let mut heard = say(&self.started);
@@ -252,11 +252,11 @@ impl Up {
                 () = sleep_until(step) => heard = self.step(&mut say).await,
                 () = tokio::time::sleep_until(look) => {
                     look_at = (look_at + self.interval).max(self.pace.fleet());
-                    heard = self.look(&mut tally, &mut say).await;
+                    heard = self.look(&mut totals, &mut say).await;
                 }
             }
         }
-        self.look(&mut tally, &mut |_| true).await; // whatever happened since the last one
+        self.look(&mut totals, &mut |_| true).await; // whatever happened since the last one
         let (here, fleet) = (self.pace.here(), self.pace.fleet());
         let left_running = self.stop().await;
         match failed {
@@ -264,28 +264,28 @@ impl Up {
             None => Ok(Line::Summary {
                 t: tenths(here),
                 fleet_seconds: tenths(fleet),
-                cycles: tally.cycle,
-                actions: tally.decided(),
-                states: tally.visited(),
+                cycles: totals.cycle,
+                actions: totals.decided(),
+                states: totals.visited(),
                 left_running,
             }),
         }
     }
 
-    /// The next thing of the story happens.
+    /// Performs the next step of the scenario.
     async fn step(&mut self, say: &mut impl FnMut(&Line) -> bool) -> bool {
         let Some(step) = self.steps.pop_front() else {
             return true;
         };
         let mut says = step.says;
         match step.does {
-            Does::Orders(cluster, order) => {
+            StepAction::Orders(cluster, order) => {
                 if let Some(orders) = self.orders.get(cluster) {
-                    // An operator that has ended takes no orders; the line says what was meant.
+                    // An operator that has ended takes no orders; the step is announced all the same.
                     drop(orders.send(order).await);
                 }
             }
-            Does::Interrupts(most) => match &self.cloud {
+            StepAction::Interrupts(most) => match &self.cloud {
                 Some(cloud) => {
                     let struck = cloud.interrupt(most).await;
                     says = format!("{says} ({})", struck.join(", "));
@@ -302,24 +302,24 @@ impl Up {
         })
     }
 
-    /// Looks at the shard, and says what it sees.
-    async fn look(&self, tally: &mut Tally, say: &mut impl FnMut(&Line) -> bool) -> bool {
-        let Ok(picture) = self.shard.hub().ask(|core| Picture::take(core)).await else {
+    /// Takes a snapshot of the shard, and prints a line about it.
+    async fn look(&self, totals: &mut RunTotals, say: &mut impl FnMut(&Line) -> bool) -> bool {
+        let Ok(snapshot) = self.shard.hub().ask(|core| CycleSnapshot::take(core)).await else {
             return true; // it is stopping, which is seen elsewhere
         };
-        let decided = tally.add(&picture);
-        let machines = picture.by_state().into_iter();
+        let decided = totals.add(&snapshot);
+        let machines = snapshot.by_state().into_iter();
         say(&Line::Cycle {
             t: tenths(self.pace.here()),
             fleet_seconds: tenths(self.pace.fleet()),
-            cycle: picture.cycle,
+            cycle: snapshot.cycle,
             machines: machines
                 .map(|(state, count)| (state.word(), count))
                 .collect(),
-            dollars_per_hour: (picture.price * 1000.0).round() / 1000.0,
-            needs_short: picture.short,
-            sessions: picture.sessions,
-            paused: picture.paused,
+            dollars_per_hour: (snapshot.price * 1000.0).round() / 1000.0,
+            needs_short: snapshot.short,
+            sessions: snapshot.sessions,
+            paused: snapshot.paused,
             decided: decided
                 .into_iter()
                 .map(|(kind, count)| (kind.word(), count))
@@ -327,7 +327,7 @@ impl Up {
         })
     }
 
-    /// Stops everything, and looks whether anything is left.
+    /// Stops everything; returns what is still there afterwards.
     async fn stop(self) -> Vec<String> {
         let Self {
             shard,
@@ -361,7 +361,7 @@ impl Up {
     }
 }
 
-/// Whether somebody still listens there after a while: what is aborted takes a moment to be dropped.
+/// Whether a port stays open. It is given a while: a server that was stopped takes a moment to close it.
 async fn is_open(addr: SocketAddr) -> bool {
     let closed = async {
         while tokio::net::TcpStream::connect(addr).await.is_ok() {
@@ -398,7 +398,7 @@ async fn cloud(
     options: &Options,
     folder: &Folder,
     pace: Pace,
-    played: Option<&Played>,
+    played: Option<&FleetPlan>,
 ) -> Result<Cloud, UpRefused> {
     let state = folder.cloud();
     if let Some(played) = played {
@@ -439,7 +439,7 @@ async fn answers(addr: &str) -> Result<(), UpRefused> {
     }
 }
 
-/// A shard as in production, rails on; only its clock is the demonstration's.
+/// The settings of a production shard, safety limits included; only its clock runs faster.
 fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settings {
     Settings {
         core: ShardConfig::production("up", PROVIDER),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalogue::conventional;
-use crate::knobs::{ByKind, Latency, Stock};
+use crate::knobs::{Latency, PerTransition, Stock};
 use bigfleet_provider_kit::{FailureClass, check_instance};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ fn serving(machine: &Machine, cluster: &str) -> Machine {
 }
 
 fn create(cloud: &mut Substrate, machine: &Machine) -> Outcome {
-    match cloud.plan(Kind::Create, machine, Duration::ZERO).end {
+    match cloud.plan(Transition::Create, machine, Duration::ZERO).end {
         End::Returns(outcome) => outcome,
         other => panic!("{other:?}"),
     }
@@ -50,13 +50,13 @@ fn hosts(cloud: &Substrate) -> usize {
 fn a_prompt_cloud_takes_no_time_and_a_create_makes_a_host() {
     let mut cloud = cloud(Knobs::default());
     let slot = machines(&cloud).remove(0);
-    let plan = cloud.plan(Kind::Create, &slot, Duration::ZERO);
+    let plan = cloud.plan(Transition::Create, &slot, Duration::ZERO);
     assert_eq!(plan.after, Duration::ZERO);
     let End::Returns(Ok(Some(created))) = plan.end else {
         panic!("{plan:?}");
     };
     assert_eq!(machines(&cloud)[0].host, Some(created.host));
-    cloud.succeeded(Kind::Delete, &machines(&cloud)[0]);
+    cloud.succeeded(Transition::Delete, &machines(&cloud)[0]);
     assert_eq!(hosts(&cloud), 0);
 }
 
@@ -65,12 +65,12 @@ fn operations_overtake_each_other_and_the_same_seed_repeats_it() {
     let run = |seed| {
         let mut cloud = cloud(Knobs {
             seed,
-            latency: ByKind::all("1s..50s".parse::<Latency>().unwrap()),
+            latency: PerTransition::all("1s..50s".parse::<Latency>().unwrap()),
             ..Knobs::default()
         });
         let times: Vec<Duration> = machines(&cloud)
             .iter()
-            .map(|slot| cloud.plan(Kind::Create, slot, Duration::ZERO).after)
+            .map(|slot| cloud.plan(Transition::Create, slot, Duration::ZERO).after)
             .collect();
         times
     };
@@ -83,11 +83,11 @@ fn operations_overtake_each_other_and_the_same_seed_repeats_it() {
 #[test]
 fn a_drain_takes_no_longer_than_its_grace() {
     let mut cloud = cloud(Knobs {
-        latency: ByKind::all(Latency::Fixed(60 * SECOND)),
+        latency: PerTransition::all(Latency::Fixed(60 * SECOND)),
         ..Knobs::default()
     });
     let machine = machines(&cloud).remove(0);
-    let mut drain = |grace| cloud.plan(Kind::Drain, &machine, grace).after;
+    let mut drain = |grace| cloud.plan(Transition::Drain, &machine, grace).after;
     assert_eq!(drain(5 * SECOND), 5 * SECOND);
     assert_eq!(drain(300 * SECOND), 60 * SECOND);
 }
@@ -108,7 +108,7 @@ fn what_is_out_of_stock_is_not_made_until_a_host_is_given_back() {
     let refused = create(&mut cloud, &slots[1]).unwrap_err();
     assert_eq!(refused.class, FailureClass::NoStock);
     assert!(refused.text.starts_with("insufficient capacity"));
-    cloud.succeeded(Kind::Delete, &slots[0]);
+    cloud.succeeded(Transition::Delete, &slots[0]);
     assert!(create(&mut cloud, &slots[1]).is_ok());
 }
 
@@ -122,12 +122,12 @@ fn a_busy_cloud_asks_to_come_back_and_a_failing_one_does_not() {
         failure.class
     };
     let busy = Knobs {
-        busy: ByKind::all(1.0),
+        busy: PerTransition::all(1.0),
         ..Knobs::default()
     };
     assert_eq!(outcome(busy), FailureClass::Passing);
     let failing = Knobs {
-        failure: ByKind::all(1.0),
+        failure: PerTransition::all(1.0),
         ..Knobs::default()
     };
     assert_eq!(outcome(failing), FailureClass::Retryable);
@@ -142,17 +142,17 @@ fn a_caller_picks_a_fault_by_the_cluster_it_configures_for() {
         cloud.plan(kind, &machine, SECOND).end
     };
     let fails = |end: End| matches!(end, End::Returns(Err(_)));
-    assert_eq!(end(Kind::Configure, "prod"), End::Returns(Ok(None)));
+    assert_eq!(end(Transition::Configure, "prod"), End::Returns(Ok(None)));
     assert_eq!(
-        end(Kind::Configure, "fault-slow-ok"),
+        end(Transition::Configure, "fault-slow-ok"),
         End::IgnoresCancel(Ok(None))
     );
-    assert_eq!(end(Kind::Configure, "fault-timeout"), End::Blocks);
-    assert_eq!(end(Kind::Configure, "fault-panic"), End::Panics);
-    assert!(fails(end(Kind::Configure, "fault-error")));
+    assert_eq!(end(Transition::Configure, "fault-timeout"), End::Blocks);
+    assert_eq!(end(Transition::Configure, "fault-panic"), End::Panics);
+    assert!(fails(end(Transition::Configure, "fault-error")));
     // The fault stays with the machine: this one strikes when it leaves.
-    assert!(!fails(end(Kind::Configure, "fault-drain-error")));
-    assert!(fails(end(Kind::Drain, "")));
+    assert!(!fails(end(Transition::Configure, "fault-drain-error")));
+    assert!(fails(end(Transition::Drain, "")));
 }
 
 #[test]
@@ -217,7 +217,11 @@ fn labels_move_at_once_and_prices_when_they_are_next_asked_for() {
             .zip(&quoted)
             .all(|(before, after)| before != after)
     );
-    assert_eq!(prices(&cloud), quoted, "the inventory shows what was quoted");
+    assert_eq!(
+        prices(&cloud),
+        quoted,
+        "the inventory shows what was quoted"
+    );
 }
 
 #[test]
@@ -229,8 +233,8 @@ fn a_host_made_too_late_is_given_back_and_its_successor_stays() {
     create(&mut cloud, &slot).unwrap();
     let successor = machines(&cloud).remove(0);
     assert_ne!(late.host, successor.host);
-    cloud.succeeded(Kind::Delete, &late);
+    cloud.succeeded(Transition::Delete, &late);
     assert_eq!(machines(&cloud)[0].host, successor.host);
-    cloud.succeeded(Kind::Delete, &successor);
+    cloud.succeeded(Transition::Delete, &successor);
     assert_eq!(hosts(&cloud), 0);
 }

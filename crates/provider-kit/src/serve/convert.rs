@@ -6,7 +6,7 @@ use bigfleet_model::{CapacityType, Host, MachineId, State};
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::call::{Ack, Ask, Mutation, Refusal, Token};
-use crate::list::{Page, Query};
+use crate::list::{ListPage, Query};
 use crate::machine::{FailureClass, Machine, Offer, TextMap};
 
 /// What this kit adds to the shared contract, as `MachineList.features` tells it.
@@ -114,7 +114,7 @@ pub(crate) fn ack(ack: &Ack) -> wire::TransitionAck {
 }
 
 /// Everything about an answer but its machines, which become bytes one at a time.
-pub(crate) fn page_without_machines(page: &Page) -> wire::MachineList {
+pub(crate) fn page_without_machines(page: &ListPage) -> wire::MachineList {
     wire::MachineList {
         machines: Vec::new(),
         revision: page.revision.clone(),
@@ -126,7 +126,7 @@ pub(crate) fn page_without_machines(page: &Page) -> wire::MachineList {
     }
 }
 
-pub(crate) fn page(page: &Page) -> wire::MachineList {
+pub(crate) fn page(page: &ListPage) -> wire::MachineList {
     wire::MachineList {
         machines: page.machines.iter().map(|listed| machine(listed)).collect(),
         ..page_without_machines(page)

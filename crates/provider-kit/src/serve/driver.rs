@@ -11,13 +11,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::backend::Backend;
-use super::hands::Hands;
+use super::backend_work::BackendWork;
 use super::metrics::Metrics;
 use super::process::Clock;
 use crate::call::{Ack, Mutation, Refusal};
 use crate::event::{Effect, Event, Work};
 use crate::kit::Kit;
-use crate::list::{Page, Query};
+use crate::list::{ListPage, Query};
 use crate::machine::Machine;
 use crate::store::Store;
 
@@ -42,7 +42,7 @@ pub(super) enum Request {
     },
     List {
         query: Query,
-        reply: oneshot::Sender<Result<Page, Refusal>>,
+        reply: oneshot::Sender<Result<ListPage, Refusal>>,
     },
     Head {
         reply: oneshot::Sender<u64>,
@@ -109,7 +109,7 @@ impl Shared {
 pub(super) struct Driver<B> {
     pub(super) kit: Kit,
     pub(super) store: Box<dyn Store>,
-    pub(super) hands: Hands<B>,
+    pub(super) backend_work: BackendWork<B>,
     pub(super) runtime: Handle,
     pub(super) inbox: mpsc::Receiver<Request>,
     pub(super) shared: Arc<Shared>,
@@ -219,8 +219,9 @@ impl<B: Backend> Driver<B> {
                     self.shared.metrics.discarded.inc();
                     tracing::warn!(%operation, "a completion came too late and was discarded");
                     if let Some(machine) = left {
-                        let hands = self.hands.clone();
-                        self.runtime.spawn(hands.give_back(machine, operation));
+                        let backend_work = self.backend_work.clone();
+                        self.runtime
+                            .spawn(backend_work.give_back(machine, operation));
                     }
                 }
                 Effect::Skipped(refused) => tracing::warn!(%refused, "an instance was skipped"),
@@ -252,7 +253,7 @@ impl<B: Backend> Driver<B> {
     }
 
     fn later(&self, after: Duration, event: Event) {
-        let outbox = self.hands.outbox.clone();
+        let outbox = self.backend_work.outbox.clone();
         self.runtime.spawn(async move {
             tokio::time::sleep(after).await;
             if let Some(outbox) = outbox.upgrade() {
@@ -262,10 +263,10 @@ impl<B: Backend> Driver<B> {
     }
 
     pub(super) fn start(&self, work: Work) {
-        let (hands, shared) = (self.hands.clone(), Arc::clone(&self.shared));
+        let (backend_work, shared) = (self.backend_work.clone(), Arc::clone(&self.shared));
         shared.working.fetch_add(1, Ordering::Relaxed);
         self.runtime.spawn(async move {
-            hands.supervise(work).await;
+            backend_work.supervise(work).await;
             shared.working.fetch_sub(1, Ordering::Relaxed);
         });
     }

@@ -17,9 +17,9 @@ use tonic::{Request, Response, Status};
 use wire::capacity_provider_server::CapacityProviderServer;
 
 use super::convert;
+use super::machine_encoding::MachineWriter;
 use super::service::Service;
-use super::written::Writer;
-use crate::list::Page;
+use crate::list::ListPage;
 
 type Generated = CapacityProviderServer<Service>;
 
@@ -61,8 +61,8 @@ impl TowerService<http::Request<Body>> for Listing {
 struct List(Service);
 
 impl UnaryService<wire::ListFilter> for List {
-    type Response = Page;
-    type Future = BoxFuture<Response<Page>, Status>;
+    type Response = ListPage;
+    type Future = BoxFuture<Response<ListPage>, Status>;
 
     fn call(&mut self, request: Request<wire::ListFilter>) -> Self::Future {
         let service = self.0.clone();
@@ -75,7 +75,7 @@ impl UnaryService<wire::ListFilter> for List {
 struct Pages;
 
 impl Codec for Pages {
-    type Encode = Page;
+    type Encode = ListPage;
     type Decode = wire::ListFilter;
     type Encoder = Self;
     type Decoder = Self;
@@ -102,13 +102,13 @@ impl Decoder for Pages {
 }
 
 impl Encoder for Pages {
-    type Item = Page;
+    type Item = ListPage;
     type Error = Status;
 
-    fn encode(&mut self, page: Page, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+    fn encode(&mut self, page: ListPage, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
         let mut first = Vec::new();
         if let Some(machine) = page.machines.first() {
-            Writer::default().put(1, machine, &mut first);
+            MachineWriter::default().put(1, machine, &mut first);
         }
         into.reserve(page.machines.len() * (first.len() + 16)); // the others are like it
         write(&page, into).map_err(|why| Status::internal(why.to_string()))
@@ -116,8 +116,8 @@ impl Encoder for Pages {
 }
 
 /// The same bytes as the message would give: its repeated field first, then all the others.
-fn write(page: &Page, into: &mut impl prost::bytes::BufMut) -> Result<(), prost::EncodeError> {
-    let mut writer = Writer::default();
+fn write(page: &ListPage, into: &mut impl prost::bytes::BufMut) -> Result<(), prost::EncodeError> {
+    let mut writer = MachineWriter::default();
     for machine in &page.machines {
         writer.put(1, machine, into);
     }

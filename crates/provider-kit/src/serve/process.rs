@@ -16,10 +16,10 @@ use tonic::transport::server::Router;
 use tonic_health::server::HealthReporter;
 
 use super::backend::{Backend, Readiness};
+use super::backend_work::BackendWork;
 use super::driver::{Condition, Driver, INBOX, Request, Shared};
-use super::hands::Hands;
 use super::listing::Listing;
-use super::rounds;
+use super::periodic;
 use super::service::{Reads, Service};
 use crate::event::{Event, Work};
 use crate::kit::Kit;
@@ -126,7 +126,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Where it answers.
+    /// The address it listens on, with the port the system chose if 0 was asked for.
     pub fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
@@ -215,7 +215,7 @@ pub async fn start<B: Backend>(
     let metrics = metrics(&settings, outbox.clone(), Arc::clone(&shared), tls).await?;
 
     let retry = kit.options.retry;
-    let hands = Hands::new(
+    let backend_work = BackendWork::new(
         Arc::clone(&backend),
         outbox.downgrade(),
         Arc::clone(&shared),
@@ -224,7 +224,7 @@ pub async fn start<B: Backend>(
     let mut driver = Driver {
         kit,
         store,
-        hands,
+        backend_work,
         runtime: tokio::runtime::Handle::current(),
         inbox,
         shared: Arc::clone(&shared),
@@ -245,7 +245,7 @@ pub async fn start<B: Backend>(
     let interval = settings.reconcile_interval;
     let wait = if first_boot { interval } else { Duration::ZERO };
     let (of_driver, of_shared) = (outbox.clone(), Arc::clone(&shared));
-    let inventories = rounds::inventories(
+    let inventories = periodic::inventories(
         Arc::clone(&backend),
         of_driver.clone(),
         Arc::clone(&of_shared),
@@ -254,7 +254,7 @@ pub async fn start<B: Backend>(
     );
     let (clock, began) = (settings.clock.clone(), settings.clock_began_at);
     let now = move || clock.as_ref().map(|clock| began + clock());
-    let prices = rounds::prices(backend, of_driver, of_shared, settings.price_refresh, now);
+    let prices = periodic::prices(backend, of_driver, of_shared, settings.price_refresh, now);
     let mut beside = vec![
         tokio::spawn(inventories),
         tokio::spawn(prices),
@@ -316,7 +316,7 @@ async fn boot<B: Backend>(backend: &B, kit: &mut Kit) -> Result<Vec<Work>, Start
         backend.restore(&machines);
         return Ok(unfinished);
     }
-    let described = tokio::time::timeout(rounds::WITHIN, backend.describe()).await;
+    let described = tokio::time::timeout(periodic::WITHIN, backend.describe()).await;
     let described = described.map_err(|_| StartRefused::Describe("it took too long".to_owned()))?;
     let instances = described.map_err(|why| StartRefused::Describe(why.to_string()))?;
     kit.seed(&instances)?;

@@ -13,12 +13,12 @@ use super::convert;
 use super::driver::{Request, Shared};
 use super::process::Clock;
 use crate::call::{Mutation, Refusal};
-use crate::list::{Page, Query};
+use crate::list::{ListPage, Query};
 
 /// What stands between the truth and those who ask for it. Only a fake has a use for it.
 pub trait Reads: Send + Sync + 'static {
     /// The page to answer instead of the true one.
-    fn list(&self, query: &Query, page: Page) -> Page {
+    fn list(&self, query: &Query, page: ListPage) -> ListPage {
         let _ = query;
         page
     }
@@ -70,7 +70,10 @@ impl Service {
     }
 
     /// An answer to List, before it is put into messages or bytes.
-    pub(super) async fn page(&self, filter: wire::ListFilter) -> Result<Response<Page>, Status> {
+    pub(super) async fn page(
+        &self,
+        filter: wire::ListFilter,
+    ) -> Result<Response<ListPage>, Status> {
         let call = async {
             let rotation = self.rotation.fetch_add(1, Ordering::Relaxed);
             let query =

@@ -9,9 +9,10 @@ use bigfleet_model::{CapacityType, Host, MachineId, State};
 use serde::Deserialize;
 
 use super::StoreRefused;
-use crate::call::Kind;
+use crate::call::Transition;
+use crate::fencing_marks::Mark;
 use crate::machine::{FailureClass, Machine, Offer, TextMap};
-use crate::tables::{Change, Mark, Tables};
+use crate::tables::{Change, Tables};
 
 #[derive(Deserialize)]
 struct File {
@@ -115,7 +116,7 @@ fn tables(file: File, incarnation: u64) -> Result<Tables, String> {
         tables.load(Change::Mark { key, mark });
     }
     for operation in file.ops.unwrap_or_default() {
-        let kind = Kind::from_word(&operation.kind)
+        let kind = Transition::from_word(&operation.kind)
             .ok_or_else(|| format!("operation kind \"{}\" is not known", operation.kind))?;
         let machine = MachineId::new(&operation.machine_id).map_err(|why| why.to_string())?;
         let (operation, next) = (operation.operation_id.into(), file.next_op);

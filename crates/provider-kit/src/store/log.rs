@@ -35,7 +35,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// The log on disk.
 #[derive(Debug)]
-pub struct LogStore {
+pub(crate) struct LogStore {
     path: PathBuf,
     file: File,
     /// Everything up to here is whole and synced.
@@ -50,7 +50,7 @@ pub struct LogStore {
 
 impl LogStore {
     /// Opens a state file, or makes one, and loads what it holds.
-    pub fn open(path: &Path) -> Result<(Self, Tables), StoreRefused> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Tables), StoreRefused> {
         let failed = |action| {
             move |source| StoreRefused::Io {
                 path: path.into(),

@@ -7,10 +7,11 @@ use bigfleet_model::MachineId;
 use bigfleet_wire::v1alpha1 as wire;
 use prost::Message;
 
-use crate::call::Kind;
+use crate::call::Transition;
+use crate::fencing_marks::Mark;
 use crate::machine::FailureClass;
 use crate::serve::convert;
-use crate::tables::{Change, Mark};
+use crate::tables::Change;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Batch {
@@ -25,8 +26,8 @@ pub(super) struct Batch {
 
 #[derive(Clone, PartialEq, Message)]
 struct Stored {
-    #[prost(oneof = "Step", tags = "1, 2, 3, 4, 5")]
-    step: Option<Step>,
+    #[prost(oneof = "StoredChange", tags = "1, 2, 3, 4, 5")]
+    change: Option<StoredChange>,
 }
 
 #[expect(
@@ -34,7 +35,7 @@ struct Stored {
     reason = "a record is built, encoded and dropped"
 )]
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum Step {
+enum StoredChange {
     #[prost(message, tag = "1")]
     Machine(StoredMachine),
     #[prost(message, tag = "2")]
@@ -116,24 +117,24 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Vec<Change>, Batch), String> {
 }
 
 fn stored(change: &Change) -> Stored {
-    let step = match change {
-        Change::Machine { machine, revision } => Step::Machine(StoredMachine {
+    let change = match change {
+        Change::Machine { machine, revision } => StoredChange::Machine(StoredMachine {
             machine: Some(convert::machine(machine)),
             revision: *revision,
             refined: machine.refined,
             no_stock: machine.failure == FailureClass::NoStock,
         }),
-        Change::Removed { id, revision } => Step::Removed(StoredRemoval {
+        Change::Removed { id, revision } => StoredChange::Removed(StoredRemoval {
             id: id.to_string(),
             revision: *revision,
         }),
-        Change::Mark { key, mark } => Step::Mark(StoredMark {
+        Change::Mark { key, mark } => StoredChange::Mark(StoredMark {
             machine: key.0.to_string(),
             shard: key.1.to_string(),
             epoch: mark.epoch,
             sequence: mark.sequence,
         }),
-        Change::MarkForgotten { key } => Step::MarkForgotten(StoredMark {
+        Change::MarkForgotten { key } => StoredChange::MarkForgotten(StoredMark {
             machine: key.0.to_string(),
             shard: key.1.to_string(),
             ..StoredMark::default()
@@ -144,7 +145,7 @@ fn stored(change: &Change) -> Stored {
             operation,
             next,
             grace_seconds,
-        } => Step::Operation(StoredOperation {
+        } => StoredChange::Operation(StoredOperation {
             machine: machine.to_string(),
             kind: kind.word().to_owned(),
             operation: operation.to_string(),
@@ -152,17 +153,19 @@ fn stored(change: &Change) -> Stored {
             grace_seconds: *grace_seconds,
         }),
     };
-    Stored { step: Some(step) }
+    Stored {
+        change: Some(change),
+    }
 }
 
 fn change(stored: Stored) -> Result<Change, String> {
     let id = |text: &str| MachineId::new(text).map_err(|why| why.to_string());
     Ok(
         match stored
-            .step
+            .change
             .ok_or("a change of a kind this version does not know")?
         {
-            Step::Machine(StoredMachine {
+            StoredChange::Machine(StoredMachine {
                 machine,
                 revision,
                 refined,
@@ -178,11 +181,11 @@ fn change(stored: Stored) -> Result<Change, String> {
                     revision,
                 }
             }
-            Step::Removed(StoredRemoval { id: gone, revision }) => Change::Removed {
+            StoredChange::Removed(StoredRemoval { id: gone, revision }) => Change::Removed {
                 id: id(&gone)?,
                 revision,
             },
-            Step::Mark(StoredMark {
+            StoredChange::Mark(StoredMark {
                 machine,
                 shard,
                 epoch,
@@ -194,10 +197,12 @@ fn change(stored: Stored) -> Result<Change, String> {
                     mark: Mark { epoch, sequence },
                 }
             }
-            Step::MarkForgotten(StoredMark { machine, shard, .. }) => Change::MarkForgotten {
-                key: (machine.into(), shard.into()),
-            },
-            Step::Operation(StoredOperation {
+            StoredChange::MarkForgotten(StoredMark { machine, shard, .. }) => {
+                Change::MarkForgotten {
+                    key: (machine.into(), shard.into()),
+                }
+            }
+            StoredChange::Operation(StoredOperation {
                 machine,
                 kind,
                 operation,
@@ -205,7 +210,7 @@ fn change(stored: Stored) -> Result<Change, String> {
                 grace_seconds,
             }) => {
                 let kind =
-                    Kind::from_word(&kind).ok_or_else(|| format!("\"{kind}\" is no kind"))?;
+                    Transition::from_word(&kind).ok_or_else(|| format!("\"{kind}\" is no kind"))?;
                 Change::Operation {
                     machine: id(&machine)?,
                     kind,

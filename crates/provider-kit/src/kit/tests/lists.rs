@@ -3,7 +3,7 @@
 use super::*;
 use crate::list::Query;
 
-fn ids(page: &crate::list::Page) -> Vec<String> {
+fn ids(page: &crate::list::ListPage) -> Vec<String> {
     page.machines
         .iter()
         .map(|machine| machine.id.to_string())

@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::seed::tests::slot;
 use crate::tables::{Change, Tables};
 use crate::{Ask, Host, Instance, Token};
-use crate::{Job, Kind, Readiness, Retry};
+use crate::{Job, Readiness, Retry, Transition};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -107,7 +107,7 @@ fn bench_with(options: Options) -> Bench {
     kit.commit();
     let (outbox, inbox) = mpsc::channel(16);
     let (backend, shared) = (Arc::new(Cloud::default()), Arc::<Shared>::default());
-    let hands = Hands::new(
+    let backend_work = BackendWork::new(
         Arc::clone(&backend),
         outbox.downgrade(),
         Arc::clone(&shared),
@@ -118,7 +118,7 @@ fn bench_with(options: Options) -> Bench {
         store: Box::new(Disk {
             broken: Arc::clone(&broken),
         }),
-        hands,
+        backend_work,
         runtime: Handle::current(),
         inbox,
         shared,
@@ -159,7 +159,7 @@ impl Bench {
 
     fn operation(&self, machine: &str) -> Arc<str> {
         let entry = &self.driver.kit.tables().machines()[machine];
-        Arc::clone(entry.operation(Kind::Create).unwrap())
+        Arc::clone(entry.operation(Transition::Create).unwrap())
     }
 
     /// Handles background events until the machine has this state.

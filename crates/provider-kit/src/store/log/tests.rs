@@ -149,7 +149,10 @@ fn a_slot_that_found_no_stock_is_still_one_after_a_restart() {
     kit.seed(&[slot("m1")]).unwrap();
     create(&mut kit, "m1", 7);
     let under_way = kit.tables().machines().values().next().unwrap();
-    let operation = under_way.operation(crate::Kind::Create).unwrap().clone();
+    let operation = under_way
+        .operation(crate::Transition::Create)
+        .unwrap()
+        .clone();
     let settled = Event::Settled {
         machine: under_way.machine.id.clone(),
         operation,

@@ -1,12 +1,12 @@
-//! Written: machines as the bytes of their messages, without the messages.
+//! Machines encoded straight to the bytes of their messages, without building the messages.
 //!
 //! ```text
 //! id, state, host │ offer, from the last few │ error │ offer │ cluster, metadata, class
 //! ```
 //!
-//! A message owns a copy of every text; of a List these copies were most of the work. Here each text goes
-//! from the record to the answer at once, and what an offer says, which thousands of machines share, is
-//! spelled out once. The bytes are those of the message, field by field in the order of their numbers.
+//! A message owns a copy of every text, and making these copies was most of the work of a List. Here each
+//! text is written from the record into the answer directly, and an offer, which thousands of machines
+//! share, is encoded once. The bytes are those of the message, field by field in the order of their numbers.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, i
 use super::convert;
 use crate::machine::{Machine, Offer, TextMap};
 
-/// Offers kept: a few types in a few zones may take turns.
+/// Encoded offers that are kept: a listing alternates between a few types and zones.
 const KEPT: usize = 16;
 
 /// Writes machines, one after the other.
 #[derive(Default)]
-pub(super) struct Writer {
-    offers: Vec<Written>,
+pub(super) struct MachineWriter {
+    offers: Vec<EncodedOffer>,
     body: Vec<u8>,
 }
 
-/// An offer's fields, before and after those of its machine.
-struct Written {
+/// The encoded fields of an offer: those that come before the machine's error, and those after it.
+struct EncodedOffer {
     offer: Arc<Offer>,
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
-impl Writer {
+impl MachineWriter {
     /// The machine as an entry of the repeated field of this number.
     pub(super) fn put(&mut self, number: u32, machine: &Machine, into: &mut impl BufMut) {
         let at = self.place(&machine.offer);
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     fn place(&mut self, offer: &Arc<Offer>) -> usize {
-        let known = |one: &Written| Arc::ptr_eq(&one.offer, offer);
+        let known = |one: &EncodedOffer| Arc::ptr_eq(&one.offer, offer);
         if let Some(at) = self.offers.iter().rposition(known) {
             return at;
         }
@@ -79,7 +79,7 @@ impl Writer {
             allocatable: None,
             ..whole
         };
-        self.offers.push(Written {
+        self.offers.push(EncodedOffer {
             offer: Arc::clone(offer),
             head: head.encode_to_vec(),
             tail: tail.encode_to_vec(),
@@ -173,7 +173,7 @@ mod tests {
                 ..machine("full", offer)
             });
         }
-        let (mut writer, mut bytes) = (Writer::default(), Vec::new());
+        let (mut writer, mut bytes) = (MachineWriter::default(), Vec::new());
         for machine in &machines {
             writer.put(1, machine, &mut bytes);
         }

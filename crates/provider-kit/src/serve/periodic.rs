@@ -1,4 +1,4 @@
-//! Rounds: what a provider asks its substrate every now and then, unasked by any caller.
+//! Periodic work: what a provider asks its substrate at fixed intervals, whether or not anybody calls.
 //!
 //! ```text
 //! every reconcile interval ─▶ describe ─▶ Described: added, refreshed, lost
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A List answers from what is known and never waits for a substrate. A round that fails, panics or
-//! takes too long changes nothing and is tried again next time.
+//! takes too long changes nothing; the next one tries again.
 
 use std::future::Future;
 use std::sync::Arc;

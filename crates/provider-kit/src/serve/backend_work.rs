@@ -1,4 +1,4 @@
-//! Hands: backend work, run in the background against its deadline.
+//! Backend work: run in the background, each against its deadline.
 //!
 //! ```text
 //! Work ─▶ perform ──┬─ done, failed, panicked ──▶ Settled
@@ -22,23 +22,23 @@ use crate::options::Retry;
 
 /// How long work may go on after it was given up, before it is dropped.
 const LINGER: Duration = Duration::from_secs(30);
-/// Clean-ups at once: they are nobody's hurry, and a substrate is asked for other things too.
+/// Clean-ups at the same time. None is urgent, and the substrate has other things to do.
 const CLEAN_UPS: usize = 16;
 /// How often to try to give back a host that nobody knows, and how long each time.
 const GIVE_BACK_TRIES: u32 = 5;
 const GIVE_BACK_WITHIN: Duration = Duration::from_secs(5 * 60);
 
-/// What it takes to have something done.
-pub(super) struct Hands<B> {
+/// Runs the work of the backend.
+pub(super) struct BackendWork<B> {
     backend: Arc<B>,
-    /// For what the work has to say; weak, so that it does not keep the driver alive.
+    /// Where the end of work is reported; weak, so that it does not keep the driver alive.
     pub(super) outbox: mpsc::WeakSender<Request>,
     shared: Arc<Shared>,
     retry: Retry,
     clean_ups: Arc<Semaphore>,
 }
 
-impl<B> Clone for Hands<B> {
+impl<B> Clone for BackendWork<B> {
     fn clone(&self) -> Self {
         Self {
             backend: Arc::clone(&self.backend),
@@ -50,7 +50,7 @@ impl<B> Clone for Hands<B> {
     }
 }
 
-impl<B: Backend> Hands<B> {
+impl<B: Backend> BackendWork<B> {
     pub(super) fn new(
         backend: Arc<B>,
         outbox: mpsc::WeakSender<Request>,

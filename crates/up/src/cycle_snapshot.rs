@@ -1,11 +1,11 @@
-//! Pictures: what the shard shows of itself, once per cycle, and what has been seen in all of them.
+//! Snapshots: the state of the shard once per cycle, and the totals over all of them.
 //!
 //! ```text
-//! shard's core ── between two events ──▶ Picture ─┬─▶ a line
-//!                                                 └─▶ Tally: every state visited, every kind decided
+//! shard's core ── between two events ──▶ CycleSnapshot ─┬─▶ a line
+//!                                                       └─▶ RunTotals: states and decisions, counted
 //! ```
 //!
-//! A picture is taken by the core's own thread and is small; it changes nothing.
+//! A snapshot is taken on the core's thread, so it has to be small.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) const KINDS: [ActionKind; 5] = [
 
 /// A shard at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Picture {
+pub(crate) struct CycleSnapshot {
     pub(crate) cycle: u64,
     pub(crate) sessions: usize,
     /// Needs that are short.
@@ -35,7 +35,7 @@ pub(crate) struct Picture {
     actions: BTreeMap<ActionKind, u64>,
 }
 
-impl Picture {
+impl CycleSnapshot {
     pub(crate) fn take(core: &ShardCore) -> Self {
         let gauges = core.gauges();
         let exists = |state: State| !matches!(state, State::Speculative | State::Failed);
@@ -56,7 +56,7 @@ impl Picture {
         }
     }
 
-    /// How many machines are in each state, those without included.
+    /// How many machines are in each state; states without any are listed with 0.
     pub(crate) fn by_state(&self) -> BTreeMap<State, u64> {
         let mut counts: BTreeMap<State, u64> = State::ALL.map(|state| (state, 0)).into();
         for (_, state) in &self.machines {
@@ -66,9 +66,9 @@ impl Picture {
     }
 }
 
-/// What all pictures together have shown.
+/// What happened over all snapshots.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct RunTotals {
     last: BTreeMap<MachineId, State>,
     /// How often a machine was seen to have come into each state.
     visited: BTreeMap<State, u64>,
@@ -76,10 +76,10 @@ pub(crate) struct Tally {
     pub(crate) cycle: u64,
 }
 
-impl Tally {
-    /// Takes a picture into account, and answers with what was decided since the last one.
-    pub(crate) fn add(&mut self, picture: &Picture) -> BTreeMap<ActionKind, u64> {
-        for (machine, state) in &picture.machines {
+impl RunTotals {
+    /// Adds a snapshot; returns what was decided since the one before.
+    pub(crate) fn add(&mut self, snapshot: &CycleSnapshot) -> BTreeMap<ActionKind, u64> {
+        for (machine, state) in &snapshot.machines {
             if self.last.insert(machine.clone(), *state) != Some(*state) {
                 *self.visited.entry(*state).or_default() += 1;
             }
@@ -88,12 +88,12 @@ impl Tally {
             let count = |of: &BTreeMap<ActionKind, u64>| of.get(&kind).copied().unwrap_or(0);
             (
                 kind,
-                count(&picture.actions).saturating_sub(count(&self.decided)),
+                count(&snapshot.actions).saturating_sub(count(&self.decided)),
             )
         };
         let new = KINDS.map(newly).into();
-        self.decided.clone_from(&picture.actions);
-        self.cycle = picture.cycle;
+        self.decided.clone_from(&snapshot.actions);
+        self.cycle = snapshot.cycle;
         new
     }
 
@@ -114,8 +114,8 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn picture(state: State, provisions: u64) -> Picture {
-        Picture {
+    fn snapshot(state: State, provisions: u64) -> CycleSnapshot {
+        CycleSnapshot {
             cycle: 1,
             sessions: 0,
             short: 0,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_state_counts_when_a_machine_comes_into_it_and_a_decision_once() {
-        let mut tally = Tally::default();
+        let mut totals = RunTotals::default();
         let mut new = Vec::new();
         for (state, provisions) in [
             (State::Speculative, 0),
@@ -137,14 +137,14 @@ mod tests {
             (State::Idle, 1),
             (State::Creating, 3),
         ] {
-            new.push(tally.add(&picture(state, provisions))[&ActionKind::Provision]);
+            new.push(totals.add(&snapshot(state, provisions))[&ActionKind::Provision]);
         }
         assert_eq!(new, [0, 1, 0, 0, 2]);
-        let visited = tally.visited();
+        let visited = totals.visited();
         assert_eq!(
             (visited["Creating"], visited["Idle"], visited["Failed"]),
             (2, 1, 0)
         );
-        assert_eq!(tally.decided()["Provision"], 3);
+        assert_eq!(totals.decided()["Provision"], 3);
     }
 }
