@@ -4,12 +4,12 @@
 //! fleet ──▶ engine: explanation ──▶ record ──▶ json · yaml · table
 //! ```
 //!
-//! The engine explains; here is only how that is written. It decides anew on books of its own, so
+//! The engine explains; this is only how it is written. The engine decides once more on a copy, so
 //! asking cannot change the answer.
 
+mod fate_text;
 mod record;
 mod text;
-mod words;
 
 pub(crate) use text::text;
 
@@ -19,10 +19,10 @@ use bigfleet_model::{Decision, Fleet, Need, NeedKey};
 use record::Explanation;
 use std::collections::BTreeSet;
 
-/// How many Needs are named where none is called as asked.
+/// How many Needs an error names when none has the name that was asked for.
 const MOST_NAMED: usize = 10;
 
-/// Explains every Need that is called so.
+/// Explains every Need of that name.
 pub(crate) fn explain(
     fleet: &Fleet,
     decision: &Decision,
@@ -37,7 +37,8 @@ pub(crate) fn explain(
     Ok(explained.map(Explanation::from).collect())
 }
 
-/// The positions meant. A gang that folded is found under the name its cluster gave it.
+/// The positions of the Needs of that name. A gang that was merged with equal ones is found under the
+/// name its cluster gave it.
 fn found(fleet: &Fleet, explainer: &Explainer<'_>, called: &str) -> BTreeSet<usize> {
     let meant = |key: &NeedKey| {
         let (cluster, fingerprint, group) = (&key.cluster, &key.fingerprint, &key.group);
@@ -66,7 +67,7 @@ fn found(fleet: &Fleet, explainer: &Explainer<'_>, called: &str) -> BTreeSet<usi
 }
 
 fn unknown(decision: &Decision, called: &str) -> Failure {
-    let mut text = format!("--explain {called}: no Need is called so");
+    let mut text = format!("--explain {called}: there is no such Need (what a cluster asks for)");
     let keys = decision.needs.iter().map(|verdict| verdict.need.key());
     for key in keys.take(MOST_NAMED) {
         text += &format!("\n  there is {key}");

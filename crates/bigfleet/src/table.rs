@@ -1,4 +1,4 @@
-//! A decision for people.
+//! A decision as tables.
 
 pub(crate) use bigfleet_ctl::text::{amounts, columns};
 
@@ -17,8 +17,11 @@ pub(crate) fn decision(decision: &Decision) -> String {
         text += &needs(&decision.needs);
     }
     text += "\n";
-    text += &ids("held until a replacement serves", &decision.held);
-    text += &ids("intents that ended", &decision.ended_intents);
+    text += &ids("kept until a replacement serves", &decision.held);
+    text += &ids(
+        "no longer meant for the Need they were bought for",
+        &decision.ended_intents,
+    );
     let restamps = decision.restamps.iter().map(|to| &to.machine);
     text += &ids("committed to another Need", restamps);
     text += &format!("digest {}\n", decision.digest());
@@ -85,7 +88,7 @@ fn needs(needs: &[Verdict]) -> String {
     columns(&header, needs.iter().map(row))
 }
 
-/// What people call a Need: its cluster and its gang. The fingerprint is for `--explain`.
+/// A Need by its cluster and its gang; `--explain` shows the fingerprint.
 pub(crate) fn name(need: &NeedKey) -> String {
     let cluster = shown(need.cluster.as_str());
     match need.group.as_str() {

@@ -3,7 +3,7 @@
 use crate::{failure::Failure, input, verbs::has_colour};
 use bigfleet_ctl::{
     Client, USUAL_TIMEOUT,
-    address::Left,
+    address::PublishedAddress,
     live::{self, LiveOptions},
 };
 use bigfleet_model::{Fleet, shown};
@@ -18,68 +18,69 @@ use std::{
     time::Duration,
 };
 
-/// More would be more than anyone can look at.
+/// More than this nobody can look at.
 const MOST_CLUSTERS: usize = 200;
-/// How often the live view looks: often, since a second is a minute.
+/// How often the live view asks the shard: often, since a second is a minute here.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Steps of a scenario that wait to be shown.
 const NOTES: usize = 64;
 
-/// What was asked.
+/// `bigfleet up`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// What the clusters live through: tour, steady or none. By default the tour, or none with --fleet.
+    /// What happens: tour (demand comes and goes, a failure or two), steady (demand stays), none
+    /// [default: tour; none with --fleet]
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
-    /// How many clusters play the scenario.
+    /// How many clusters take part
     #[arg(long, default_value_t = 5)]
     clusters: usize,
-    /// How many seconds pass for shard, cloud and clusters in one second here.
+    /// How fast time runs: 60 makes a second here a minute for shard, cloud and clusters
     #[arg(long, default_value_t = 60.0)]
     speed: f64,
-    /// Where the cloud's draws come from.
+    /// The seed of everything random in the simulated cloud
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Begin with the machines and the demand of this fleet file.
+    /// Start with the machines and the demand of this fleet file
     #[arg(long, value_name = "FILE")]
     fleet: Option<PathBuf>,
-    /// Use this provider (host:port) and not a cloud in memory; it keeps its own time.
+    /// Use the provider at this address instead of a simulated cloud; it runs at its own speed
     #[arg(long, value_name = "ADDR", conflicts_with = "fleet")]
     provider_addr: Option<String>,
-    /// Keep everything in this directory; by default a fresh one that is removed at the end.
+    /// Keep all data in this directory [default: a new one that is removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// End after this long, for example 60s.
+    /// Stop after this long, for example 60s [default: runs until Ctrl-C]
     #[arg(long = "for", value_parser = duration, value_name = "DURATION")]
     within: Option<Duration>,
-    /// Where the shard listens; a port of 0 is any that is free.
+    /// The address the shard listens on; port 0 takes any free port
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: String,
-    /// Where /metrics, /healthz, /readyz and /config are; 0 for nowhere.
+    /// The address of /metrics, /healthz, /readyz and /config; 0 for none
     #[arg(long, default_value = "127.0.0.1:0")]
     metrics_addr: String,
-    /// How it is told: a line per cycle, or an object per line; by default a live view on a terminal, else lines.
+    /// What to print instead of the live view [default: the live view on a terminal, else text]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
-    /// What is logged on standard error: error, warn, info, debug or trace.
+    /// What to log on standard error: error, warn, info, debug or trace
     #[arg(long, default_value = "error")]
     log_level: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// A line per cycle, for people.
     Text,
-    /// One object per line; the last one is a summary.
+    /// A JSON object per line; the last one is a summary.
     Json,
 }
 
-/// Runs everything until somebody has seen enough, and says what was left running.
+/// Runs everything until somebody ends it, and says what was left running.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = options(args)?;
     let on_screen = args.output.is_none() && stdout().is_terminal() && stdin().is_terminal();
     if !on_screen {
-        // A log would write into the picture.
+        // On a terminal, log lines would destroy the live view.
         start_logs(LogFormat::Text, &args.log_level)
             .map_err(|why| Failure::Input(format!("bigfleet up: --log-level: {why}")))?;
     }
@@ -93,9 +94,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 undone(&why)
             }
         })?;
-        // The verbs can be told where it is; without that they find it.
-        let _found = Left::leave(up.addr())
-            .inspect_err(|why| eprintln!("bigfleet up: verbs need --shard {}: {why}", up.addr()));
+        // So that the other verbs find this shard without --shard.
+        let _found = PublishedAddress::publish(up.addr()).inspect_err(|why| {
+            eprintln!(
+                "bigfleet up: the other verbs will need --shard {}: {why}",
+                up.addr()
+            )
+        });
         let ended = ended(asked, args.within);
         if on_screen {
             show(up, ended).await
@@ -143,16 +148,14 @@ async fn show(up: Up, ended: impl Future<Output = ()>) -> Result<(), Failure> {
     };
     let say = |line: &Line| {
         if matches!(line, Line::Step { .. }) {
-            // A screen that is not drawn for so long shows the next one.
+            // If the view is behind, a note is lost and the next one is shown.
             drop(note.try_send(line.text()));
         }
         true
     };
     let summary = up.run(seen_enough, say).await.map_err(|why| undone(&why))?;
     match trouble {
-        Some(trouble) => Err(undone(&format!(
-            "{trouble}, or have it told line by line with -o text"
-        ))),
+        Some(trouble) => Err(undone(&format!("{trouble}, or print lines with -o text"))),
         None => last(Output::Text, &summary),
     }
 }

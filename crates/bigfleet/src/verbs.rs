@@ -2,7 +2,8 @@
 
 use crate::{failure::Failure, output::say};
 use bigfleet_ctl::{
-    Answer, Client, Described, Form, Kind, Selector, Steered, Style, Trouble, Wanted, address,
+    Answer, Client, CtlError, Described, Form, PauseTarget, Resource, Selection, Selector, Style,
+    address,
     live::{self, LiveOptions},
 };
 use bigfleet_net::{Tls, TlsFlags, asked_to_end};
@@ -10,21 +11,21 @@ use bigfleet_provider_fake::duration;
 use clap::Args as ClapArgs;
 use std::{io::IsTerminal, time::Duration};
 
-/// Which shard, and how it is reached.
+/// Which shard to call, and how.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReachArgs {
-    /// The shard; by default the one `bigfleet up` runs, else 127.0.0.1:7780.
+    /// The shard to ask [default: the one `bigfleet up` runs on this host, else 127.0.0.1:7780]
     #[arg(long, value_name = "HOST:PORT")]
     shard: Option<String>,
-    /// The way there.
+    /// How to connect.
     #[command(flatten)]
     way: WayArgs,
 }
 
-/// How a shard is reached, wherever it is.
+/// How to connect to a shard, whatever its address.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WayArgs {
-    /// How long to wait for an answer, and for each next part of it.
+    /// How long to wait for the answer to begin, and for each next part of it
     #[arg(long, value_parser = duration, default_value = "30s")]
     timeout: Duration,
     /// Certificates.
@@ -33,11 +34,11 @@ pub(crate) struct WayArgs {
 }
 
 impl WayArgs {
-    /// Asks the shard that was said, or the one that is there by default.
+    /// Does the work with a client for the shard `said`, or for the default one.
     pub(crate) fn ask<T>(
         &self,
         said: Option<&str>,
-        work: impl AsyncFnOnce(Client) -> Result<T, Trouble>,
+        work: impl AsyncFnOnce(Client) -> Result<T, CtlError>,
     ) -> Result<T, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -47,7 +48,7 @@ impl WayArgs {
             let client = self.client(said)?;
             Ok(work(client).await?)
         });
-        // A thread that waits for a key nobody will press must not hold up the end.
+        // The live view's thread still waits for a key; do not wait for it.
         runtime.shutdown_background();
         done
     }
@@ -62,17 +63,17 @@ impl WayArgs {
 }
 
 impl ReachArgs {
-    fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, Trouble>) -> Result<T, Failure> {
+    fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, CtlError>) -> Result<T, Failure> {
         self.way.ask(self.shard.as_deref(), work)
     }
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
-        if trouble.is_usage() {
-            Self::Input(trouble.to_string())
+impl From<CtlError> for Failure {
+    fn from(error: CtlError) -> Self {
+        if error.is_usage() {
+            Self::Input(error.to_string())
         } else {
-            Self::Undone(trouble.to_string())
+            Self::Undone(error.to_string())
         }
     }
 }
@@ -80,40 +81,41 @@ impl From<Trouble> for Failure {
 /// `bigfleet get`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GetArgs {
-    /// What to list; one, several or a short name: machine, machines, ma.
+    /// What to list; the singular and a short name work too: machines, machine, ma
     #[arg(value_enum)]
-    kind: Kind,
-    /// Only those called so.
+    resource: Resource,
+    /// Only the entries of these names
     names: Vec<String>,
-    /// Only what concerns this cluster.
+    /// Only the entries of this cluster
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
-    /// At most so many; 0 for all.
+    /// List at most this many; 0 for all
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     limit: usize,
     #[command(flatten)]
     select: SelectArgs,
-    /// Leave out the line with the names of the columns.
+    /// Leave out the line with the column names
     #[arg(long)]
     no_headers: bool,
     #[command(flatten)]
     reach: ReachArgs,
 }
 
-/// Which entries, and in which form.
+/// Which entries to print, and in which form.
 #[derive(Debug, ClapArgs)]
 struct SelectArgs {
-    /// Only what has these labels or columns: key=value, key!=value, key in (a, b), key, !key.
+    /// Only entries with these labels or columns: key=value, key!=value, key in (a, b), key, !key;
+    /// several with commas
     #[arg(short = 'l', long, value_name = "SELECTOR", default_value = None)]
     selector: Option<Selector>,
-    /// How the answer is written.
+    /// The form of the answer
     #[arg(short, long, value_enum, default_value_t = Form::Table)]
     output: Form,
 }
 
 /// Lists.
 pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
-    let wanted = Wanted {
+    let selection = Selection {
         names: args.names.clone(),
         cluster: args.cluster.clone(),
         selector: args.select.selector.clone().unwrap_or_default(),
@@ -124,19 +126,19 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
         no_headers: args.no_headers,
         colour: has_colour(),
     };
-    let got = async |client| bigfleet_ctl::get(&client, args.kind, &wanted, style).await;
+    let got = async |client| bigfleet_ctl::get(&client, args.resource, &selection, style).await;
     print(args.reach.ask(got)?)
 }
 
 /// `bigfleet describe`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DescribeArgs {
-    /// What it is.
+    /// What to describe
     #[arg(value_enum)]
     kind: Described,
-    /// What it is called.
+    /// Its name, as `bigfleet get` shows it
     name: String,
-    /// The cluster of a Need, if its name alone does not tell.
+    /// The cluster of the Need, if several clusters have one of that name
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
     #[command(flatten)]
@@ -154,11 +156,12 @@ pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
 /// `bigfleet explain`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
-    /// The cluster, or CLUSTER/NEED.
+    /// The cluster, or CLUSTER/NEED
     cluster: String,
-    /// The Need: its name or its fingerprint; without one, all of the cluster.
+    /// The Need (what the cluster asks for), by the name `bigfleet get needs` shows or by its fingerprint
+    /// (its requirements as one text) [default: every Need of the cluster]
     need: Option<String>,
-    /// At most so many Needs; never more than twenty.
+    /// Explain at most this many Needs, and never more than twenty [default: 20]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     limit: usize,
     #[command(flatten)]
@@ -169,21 +172,21 @@ pub(crate) struct ExplainArgs {
 
 /// Explains.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let wanted = Wanted {
+    let selection = Selection {
         names: Vec::from_iter(args.need.clone()),
         cluster: args.cluster.clone(),
         selector: args.select.selector.clone().unwrap_or_default(),
         limit: args.limit,
     };
     let form = args.select.output;
-    let explained = async |client| bigfleet_ctl::explain(&client, &wanted, form).await;
+    let explained = async |client| bigfleet_ctl::explain(&client, &selection, form).await;
     print(args.reach.ask(explained)?)
 }
 
 /// `bigfleet top`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TopArgs {
-    /// How often the shard is asked.
+    /// How often to ask the shard
     #[arg(long, value_parser = duration, default_value = "1s")]
     every: Duration,
     #[command(flatten)]
@@ -198,7 +201,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
         ..LiveOptions::default()
     };
     args.reach.ask(async |client| {
-        let asked = asked_to_end().map_err(|why| Trouble::Here(why.to_string()))?;
+        let asked = asked_to_end().map_err(|why| CtlError::Local(why.to_string()))?;
         tokio::select! {
             shown = live::run(client, options) => shown,
             () = asked => Ok(()),
@@ -206,19 +209,19 @@ pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
     })
 }
 
-/// What is steered, and why.
+/// What to pause or resume, and why.
 #[derive(Debug, ClapArgs)]
 struct SteerArgs {
-    /// Only what concerns this cluster.
+    /// Only changes for this cluster
     #[arg(long, conflicts_with = "provider")]
     cluster: Option<String>,
-    /// Only what goes to this provider, by its address or its name.
+    /// Only changes through this provider, by its address or name
     #[arg(long)]
     provider: Option<String>,
-    /// Why; whoever looks later will read it.
+    /// Why, for whoever looks at it later; it is kept in the audit log
     #[arg(long)]
     reason: String,
-    /// Say what would happen, and do nothing.
+    /// Only say what would happen
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -226,11 +229,11 @@ struct SteerArgs {
 }
 
 impl SteerArgs {
-    fn steered(&self) -> Steered {
+    fn target(&self) -> PauseTarget {
         match (&self.cluster, &self.provider) {
-            (Some(cluster), _) => Steered::Cluster(cluster.clone()),
-            (None, Some(provider)) => Steered::Provider(provider.clone()),
-            (None, None) => Steered::All,
+            (Some(cluster), _) => PauseTarget::Cluster(cluster.clone()),
+            (None, Some(provider)) => PauseTarget::Provider(provider.clone()),
+            (None, None) => PauseTarget::All,
         }
     }
 }
@@ -238,7 +241,7 @@ impl SteerArgs {
 /// `bigfleet pause`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PauseArgs {
-    /// For how long; a pause always ends by itself.
+    /// How long; a pause always ends by itself
     #[arg(long = "for", value_parser = duration, default_value = "30m", value_name = "DURATION")]
     lasting: Duration,
     #[command(flatten)]
@@ -248,13 +251,13 @@ pub(crate) struct PauseArgs {
 /// Pauses.
 pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
     if args.lasting.is_zero() {
-        let why = "--for 0s: a pause lasts at least a second; to lift one, use `bigfleet resume`";
+        let why = "--for 0s: a pause lasts at least a second; to end one, use `bigfleet resume`";
         return Err(Failure::Input(why.to_owned()));
     }
-    let steered = args.steer.steered();
+    let target = args.steer.target();
     let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
     let paused =
-        async |client| bigfleet_ctl::pause(&client, &steered, args.lasting, reason, dry_run).await;
+        async |client| bigfleet_ctl::pause(&client, &target, args.lasting, reason, dry_run).await;
     print(args.steer.reach.ask(paused)?)
 }
 
@@ -268,18 +271,18 @@ pub(crate) struct ResumeArgs {
 /// Resumes.
 pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
-    let steered = args.steer.steered();
-    let resumed = async |client| bigfleet_ctl::resume(&client, &steered, reason, dry_run).await;
+    let target = args.steer.target();
+    let resumed = async |client| bigfleet_ctl::resume(&client, &target, reason, dry_run).await;
     print(args.steer.reach.ask(resumed)?)
 }
 
-/// Why something is let go, and whether it really is.
+/// Why, and whether to do it or only to say what would be done.
 #[derive(Debug, ClapArgs)]
 struct WhyArgs {
-    /// Why; whoever looks later will read it.
+    /// Why, for whoever looks at it later; it is kept in the audit log
     #[arg(long)]
     reason: String,
-    /// Say what would happen, and do nothing.
+    /// Only say what would happen
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -289,7 +292,7 @@ struct WhyArgs {
 /// `bigfleet retire`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RetireArgs {
-    /// The machine; it has to be Failed.
+    /// The machine; its state has to be Failed
     machine: String,
     #[command(flatten)]
     why: WhyArgs,
@@ -305,9 +308,9 @@ pub(crate) fn retire(args: &RetireArgs) -> Result<(), Failure> {
 /// `bigfleet release`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReleaseArgs {
-    /// The cluster; its operator has to be gone.
+    /// The cluster; its operator must not be connected
     cluster: String,
-    /// How many machines it has, so that a mistaken name releases nothing; --dry-run says it.
+    /// How many machines the cluster has, as --dry-run prints it: a mistyped name then releases nothing
     #[arg(long, required_unless_present = "dry_run", default_value = None)]
     machines: Option<usize>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Where the shard is: what was said, else the one `bigfleet up` runs, else the usual port.
+//! The shard's address: what --shard says, else that of a running `bigfleet up`, else the usual port.
 //!
 //! ```text
 //! bigfleet up ── writes ──▶ <runtime dir>/bigfleet-up.addr ── read by ──▶ every verb without --shard
@@ -13,11 +13,11 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Where a shard listens if nobody says otherwise.
+/// Where a shard on this host listens by default.
 pub const USUAL: &str = "127.0.0.1:7780";
 
 const FILE: &str = "bigfleet-up.addr";
-/// No address is longer; whatever is, is not one.
+/// The file is not read if it is longer: it cannot hold an address then.
 const MOST_BYTES: u64 = 300;
 
 /// The runtime directory of this user: `$XDG_RUNTIME_DIR`, or where temporary files go.
@@ -26,37 +26,37 @@ pub fn runtime_dir() -> PathBuf {
     named.map_or_else(std::env::temp_dir, |dir: OsString| PathBuf::from(dir))
 }
 
-/// An address that is there to be found, until this is dropped.
+/// The address of a running `bigfleet up`, in a file that is removed when this is dropped.
 #[derive(Debug)]
-pub struct Left {
+pub struct PublishedAddress {
     path: PathBuf,
     text: String,
 }
 
-impl Left {
-    /// Leaves the address of a shard where the verbs look for it. Another one that was there is
-    /// replaced: the newest `bigfleet up` is the one meant.
-    pub fn leave(shard: SocketAddr) -> io::Result<Self> {
-        Self::leave_in(&runtime_dir(), shard)
+impl PublishedAddress {
+    /// Writes the address where the verbs look for it. An older one is replaced, so that the verbs mean
+    /// the `bigfleet up` that was started last.
+    pub fn publish(shard: SocketAddr) -> io::Result<Self> {
+        Self::publish_in(&runtime_dir(), shard)
     }
 
-    fn leave_in(folder: &Path, shard: SocketAddr) -> io::Result<Self> {
-        let left = Self {
+    fn publish_in(folder: &Path, shard: SocketAddr) -> io::Result<Self> {
+        let published = Self {
             path: folder.join(FILE),
             text: shard.to_string(),
         };
         let unfinished = folder.join(format!("{FILE}.{}", std::process::id()));
         drop(fs::remove_file(&unfinished));
-        let written = write_new(&unfinished, &left.text);
-        let moved = written.and_then(|()| fs::rename(&unfinished, &left.path));
+        let written = write_new(&unfinished, &published.text);
+        let moved = written.and_then(|()| fs::rename(&unfinished, &published.path));
         if moved.is_err() {
             drop(fs::remove_file(&unfinished));
         }
-        moved.map(|()| left)
+        moved.map(|()| published)
     }
 }
 
-/// Never through a link: temporary folders are shared with others.
+/// Fails if the file exists, even as a link: others may write to the folder for temporary files.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let file = fs::OpenOptions::new()
         .write(true)
@@ -65,16 +65,16 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.and_then(|mut file| file.write_all(text.as_bytes()))
 }
 
-impl Drop for Left {
+impl Drop for PublishedAddress {
     fn drop(&mut self) {
-        // Only our own: a later `up` may have left its address there.
+        // Only our own: a later `bigfleet up` may have replaced it.
         if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             drop(fs::remove_file(&self.path));
         }
     }
 }
 
-/// Where to call: as said, else where `up` runs, else the usual port.
+/// The address to call: `said` if given, else that of `bigfleet up`, else the usual port.
 pub fn target(said: Option<&str>) -> String {
     target_in(&runtime_dir(), said)
 }
@@ -86,7 +86,7 @@ fn target_in(folder: &Path, said: Option<&str>) -> String {
     }
 }
 
-/// What `up` left; anything but an address is as good as nothing.
+/// What `bigfleet up` wrote; anything but an address counts as nothing.
 fn found_in(folder: &Path) -> Option<SocketAddr> {
     let path = folder.join(FILE);
     let small = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES);
@@ -112,10 +112,10 @@ mod tests {
         let folder = folder("address");
         let shard: SocketAddr = "127.0.0.1:4711".parse().unwrap();
         assert_eq!(target_in(&folder, None), USUAL);
-        let left = Left::leave_in(&folder, shard).unwrap();
+        let published = PublishedAddress::publish_in(&folder, shard).unwrap();
         assert_eq!(target_in(&folder, None), "127.0.0.1:4711");
         assert_eq!(target_in(&folder, Some("shard:1")), "shard:1");
-        drop(left);
+        drop(published);
         assert_eq!(target_in(&folder, None), USUAL);
         assert_eq!(
             fs::read_dir(&folder).unwrap().count(),
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn a_later_up_keeps_its_address_when_an_earlier_one_ends() {
         let folder = folder("addresses");
-        let first = Left::leave_in(&folder, "127.0.0.1:1".parse().unwrap()).unwrap();
-        let second = Left::leave_in(&folder, "127.0.0.1:2".parse().unwrap()).unwrap();
+        let first = PublishedAddress::publish_in(&folder, "127.0.0.1:1".parse().unwrap()).unwrap();
+        let second = PublishedAddress::publish_in(&folder, "127.0.0.1:2".parse().unwrap()).unwrap();
         drop(first);
         assert_eq!(target_in(&folder, None), "127.0.0.1:2");
         drop(second);

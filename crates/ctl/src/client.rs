@@ -1,12 +1,12 @@
-//! Client: one shard, asked and told.
+//! Client: asks one shard, and tells it what to do.
 //!
 //! ```text
-//! call ─▶ header, entry, entry, … ─▶ handed over one by one        every step within --timeout
+//! call ─▶ header, entry, entry, … ─▶ handed to the caller one by one      each within --timeout
 //! ```
 //!
-//! The time allowed is for the answer to begin and for each next part of it, so a fleet of half a
-//! million machines may take as long as it keeps coming. An answer without a header, or that stops,
-//! is never taken for a whole one.
+//! The timeout is for the answer to begin and for each next part of it, so listing half a million
+//! machines may take as long as it keeps coming. An answer without a header, or one that stops half
+//! way, is an error and never passed off as complete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use tonic::{Response, Status, Streaming};
 use wire::shard_admin_client::ShardAdminClient;
 use wire::shard_read_client::ShardReadClient;
 
-use crate::trouble::Trouble;
+use crate::error::CtlError;
 
-/// How long to wait where nobody says otherwise: longer than the usual cycle, since the first who
-/// asks for verdicts waits for one.
+/// How long to wait by default: longer than the usual cycle, since the first who asks for verdicts
+/// waits for one.
 pub const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// A connection that stands at all stands soon.
+/// A shard that can be reached accepts a connection well within this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A shard that can be asked. Connects when it is first used, and again after a loss.
+/// A shard that can be asked. Connects when it is first used, and again after the connection is lost.
 #[derive(Clone, Debug)]
 pub struct Client {
     channel: Channel,
@@ -35,15 +35,15 @@ pub struct Client {
     within: Duration,
 }
 
-/// A frame of a streamed answer, taken apart.
+/// A frame of a streamed answer: its header, or one entry.
 pub(crate) trait Framed {
     type Header;
     type Entry;
-    /// The header, an entry, or neither.
-    fn part(self) -> Option<Part<Self::Header, Self::Entry>>;
+    /// What the frame is; `None` for a kind of frame this version does not know.
+    fn part(self) -> Option<FramePart<Self::Header, Self::Entry>>;
 }
 
-pub(crate) enum Part<H, E> {
+pub(crate) enum FramePart<H, E> {
     Header(H),
     Entry(E),
 }
@@ -53,11 +53,11 @@ macro_rules! framed {
         impl Framed for wire::$response {
             type Header = wire::$header;
             type Entry = wire::$view;
-            fn part(self) -> Option<Part<Self::Header, Self::Entry>> {
+            fn part(self) -> Option<FramePart<Self::Header, Self::Entry>> {
                 use wire::$module::Frame;
                 Some(match self.frame? {
-                    Frame::Header(header) => Part::Header(header),
-                    Frame::$entry(entry) => Part::Entry(entry),
+                    Frame::Header(header) => FramePart::Header(header),
+                    Frame::$entry(entry) => FramePart::Entry(entry),
                 })
             }
         }
@@ -74,14 +74,14 @@ framed! {
 
 impl Client {
     /// A client for the shard at `host:port`.
-    pub fn new(target: &str, tls: Option<Arc<Tls>>, within: Duration) -> Result<Self, Trouble> {
+    pub fn new(target: &str, tls: Option<Arc<Tls>>, within: Duration) -> Result<Self, CtlError> {
         let dial = Dial {
             connect_within: within.min(CONNECT_WITHIN),
             ..Dial::unknown(tls)
         };
         let channel = dial
             .channel(target)
-            .map_err(|why| Trouble::Usage(format!("--shard {why}")))?;
+            .map_err(|why| CtlError::Usage(format!("--shard {why}")))?;
         Ok(Self {
             channel,
             target: target.into(),
@@ -89,125 +89,130 @@ impl Client {
         })
     }
 
-    /// Where it calls.
+    /// The address it calls.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// Every row of demand of a cluster, or of all, handed over as they come.
+    /// Every Need of a cluster, or of all if `cluster` is empty, handed over as they arrive.
     pub async fn needs(
         &self,
         cluster: &str,
         each: impl FnMut(wire::NeedView),
-    ) -> Result<wire::InspectNeedsHeader, Trouble> {
+    ) -> Result<wire::InspectNeedsHeader, CtlError> {
         let request = wire::InspectNeedsRequest {
             cluster_id: cluster.to_owned(),
             accept_new_reasons: true,
             ..wire::InspectNeedsRequest::default()
         };
-        let call = "InspectNeeds";
-        let answer = self.one(call, self.read().inspect_needs(request)).await?;
-        self.each(call, answer, each).await
+        let doing = "list Needs";
+        let answer = self.one(doing, self.read().inspect_needs(request)).await?;
+        self.each(doing, answer, each).await
     }
 
-    /// Machines, handed over as they come.
+    /// Machines, handed over as they arrive.
     pub async fn machines(
         &self,
         request: wire::InspectMachinesRequest,
         each: impl FnMut(wire::MachineView),
-    ) -> Result<wire::InspectHeader, Trouble> {
-        let call = "InspectMachines";
+    ) -> Result<wire::InspectHeader, CtlError> {
+        let doing = "list machines";
         let answer = self
-            .one(call, self.read().inspect_machines(request))
+            .one(doing, self.read().inspect_machines(request))
             .await?;
-        self.each(call, answer, each).await
+        self.each(doing, answer, each).await
     }
 
-    /// The clusters, or the one that is called so.
+    /// All clusters, or only the one of this id.
     pub async fn clusters(
         &self,
         cluster: &str,
-    ) -> Result<(wire::InspectHeader, Vec<wire::ClusterView>), Trouble> {
+    ) -> Result<(wire::InspectHeader, Vec<wire::ClusterView>), CtlError> {
         let request = wire::InspectClustersRequest {
             cluster_id: cluster.to_owned(),
         };
-        let call = "InspectClusters";
+        let doing = "list clusters";
         let answer = self
-            .one(call, self.read().inspect_clusters(request))
+            .one(doing, self.read().inspect_clusters(request))
             .await?;
-        self.gathered(call, answer).await
+        self.gathered(doing, answer).await
     }
 
-    /// What is under way, oldest first.
+    /// Operations in progress, oldest first.
     pub async fn work(
         &self,
         request: wire::InspectWorkRequest,
-    ) -> Result<(wire::InspectHeader, Vec<wire::WorkView>), Trouble> {
-        let call = "InspectWork";
-        let answer = self.one(call, self.read().inspect_work(request)).await?;
-        self.gathered(call, answer).await
+    ) -> Result<(wire::InspectHeader, Vec<wire::WorkView>), CtlError> {
+        let doing = "list work in progress";
+        let answer = self.one(doing, self.read().inspect_work(request)).await?;
+        self.gathered(doing, answer).await
     }
 
-    /// What was decided lately, newest first.
+    /// Recent decisions, newest first.
     pub async fn actions(
         &self,
         request: wire::InspectActionsRequest,
-    ) -> Result<(wire::InspectHeader, Vec<wire::ActionView>), Trouble> {
-        let call = "InspectActions";
-        let answer = self.one(call, self.read().inspect_actions(request)).await?;
-        self.gathered(call, answer).await
+    ) -> Result<(wire::InspectHeader, Vec<wire::ActionView>), CtlError> {
+        let doing = "list decisions";
+        let answer = self
+            .one(doing, self.read().inspect_actions(request))
+            .await?;
+        self.gathered(doing, answer).await
     }
 
-    /// What limits or stops the shard.
-    pub async fn rails(&self) -> Result<wire::InspectRailsResponse, Trouble> {
+    /// Everything that limits or stops the shard: rails, pauses, pools left alone.
+    pub async fn rails(&self) -> Result<wire::InspectRailsResponse, CtlError> {
         let request = wire::InspectRailsRequest {};
-        self.one("InspectRails", self.read().inspect_rails(request))
+        self.one("list pauses and limits", self.read().inspect_rails(request))
             .await
     }
 
-    /// Why a row is served as it is; `None` if there is no such row.
+    /// Why a Need is served as it is; `None` if there is no such Need.
     pub async fn explain(
         &self,
         request: wire::ExplainNeedRequest,
-    ) -> Result<Option<wire::ExplainNeedResponse>, Trouble> {
+    ) -> Result<Option<wire::ExplainNeedResponse>, CtlError> {
         let mut read = self.read();
-        let call = "ExplainNeed";
-        let answered = self.patiently(read.explain_need(request)).await?;
+        let doing = "explain a Need";
+        let answered = self.in_time(read.explain_need(request)).await?;
         match answered {
             Ok(answer) => Ok(Some(answer.into_inner())),
             Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
-            Err(status) => Err(self.trouble(&status, call)),
+            Err(status) => Err(self.error_of(&status, doing)),
         }
     }
 
-    /// The live fleet as a file, still in frames.
+    /// The fleet as a file, in frames that the caller puts together.
     pub(crate) async fn export(
         &self,
         request: wire::ExportFleetRequest,
-    ) -> Result<Streaming<wire::ExportFleetResponse>, Trouble> {
-        self.one("ExportFleet", self.read().export_fleet(request))
+    ) -> Result<Streaming<wire::ExportFleetResponse>, CtlError> {
+        self.one("export the fleet", self.read().export_fleet(request))
             .await
     }
 
     /// Pauses a scope.
-    pub async fn pause(&self, request: wire::PauseRequest) -> Result<wire::PauseResponse, Trouble> {
-        self.one("Pause", self.admin().pause(request)).await
+    pub async fn pause(
+        &self,
+        request: wire::PauseRequest,
+    ) -> Result<wire::PauseResponse, CtlError> {
+        self.one("pause", self.admin().pause(request)).await
     }
 
-    /// Lifts pauses.
+    /// Ends pauses.
     pub async fn resume(
         &self,
         request: wire::ResumeRequest,
-    ) -> Result<wire::ResumeResponse, Trouble> {
-        self.one("Resume", self.admin().resume(request)).await
+    ) -> Result<wire::ResumeResponse, CtlError> {
+        self.one("resume", self.admin().resume(request)).await
     }
 
-    /// Forgets a Failed machine.
+    /// Removes a Failed machine from the shard's records.
     pub async fn retire_machine(
         &self,
         request: wire::RetireMachineRequest,
-    ) -> Result<wire::RetireMachineResponse, Trouble> {
-        self.one("RetireMachine", self.admin().retire_machine(request))
+    ) -> Result<wire::RetireMachineResponse, CtlError> {
+        self.one("retire a machine", self.admin().retire_machine(request))
             .await
     }
 
@@ -215,8 +220,8 @@ impl Client {
     pub async fn release_cluster(
         &self,
         request: wire::ReleaseClusterRequest,
-    ) -> Result<wire::ReleaseClusterResponse, Trouble> {
-        self.one("ReleaseCluster", self.admin().release_cluster(request))
+    ) -> Result<wire::ReleaseClusterResponse, CtlError> {
+        self.one("release a cluster", self.admin().release_cluster(request))
             .await
     }
 
@@ -228,12 +233,12 @@ impl Client {
         ShardAdminClient::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
 
-    fn trouble(&self, status: &Status, call: &'static str) -> Trouble {
-        Trouble::of(status, &self.target, call, self.within)
+    fn error_of(&self, status: &Status, doing: &'static str) -> CtlError {
+        CtlError::of(status, &self.target, doing, self.within)
     }
 
-    async fn patiently<T>(&self, answer: impl Future<Output = T>) -> Result<T, Trouble> {
-        let silent = |_| Trouble::Silent {
+    async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, CtlError> {
+        let silent = |_| CtlError::NoAnswer {
             target: self.target.to_string(),
             within: self.within,
         };
@@ -242,52 +247,54 @@ impl Client {
 
     async fn one<T>(
         &self,
-        call: &'static str,
+        doing: &'static str,
         answer: impl Future<Output = Result<Response<T>, Status>>,
-    ) -> Result<T, Trouble> {
-        let answered = self.patiently(answer).await?;
-        let answered = answered.map_err(|status| self.trouble(&status, call))?;
+    ) -> Result<T, CtlError> {
+        let answered = self.in_time(answer).await?;
+        let answered = answered.map_err(|status| self.error_of(&status, doing))?;
         Ok(answered.into_inner())
     }
 
     /// The next frame; `None` at the end.
     pub(crate) async fn next<T>(
         &self,
-        call: &'static str,
+        doing: &'static str,
         frames: &mut Streaming<T>,
-    ) -> Result<Option<T>, Trouble> {
-        let frame = self.patiently(frames.message()).await?;
-        frame.map_err(|status| match self.trouble(&status, call) {
+    ) -> Result<Option<T>, CtlError> {
+        let frame = self.in_time(frames.message()).await?;
+        frame.map_err(|status| match self.error_of(&status, doing) {
             // It did answer: what broke is the answer.
-            Trouble::Nobody { target } => Trouble::Cut {
+            CtlError::NotListening { target }
+            | CtlError::NotAShard { target }
+            | CtlError::Unreachable { target, .. }
+            | CtlError::Certificates { target, .. } => CtlError::Interrupted {
                 target,
                 why: "the connection was lost".to_owned(),
             },
-            Trouble::Deaf { target, why } => Trouble::Cut { target, why },
             other => other,
         })
     }
 
     async fn each<F: Framed>(
         &self,
-        call: &'static str,
+        doing: &'static str,
         mut frames: Streaming<F>,
         mut each: impl FnMut(F::Entry),
-    ) -> Result<F::Header, Trouble> {
-        let garbled = |what: &str| Trouble::Garbled {
+    ) -> Result<F::Header, CtlError> {
+        let malformed = |what: &str| CtlError::Malformed {
             target: self.target.to_string(),
-            call,
+            doing,
             what: what.to_owned(),
         };
-        let first = self.next(call, &mut frames).await?;
-        let Some(Part::Header(header)) = first.and_then(Framed::part) else {
-            return Err(garbled("it does not begin with a header"));
+        let first = self.next(doing, &mut frames).await?;
+        let Some(FramePart::Header(header)) = first.and_then(Framed::part) else {
+            return Err(malformed("it does not begin with a header"));
         };
-        while let Some(frame) = self.next(call, &mut frames).await? {
+        while let Some(frame) = self.next(doing, &mut frames).await? {
             match frame.part() {
-                Some(Part::Entry(entry)) => each(entry),
-                Some(Part::Header(_)) => return Err(garbled("it has a second header")),
-                // A kind of frame that was added after us.
+                Some(FramePart::Entry(entry)) => each(entry),
+                Some(FramePart::Header(_)) => return Err(malformed("it has a second header")),
+                // A kind of frame that a newer shard sends.
                 None => {}
             }
         }
@@ -296,11 +303,13 @@ impl Client {
 
     async fn gathered<F: Framed>(
         &self,
-        call: &'static str,
+        doing: &'static str,
         frames: Streaming<F>,
-    ) -> Result<(F::Header, Vec<F::Entry>), Trouble> {
+    ) -> Result<(F::Header, Vec<F::Entry>), CtlError> {
         let mut entries = Vec::new();
-        let header = self.each(call, frames, |entry| entries.push(entry)).await?;
+        let header = self
+            .each(doing, frames, |entry| entries.push(entry))
+            .await?;
         Ok((header, entries))
     }
 }

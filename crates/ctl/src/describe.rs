@@ -1,12 +1,12 @@
-//! `describe`: everything about one thing, and what lies near it.
+//! `describe`: everything about one machine, Need or cluster, with its recent decisions.
 
 use crate::client::Client;
+use crate::error::CtlError;
 use crate::explain::{reasons, request};
-use crate::get::{Wanted, actions, clusters, machines, needs, not_found, work};
-use crate::output::{Answer, Shown, Style, Taken, labels, list};
+use crate::get::{Selection, actions, clusters, machines, needs, not_found, work};
+use crate::output::{Answer, AnswerSource, Listable, Style, labels, list};
 use crate::record::{ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef};
 use crate::text::{printable, quantities};
-use crate::trouble::Trouble;
 use crate::when::{Moment, ago, rfc3339};
 
 /// Decisions that are shown with a machine or a cluster.
@@ -18,37 +18,37 @@ const MOST_NEEDS: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "flags", derive(clap::ValueEnum))]
 pub enum Described {
-    /// A machine.
+    /// A machine, and what was decided about it lately.
     #[cfg_attr(feature = "flags", value(aliases = ["machines", "ma"]))]
     Machine,
-    /// A Need.
+    /// A Need: what a cluster asks for, whether it has it, and why not.
     #[cfg_attr(feature = "flags", value(aliases = ["needs", "nd", "shortfall", "shortfalls", "sf"]))]
     Need,
-    /// A cluster.
+    /// A cluster, its Needs, and what was decided about it lately.
     #[cfg_attr(feature = "flags", value(aliases = ["clusters", "cl"]))]
     Cluster,
 }
 
-/// Describes what is called so.
+/// Describes the one of that name.
 pub async fn describe(
     client: &Client,
     kind: Described,
     name: &str,
     cluster: &str,
     colour: bool,
-) -> Result<Answer, Trouble> {
-    let wanted = Wanted {
+) -> Result<Answer, CtlError> {
+    let selection = Selection {
         names: vec![name.to_owned()],
         cluster: cluster.to_owned(),
-        ..Wanted::default()
+        ..Selection::default()
     };
     let style = Style {
         colour,
         ..Style::default()
     };
     let text = match kind {
-        Described::Machine => machine(client, &wanted, style).await?,
-        Described::Need => need(client, &wanted).await?,
+        Described::Machine => machine(client, &selection, style).await?,
+        Described::Need => need(client, &selection).await?,
         Described::Cluster => self::cluster(client, name, style).await?,
     };
     Ok(Answer {
@@ -57,17 +57,17 @@ pub async fn describe(
     })
 }
 
-/// Lines of a name and what it is; a name whose value is empty is left out.
-struct Page {
+/// Lines of `Name: value`. A line whose value is empty is left out.
+struct DescriptionPage {
     text: String,
     now: i64,
 }
 
-impl Page {
-    fn new(taken: &Taken) -> Self {
+impl DescriptionPage {
+    fn new(source: &AnswerSource) -> Self {
         Self {
             text: String::new(),
-            now: taken.now(),
+            now: source.now(),
         }
     }
 
@@ -87,23 +87,29 @@ impl Page {
         }
     }
 
-    fn section<T: Shown>(&mut self, title: &str, items: &[T], taken: &Taken, style: Style) {
+    fn section<T: Listable>(
+        &mut self,
+        title: &str,
+        items: &[T],
+        source: &AnswerSource,
+        style: Style,
+    ) {
         let table = if items.is_empty() {
             " none\n".to_owned()
         } else {
-            list(items, taken, style)
+            list(items, source, style)
         };
         self.text += &format!("\n{title}:\n{table}");
     }
 }
 
-async fn machine(client: &Client, wanted: &Wanted, style: Style) -> Result<String, Trouble> {
-    let (found, taken) = machines(client, wanted).await?;
-    let name = &wanted.names[0];
+async fn machine(client: &Client, selection: &Selection, style: Style) -> Result<String, CtlError> {
+    let (found, source) = machines(client, selection).await?;
+    let name = &selection.names[0];
     let Some(machine) = found.first() else {
-        return Err(not_found::<MachineRecord>(name, &taken));
+        return Err(not_found::<MachineRecord>(name, &source));
     };
-    let mut page = Page::new(&taken);
+    let mut page = DescriptionPage::new(&source);
     page.line("Machine", &machine.id);
     page.line("State", &machine.state);
     page.at("Since", machine.state_since);
@@ -140,21 +146,21 @@ async fn machine(client: &Client, wanted: &Wanted, style: Style) -> Result<Strin
         machine.failure_class.as_deref().unwrap_or_default(),
     );
     if machine.work.is_some() {
-        let (mut under_way, _) = work(client, &Wanted::default()).await?;
+        let (mut under_way, _) = work(client, &Selection::default()).await?;
         under_way.retain(|one| one.machine == machine.id);
-        page.section("Under way", &under_way, &taken, style);
+        page.section("Under way", &under_way, &source, style);
     }
     let (decided, _) = actions(client, &newest(""), &machine.id).await?;
-    page.section("Decisions, newest first", &decided, &taken, style);
+    page.section("Decisions, newest first", &decided, &source, style);
     Ok(page.text)
 }
 
 /// The newest decisions about a cluster, or about all.
-fn newest(cluster: &str) -> Wanted {
-    Wanted {
+fn newest(cluster: &str) -> Selection {
+    Selection {
         cluster: cluster.to_owned(),
         limit: MOST_ACTIONS,
-        ..Wanted::default()
+        ..Selection::default()
     }
 }
 
@@ -176,16 +182,16 @@ fn need_line(need: Option<&NeedRef>) -> String {
     )
 }
 
-/// Every Need of that name: the same row may stand in several clusters.
-async fn need(client: &Client, wanted: &Wanted) -> Result<String, Trouble> {
-    let (mut found, taken) = needs(client, wanted).await?;
+/// Every Need of that name: two clusters may ask for the same.
+async fn need(client: &Client, selection: &Selection) -> Result<String, CtlError> {
+    let (mut found, source) = needs(client, selection).await?;
     if found.is_empty() {
-        return Err(not_found::<NeedRecord>(&wanted.names[0], &taken));
+        return Err(not_found::<NeedRecord>(&selection.names[0], &source));
     }
     found.truncate(MOST_NEEDS);
     let mut pages = Vec::new();
     for need in &found {
-        let mut text = need_page(need, &taken);
+        let mut text = need_page(need, &source);
         if let Some(explained) = client.explain(request(need)).await? {
             let explained = ExplanationRecord::from(&explained);
             text += &format!("\nWhy:\n{}", reasons(&explained));
@@ -195,8 +201,8 @@ async fn need(client: &Client, wanted: &Wanted) -> Result<String, Trouble> {
     Ok(pages.join("\n"))
 }
 
-fn need_page(need: &NeedRecord, taken: &Taken) -> String {
-    let mut page = Page::new(taken);
+fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
+    let mut page = DescriptionPage::new(source);
     page.line("Need", format!("{}/{}", need.cluster, need.need));
     page.line("Cluster", &need.cluster);
     page.line("Gang", &need.group);
@@ -228,50 +234,50 @@ fn need_page(need: &NeedRecord, taken: &Taken) -> String {
     page.text
 }
 
-async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Trouble> {
-    let only = Wanted {
+async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, CtlError> {
+    let only = Selection {
         cluster: name.to_owned(),
-        ..Wanted::default()
+        ..Selection::default()
     };
-    let (found, taken) = clusters(client, &only).await?;
+    let (found, source) = clusters(client, &only).await?;
     let Some(cluster) = found.first() else {
-        return Err(not_found::<ClusterRecord>(name, &taken));
+        return Err(not_found::<ClusterRecord>(name, &source));
     };
-    let mut page = Page::new(&taken);
+    let mut page = DescriptionPage::new(&source);
     page.line("Cluster", &cluster.id);
     page.line("Operator", cluster.operator().0);
     if let Some(session) = &cluster.session {
         page.at("Connected", session.started);
-        page.at("Last frame", session.last_frame);
+        page.at("Last heard", session.last_frame);
         page.line("Features", session.features.join(", "));
         page.line(
             "Outbox",
             match session.outbox_frames {
                 0 => String::new(),
-                frames => format!("{frames} frames wait"),
+                frames => format!("{frames} messages wait to be sent"),
             },
         );
     }
-    page.at("Session ended", cluster.session_ended);
+    page.at("Disconnected", cluster.session_ended);
     if let Some(rollup) = &cluster.rollup {
-        page.at("Roll-up", rollup.accepted);
+        page.at("Last roll-up", rollup.accepted);
         page.line("Roll-up id", &rollup.rollup_id);
     }
     page.line(
         "Held roll-ups",
         match cluster.rollups_held {
             0 => String::new(),
-            held => format!("{held} in a row withdrew nearly everything"),
+            held => format!("{held} in a row withdrew nearly everything and are not believed yet"),
         },
     );
     page.at("Refused roll-up", cluster.rollup_refused);
-    page.line("Refused since", &cluster.rollup_refused_reason);
+    page.line("Refused because", &cluster.rollup_refused_reason);
     page.line(
         "Ready",
         if cluster.ready {
             "yes"
         } else {
-            "no: it has not reported since the shard started"
+            "no: it has not sent a roll-up (its report of what it needs) since the shard started"
         },
     );
     let acquires = cluster.acquires().text;
@@ -305,6 +311,6 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Tr
     let (found, of_needs) = needs(client, &only).await?;
     page.section("Needs", &found, &of_needs, style);
     let (decided, _) = actions(client, &newest(name), "").await?;
-    page.section("Decisions, newest first", &decided, &taken, style);
+    page.section("Decisions, newest first", &decided, &source, style);
     Ok(page.text)
 }

@@ -1,42 +1,46 @@
 //! `explain`: why Needs are served as they are.
 //!
 //! ```text
-//! cluster, name or -l ─▶ InspectNeeds: which rows ─▶ ExplainNeed, one by one ─▶ pages · json · yaml
+//! cluster, name or -l ─▶ which Needs are meant ─▶ each explained by the shard ─▶ pages · json · yaml
 //! ```
 
 use bigfleet_wire::v1alpha1::ExplainNeedRequest;
 
 use crate::client::Client;
-use crate::get::{Wanted, needs, not_found};
+use crate::error::CtlError;
+use crate::get::{Selection, needs, not_found};
 use crate::output::{Answer, Form, json, yaml};
 use crate::record::{ClusterRecord, ExplanationRecord, NeedRecord};
 use crate::select::Selector;
 use crate::text::{columns, printable, quantities};
-use crate::trouble::Trouble;
 
-/// Needs that are explained at once: each costs the shard a decision.
+/// At most this many Needs are explained at once: each costs the shard a decision.
 const MOST_NEEDS: usize = 20;
-/// Machines that are named on a page; `-o json` names all the shard did.
+/// At most this many machines are named on a page; `-o json` has all that the shard named.
 const MOST_CLAIMS: usize = 20;
 
-/// Explains the Needs that are meant, those that are short first.
-pub async fn explain(client: &Client, wanted: &Wanted, form: Form) -> Result<Answer, Trouble> {
-    let wanted = &meant(client, wanted).await?;
-    let (mut rows, taken) = needs(client, wanted).await?;
+/// Explains the selected Needs, those that are short first.
+pub async fn explain(
+    client: &Client,
+    selection: &Selection,
+    form: Form,
+) -> Result<Answer, CtlError> {
+    let selection = &split_name(client, selection).await?;
+    let (mut rows, source) = needs(client, selection).await?;
     if rows.is_empty() {
-        return Err(match wanted.names.first() {
-            Some(name) => not_found::<NeedRecord>(name, &taken),
-            None => nobody(client, wanted).await?,
+        return Err(match selection.names.first() {
+            Some(name) => not_found::<NeedRecord>(name, &source),
+            None => nothing_to_explain(client, selection).await?,
         });
     }
     rows.sort_by_key(|need| need.satisfied);
-    let most = match wanted.limit {
+    let most = match selection.limit {
         0 => MOST_NEEDS,
         limit => limit.min(MOST_NEEDS),
     };
     let mut notes = Vec::new();
     if most < rows.len() {
-        let (all, cluster) = (rows.len(), printable(&wanted.cluster));
+        let (all, cluster) = (rows.len(), printable(&selection.cluster));
         notes.push(format!(
             "{most} of {all} Needs, the short ones first; `bigfleet get needs --cluster {cluster}` \
              lists them, and `bigfleet explain {cluster} NEED` explains one"
@@ -45,7 +49,7 @@ pub async fn explain(client: &Client, wanted: &Wanted, form: Form) -> Result<Ans
     }
     let mut explained = Vec::new();
     for need in &rows {
-        // A row that was withdrawn in between has nothing to explain.
+        // A Need that was withdrawn in between has nothing to explain.
         if let Some(answer) = client.explain(request(need)).await? {
             explained.push(ExplanationRecord::from(&answer));
         }
@@ -61,40 +65,41 @@ pub async fn explain(client: &Client, wanted: &Wanted, form: Form) -> Result<Ans
     Ok(Answer { text, notes })
 }
 
-/// `CLUSTER/NEED` in one word, as `bigfleet decide --explain` has it, taken apart; a cluster may well
-/// have a `/` in its name.
-async fn meant(client: &Client, wanted: &Wanted) -> Result<Wanted, Trouble> {
-    let split = wanted.cluster.split_once('/');
-    let Some((cluster, need)) = split.filter(|_| wanted.names.is_empty()) else {
-        return Ok(wanted.clone());
+/// Splits `CLUSTER/NEED`, the form `bigfleet decide --explain` takes, unless there is a cluster of
+/// exactly that name.
+async fn split_name(client: &Client, selection: &Selection) -> Result<Selection, CtlError> {
+    let split = selection.cluster.split_once('/');
+    let Some((cluster, need)) = split.filter(|_| selection.names.is_empty()) else {
+        return Ok(selection.clone());
     };
-    let (_, known) = client.clusters(&wanted.cluster).await?;
+    let (_, known) = client.clusters(&selection.cluster).await?;
     Ok(if known.is_empty() {
-        Wanted {
+        Selection {
             cluster: cluster.to_owned(),
             names: vec![need.to_owned()],
-            ..wanted.clone()
+            ..selection.clone()
         }
     } else {
-        wanted.clone()
+        selection.clone()
     })
 }
 
 /// Why there is nothing to explain: no such cluster, or one that asks for nothing.
-async fn nobody(client: &Client, wanted: &Wanted) -> Result<Trouble, Trouble> {
-    let (header, views) = client.clusters(&wanted.cluster).await?;
-    let taken = header.into();
-    let cluster = printable(&wanted.cluster);
+async fn nothing_to_explain(client: &Client, selection: &Selection) -> Result<CtlError, CtlError> {
+    let (header, views) = client.clusters(&selection.cluster).await?;
+    let source = header.into();
+    let cluster = printable(&selection.cluster);
     Ok(
-        match (views.first(), wanted.selector == Selector::default()) {
-            (None, _) => not_found::<ClusterRecord>(&wanted.cluster, &taken),
-            (Some(view), true) if view.rollup.is_none() => Trouble::Here(format!(
-                "cluster \"{cluster}\" has no Needs: its operator has not reported yet"
+        match (views.first(), selection.selector == Selector::default()) {
+            (None, _) => not_found::<ClusterRecord>(&selection.cluster, &source),
+            (Some(view), true) if view.rollup.is_none() => CtlError::Local(format!(
+                "cluster \"{cluster}\" has no Needs: its operator has not reported yet; \
+                 `bigfleet get clusters` shows whether it is connected"
             )),
-            (Some(_), true) => Trouble::Here(format!(
+            (Some(_), true) => CtlError::Local(format!(
                 "cluster \"{cluster}\" has no Needs: it asks for nothing"
             )),
-            (Some(_), false) => Trouble::Here(format!(
+            (Some(_), false) => CtlError::Local(format!(
                 "cluster \"{cluster}\" has no such Need; `bigfleet get needs --cluster {cluster}` \
              lists those it has"
             )),
@@ -110,12 +115,12 @@ pub(crate) fn request(need: &NeedRecord) -> ExplainNeedRequest {
     }
 }
 
-/// The page of one Need.
+/// The page about one Need.
 pub(crate) fn page(explained: &ExplanationRecord) -> String {
     heading(&explained.need) + &reasons(explained)
 }
 
-/// Why it is served so, without saying again which it is.
+/// The same page without its heading, for `describe`, which has one of its own.
 pub(crate) fn reasons(explained: &ExplanationRecord) -> String {
     let mut text = format!("{}\n", printable(&explained.summary));
     if !explained.steps.is_empty() {
@@ -133,7 +138,7 @@ pub(crate) fn reasons(explained: &ExplanationRecord) -> String {
     text
 }
 
-/// What is asked for, in the words `bigfleet decide --explain` uses.
+/// What is asked for and whether it is there, worded as by `bigfleet decide --explain`.
 fn heading(need: &NeedRecord) -> String {
     let group = match need.group.as_str() {
         "" => String::new(),
@@ -158,9 +163,9 @@ fn heading(need: &NeedRecord) -> String {
         }
     };
     format!(
-        "cluster {}{group}, need {}\n{}\nwants {}{}\n{}\n",
-        printable(&need.cluster),
+        "Need {} of cluster {}{group}\nfingerprint {}\nasks for {}{}\n{}\n",
         need.need,
+        printable(&need.cluster),
         printable(&need.need_fingerprint),
         printable(&quantities(&need.aggregate_resources)),
         printable(&unit),

@@ -1,162 +1,166 @@
 //! `get`: lists of what a shard holds and does.
 //!
 //! ```text
-//! kind, names, cluster, -l ─▶ asked as narrowly as the shard can ─▶ the rest sieved here ─▶ list
+//! resource, names, cluster, -l ─▶ request, as narrow as the protocol allows ─▶ filtered here ─▶ list
 //! ```
 
 use bigfleet_model::State;
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::client::Client;
-use crate::output::{Answer, Form, Shown, Style, Taken, json, list, yaml};
+use crate::error::CtlError;
+use crate::listable::Shortfall;
+use crate::output::{Answer, AnswerSource, Form, Listable, Style, json, list, yaml};
 use crate::record::{
     ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord,
 };
 use crate::select::Selector;
-use crate::shown::Shortfall;
-use crate::trouble::Trouble;
 use crate::when::moment;
 
-/// What can be listed; one or several, or a short name, as with kubectl.
+/// What can be listed, by its singular, its plural or a short name, as with kubectl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "flags", derive(clap::ValueEnum))]
-pub enum Kind {
+pub enum Resource {
     /// The clusters the shard serves.
     #[cfg_attr(feature = "flags", value(aliases = ["cluster", "cl"]))]
     Clusters,
-    /// What they need, and whether they have it.
+    /// What clusters ask for (their Needs), and whether they have it.
     #[cfg_attr(feature = "flags", value(aliases = ["need", "nd"]))]
     Needs,
-    /// The machines the shard holds.
+    /// The machines the shard manages, those that could be bought included.
     #[cfg_attr(feature = "flags", value(aliases = ["machine", "ma"]))]
     Machines,
-    /// What is under way, and what it waits for, oldest first.
+    /// Operations in progress and what each waits for, oldest first.
     #[cfg_attr(feature = "flags", value(aliases = ["operation", "operations", "wo"]))]
     Work,
-    /// What it decided lately, newest first.
+    /// Recent decisions and what came of them, newest first.
     #[cfg_attr(feature = "flags", value(aliases = ["action", "ac"]))]
     Actions,
-    /// Needs that are short, and why.
+    /// The Needs that lack machines, and why.
     #[cfg_attr(feature = "flags", value(aliases = ["shortfall", "sf"]))]
     Shortfalls,
-    /// The pauses in force.
+    /// The pauses in force: what the shard may not change, until when and why.
     #[cfg_attr(feature = "flags", value(aliases = ["pause", "pa"]))]
     Pauses,
 }
 
-/// Which of them.
+/// Which entries of a list are meant.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Only those that are called so; empty for all.
+pub struct Selection {
+    /// Only those with one of these names; empty for all.
     pub names: Vec<String>,
     /// Only what concerns this cluster; empty for all.
     pub cluster: String,
-    /// Only what this admits.
+    /// Only those the selector admits.
     pub selector: Selector,
-    /// At most so many; 0 for all.
+    /// At most this many; 0 for all.
     pub limit: usize,
 }
 
 /// Asks for a list, and writes it.
 pub async fn get(
     client: &Client,
-    kind: Kind,
-    wanted: &Wanted,
+    resource: Resource,
+    selection: &Selection,
     style: Style,
-) -> Result<Answer, Trouble> {
-    match kind {
-        Kind::Clusters => {
-            let (items, taken) = clusters(client, wanted).await?;
-            answer(items, &taken, wanted, style)
+) -> Result<Answer, CtlError> {
+    match resource {
+        Resource::Clusters => {
+            let (items, source) = clusters(client, selection).await?;
+            answer(items, &source, selection, style)
         }
-        Kind::Needs => {
-            let (items, taken) = needs(client, wanted).await?;
-            answer(items, &taken, wanted, style)
+        Resource::Needs => {
+            let (items, source) = needs(client, selection).await?;
+            answer(items, &source, selection, style)
         }
-        Kind::Shortfalls => {
-            let (items, taken) = needs(client, wanted).await?;
+        Resource::Shortfalls => {
+            let (items, source) = needs(client, selection).await?;
             let short = items.into_iter().filter(|need| !need.satisfied);
-            answer(short.map(Shortfall).collect(), &taken, wanted, style)
+            answer(short.map(Shortfall).collect(), &source, selection, style)
         }
-        Kind::Machines => {
-            let (items, taken) = machines(client, wanted).await?;
-            answer(items, &taken, wanted, style)
+        Resource::Machines => {
+            let (items, source) = machines(client, selection).await?;
+            answer(items, &source, selection, style)
         }
-        Kind::Work => {
-            let (items, taken) = work(client, wanted).await?;
-            answer(items, &taken, wanted, style)
+        Resource::Work => {
+            let (items, source) = work(client, selection).await?;
+            answer(items, &source, selection, style)
         }
-        Kind::Actions => {
-            let (items, taken) = actions(client, wanted, "").await?;
-            answer(items, &taken, wanted, style)
+        Resource::Actions => {
+            let (items, source) = actions(client, selection, "").await?;
+            answer(items, &source, selection, style)
         }
-        Kind::Pauses => {
-            let (items, taken) = pauses(client).await?;
-            answer(items, &taken, wanted, style)
+        Resource::Pauses => {
+            let (items, source) = pauses(client).await?;
+            answer(items, &source, selection, style)
         }
     }
 }
 
-/// Sieves, cuts and writes.
-fn answer<T: Shown>(
+/// Filters the entries, applies the limit, writes the list.
+fn answer<T: Listable>(
     items: Vec<T>,
-    taken: &Taken,
-    wanted: &Wanted,
+    source: &AnswerSource,
+    selection: &Selection,
     style: Style,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CtlError> {
     let mut items = items;
-    items.retain(|item| is_wanted(item, wanted));
+    items.retain(|item| is_selected(item, selection));
     let missing = |name: &&String| !items.iter().any(|item| item.is_called(name));
-    if let Some(name) = wanted.names.iter().find(missing) {
-        return Err(not_found::<T>(name, taken));
+    if let Some(name) = selection.names.iter().find(missing) {
+        return Err(not_found::<T>(name, source));
     }
     let mut notes = Vec::new();
-    let total = taken.total.unwrap_or(items.len());
-    if 0 < wanted.limit && wanted.limit < total {
-        notes.push(format!("{} of {total} {}", wanted.limit, T::MANY));
-        items.truncate(wanted.limit);
+    let total = source.total.unwrap_or(items.len());
+    if 0 < selection.limit && selection.limit < total {
+        notes.push(format!("{} of {total} {}", selection.limit, T::MANY));
+        items.truncate(selection.limit);
     }
     if items.is_empty() {
-        notes.push(nothing::<T>(taken));
+        notes.push(nothing::<T>(source));
     }
     // One that was named is shown by itself, as kubectl does.
-    let single = match (items.as_slice(), wanted.names.len()) {
+    let single = match (items.as_slice(), selection.names.len()) {
         ([one], 1) => Some(one),
         _ => None,
     };
     let text = match (single, style.form) {
         (Some(one), Form::Json) => json(one),
         (Some(one), Form::Yaml) => yaml(one),
-        _ => list(&items, taken, style),
+        _ => list(&items, source, style),
     };
     Ok(Answer { text, notes })
 }
 
-fn is_wanted<T: Shown>(item: &T, wanted: &Wanted) -> bool {
-    let named = wanted.names.is_empty() || wanted.names.iter().any(|name| item.is_called(name));
-    named && wanted.selector.admits(|key| item.fact(key))
+fn is_selected<T: Listable>(item: &T, selection: &Selection) -> bool {
+    let named =
+        selection.names.is_empty() || selection.names.iter().any(|name| item.is_called(name));
+    named && selection.selector.admits(|key| item.fact(key))
 }
 
-fn nothing<T: Shown>(taken: &Taken) -> String {
-    match taken.cycle {
-        0 => format!("no {} yet: the shard has not run a cycle", T::MANY),
+fn nothing<T: Listable>(source: &AnswerSource) -> String {
+    match source.cycle {
+        0 => format!(
+            "no {} yet: the shard has not finished its first cycle; ask again in a few seconds",
+            T::MANY
+        ),
         _ => format!("no {} found", T::MANY),
     }
 }
 
-pub(crate) fn not_found<T: Shown>(name: &str, taken: &Taken) -> Trouble {
-    let hint = match taken.cycle {
-        0 => "; the shard has not run a cycle yet".to_owned(),
+pub(crate) fn not_found<T: Listable>(name: &str, source: &AnswerSource) -> CtlError {
+    let hint = match source.cycle {
+        0 => "; the shard has not finished its first cycle, ask again in a few seconds".to_owned(),
         _ => format!("; `bigfleet get {}` lists what there is", T::MANY),
     };
-    Trouble::NotFound {
+    CtlError::NotFound {
         kind: T::ONE,
         name: name.to_owned(),
         hint,
     }
 }
 
-impl From<wire::InspectHeader> for Taken {
+impl From<wire::InspectHeader> for AnswerSource {
     fn from(header: wire::InspectHeader) -> Self {
         Self {
             shard: crate::record::some(&header.shard_id),
@@ -167,8 +171,8 @@ impl From<wire::InspectHeader> for Taken {
     }
 }
 
-impl Wanted {
-    /// The limit, if the shard can apply it: where nothing is sieved here. 0 is none.
+impl Selection {
+    /// The limit the shard may apply for us; 0, which is none, where entries are still filtered here.
     fn limit_there(&self) -> i32 {
         let all = self.names.is_empty() && self.selector == Selector::default();
         if all {
@@ -178,22 +182,22 @@ impl Wanted {
         }
     }
 
-    /// What was taken, with how many there were before the limit.
-    fn taken(&self, header: wire::InspectHeader) -> Taken {
+    /// Who answered, with how many entries there were before the limit.
+    fn source(&self, header: wire::InspectHeader) -> AnswerSource {
         let total = usize::try_from(header.total).ok();
-        Taken {
+        AnswerSource {
             total: total.filter(|_| self.limit_there() != 0),
             ..header.into()
         }
     }
 }
 
-/// The clusters, or the one that is meant.
+/// The clusters, or only the one that is named.
 pub(crate) async fn clusters(
     client: &Client,
-    wanted: &Wanted,
-) -> Result<(Vec<ClusterRecord>, Taken), Trouble> {
-    let only = match (wanted.cluster.as_str(), wanted.names.as_slice()) {
+    selection: &Selection,
+) -> Result<(Vec<ClusterRecord>, AnswerSource), CtlError> {
+    let only = match (selection.cluster.as_str(), selection.names.as_slice()) {
         ("", [one]) => one,
         (cluster, _) => cluster,
     };
@@ -205,56 +209,59 @@ pub(crate) async fn clusters(
 /// The Needs of a cluster or of all.
 pub(crate) async fn needs(
     client: &Client,
-    wanted: &Wanted,
-) -> Result<(Vec<NeedRecord>, Taken), Trouble> {
+    selection: &Selection,
+) -> Result<(Vec<NeedRecord>, AnswerSource), CtlError> {
     let mut items = Vec::new();
     let each = |view: wire::NeedView| {
         let need = NeedRecord::from(&view);
-        if is_wanted(&need, wanted) {
+        if is_selected(&need, selection) {
             items.push(need);
         }
     };
-    let header = client.needs(&wanted.cluster, each).await?;
-    let taken = Taken {
+    let header = client.needs(&selection.cluster, each).await?;
+    let source = AnswerSource {
         shard: None,
         cycle: header.cycle,
         computed_at: moment(header.computed_at_unix_nanos),
         total: None,
     };
-    Ok((items, taken))
+    Ok((items, source))
 }
 
-/// Machines. What the shard can sieve by itself it is asked to.
+/// Machines. The shard filters by what its protocol can express.
 pub(crate) async fn machines(
     client: &Client,
-    wanted: &Wanted,
-) -> Result<(Vec<MachineRecord>, Taken), Trouble> {
-    let selector = &wanted.selector;
-    let one = |keys: &[&str]| match selector.wanted(keys) {
+    selection: &Selection,
+) -> Result<(Vec<MachineRecord>, AnswerSource), CtlError> {
+    let selector = &selection.selector;
+    let one = |keys: &[&str]| match selector.allowed_values(keys) {
         Some([one]) => one.clone(),
         _ => String::new(),
     };
-    let states = selector.wanted(&["state"]).unwrap_or_default().iter();
+    let states = selector
+        .allowed_values(&["state"])
+        .unwrap_or_default()
+        .iter();
     let states: Option<Vec<i32>> = states.map(|word| state(word)).collect();
     let request = wire::InspectMachinesRequest {
-        cluster_id: wanted.cluster.clone(),
-        machine_ids: wanted.names.clone(),
+        cluster_id: selection.cluster.clone(),
+        machine_ids: selection.names.clone(),
         instance_type: one(&["type", "instance-type", bigfleet_model::INSTANCE_TYPE_KEY]),
         zone: one(&["zone", bigfleet_model::ZONE_KEY]),
-        // A state there is none of is found in no machine; the sieve here says so.
+        // A word that is no state matches no machine; the filter on this side makes sure of that.
         states: states.unwrap_or_default(),
-        limit: wanted.limit_there(),
+        limit: selection.limit_there(),
         ..wire::InspectMachinesRequest::default()
     };
     let mut items = Vec::new();
     let each = |view: wire::MachineView| {
         let machine = MachineRecord::from(&view);
-        if is_wanted(&machine, wanted) {
+        if is_selected(&machine, selection) {
             items.push(machine);
         }
     };
     let header = client.machines(request, each).await?;
-    Ok((items, wanted.taken(header)))
+    Ok((items, selection.source(header)))
 }
 
 fn state(word: &str) -> Option<i32> {
@@ -266,37 +273,37 @@ fn state(word: &str) -> Option<i32> {
 /// Operations in flight, oldest first.
 pub(crate) async fn work(
     client: &Client,
-    wanted: &Wanted,
-) -> Result<(Vec<WorkRecord>, Taken), Trouble> {
+    selection: &Selection,
+) -> Result<(Vec<WorkRecord>, AnswerSource), CtlError> {
     let request = wire::InspectWorkRequest {
-        cluster_id: wanted.cluster.clone(),
-        limit: wanted.limit_there(),
+        cluster_id: selection.cluster.clone(),
+        limit: selection.limit_there(),
         ..wire::InspectWorkRequest::default()
     };
     let (header, views) = client.work(request).await?;
     let items = views.iter().map(WorkRecord::from).collect();
-    Ok((items, wanted.taken(header)))
+    Ok((items, selection.source(header)))
 }
 
-/// Decisions, newest first; of one machine only, if one is named so.
+/// Decisions, newest first; only those about `machine`, unless it is empty.
 pub(crate) async fn actions(
     client: &Client,
-    wanted: &Wanted,
+    selection: &Selection,
     machine: &str,
-) -> Result<(Vec<ActionRecord>, Taken), Trouble> {
+) -> Result<(Vec<ActionRecord>, AnswerSource), CtlError> {
     let request = wire::InspectActionsRequest {
-        cluster_id: wanted.cluster.clone(),
+        cluster_id: selection.cluster.clone(),
         machine_id: machine.to_owned(),
-        limit: wanted.limit_there(),
+        limit: selection.limit_there(),
         ..wire::InspectActionsRequest::default()
     };
     let (header, views) = client.actions(request).await?;
     let items = views.iter().map(ActionRecord::from).collect();
-    Ok((items, wanted.taken(header)))
+    Ok((items, selection.source(header)))
 }
 
 /// The pauses in force.
-pub(crate) async fn pauses(client: &Client) -> Result<(Vec<PauseRecord>, Taken), Trouble> {
+pub(crate) async fn pauses(client: &Client) -> Result<(Vec<PauseRecord>, AnswerSource), CtlError> {
     let rails = client.rails().await?;
     let items = rails.pauses.iter().map(PauseRecord::from).collect();
     Ok((items, rails.header.unwrap_or_default().into()))

@@ -3,13 +3,13 @@
 //! ```text
 //!              ┌─▶ get · describe · explain ──▶ table, wide, json, yaml
 //! Client ──────┼─▶ pause · resume · retire · release · export
-//!  (ShardRead, └─▶ live view: poll ──▶ Screen ──▶ picture        keys ──▶ Screen ──▶ asks
+//!  (ShardRead, └─▶ live view: poll ──▶ Screen ──▶ drawn       keys ──▶ Screen ──▶ requests
 //!   ShardAdmin)
 //! ```
 //!
 //! Nothing here decides or remembers: what is printed is what a shard answered, and what cannot be
-//! done ends in a [`Trouble`] that says what to do next. Whatever came over the wire is made fit to
-//! print before a terminal sees it.
+//! done ends in a [`CtlError`] that says what to do next. Text from the wire is escaped before a
+//! terminal sees it.
 
 pub mod address;
 pub mod live;
@@ -17,12 +17,12 @@ pub mod text;
 pub mod when;
 
 mod client;
-mod trouble;
-mod words;
+mod enum_names;
+mod error;
 
+mod listable;
 mod record;
 mod select;
-mod shown;
 
 mod output;
 
@@ -30,16 +30,16 @@ mod describe;
 mod explain;
 mod export;
 mod get;
-mod letting_go;
-mod steer;
+mod pause_resume;
+mod retire_release;
 
 pub use client::{Client, USUAL_TIMEOUT};
 pub use describe::{Described, describe};
+pub use error::CtlError;
 pub use explain::explain;
 pub use export::export;
-pub use get::{Kind, Wanted, get};
-pub use letting_go::{release, retire};
+pub use get::{Resource, Selection, get};
 pub use output::{Answer, Form, Style};
+pub use pause_resume::{PauseTarget, pause, resume};
+pub use retire_release::{release, retire};
 pub use select::{Selector, SelectorRefused};
-pub use steer::{Steered, pause, resume};
-pub use trouble::Trouble;

@@ -1,19 +1,19 @@
 //! The live view: one screen of a running shard, for `bigfleet top` and `bigfleet up`.
 //!
 //! ```text
-//! shard ── poll ──▶ News ──▶ ┌────────┐ ──▶ draw ──▶ picture, a pure function of the Screen
-//! keyboard ───────▶ keys ──▶ │ Screen │
-//!                            └────────┘ ──▶ Ask: pause, resume, explain ──▶ shard ──▶ News
+//! shard ── poll ──▶ PollUpdate ──▶ ┌────────┐ ──▶ draw: a pure function of the Screen
+//! keyboard ───────▶ keys ────────▶ │ Screen │
+//!                                  └────────┘ ──▶ KeyRequest: pause, resume, explain ──▶ shard
 //! ```
 //!
-//! Everything that is shown is in one value, so a test can draw it without a terminal or a shard. A
-//! shard that is lost leaves its last picture standing, with a line that says since when. The terminal
-//! is given back however this ends: by a key, a signal, an error, a panic, or a dropped future.
+//! Everything on the screen is in one value, so a test can draw it without a terminal or a shard. When
+//! the shard stops answering, the last screen stays, with a line that says since when. The terminal is
+//! restored however this ends: by a key, a signal, an error, a panic, or a dropped future.
 
 mod draw;
 mod keys;
+mod overview;
 mod panes;
-mod picture;
 mod poll;
 mod screen;
 mod terminal;
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 
 use crate::client::Client;
-use crate::trouble::Trouble;
+use crate::error::CtlError;
 use crate::when;
 use keys::press;
 use poll::Poll;
@@ -40,12 +40,11 @@ use terminal::Terminal;
 pub struct LiveOptions {
     /// How often the shard is asked.
     pub every: Duration,
-    /// Whether there are colours.
+    /// Whether to use colours.
     pub colour: bool,
-    /// How long a pause lasts that is asked for with `p`.
+    /// How long the pause of the key `p` lasts.
     pub pause_for: Duration,
-    /// Lines the caller wants shown as they come, for example what a scenario does next. Whoever
-    /// sends more than is taken waits.
+    /// Lines the caller wants shown as they come, for example what a scenario does next.
     pub notes: Option<mpsc::Receiver<String>>,
 }
 
@@ -60,35 +59,35 @@ impl Default for LiveOptions {
     }
 }
 
-/// How often the clock on the screen moves when nothing else does.
+/// How often the screen is drawn when nothing else happens, so that its clock moves.
 const TICK: Duration = Duration::from_secs(1);
-/// News that wait to be drawn.
+/// Updates that may wait to be drawn.
 const WAITING: usize = 16;
 
-/// Shows the shard until somebody leaves with `q` or Ctrl-C. The terminal is as before afterwards,
-/// also if the future is dropped half way. An error if there is no terminal, or one too small.
-pub async fn run(client: Client, options: LiveOptions) -> Result<(), Trouble> {
+/// Shows the shard until somebody presses `q` or Ctrl-C. The terminal is restored afterwards, also if
+/// the future is dropped half way. Fails if there is no terminal, or one that is too small.
+pub async fn run(client: Client, options: LiveOptions) -> Result<(), CtlError> {
     let mut terminal = Terminal::take()?;
     let mut screen = Screen::new(client.target(), options.colour, options.pause_for);
-    let (tell, mut news) = mpsc::channel(WAITING);
+    let (tell, mut update) = mpsc::channel(WAITING);
     let poll = Poll::start(client, options.every, tell);
     let mut notes = options.notes;
     let mut events = EventStream::new();
     let mut tick = tokio::time::interval(TICK);
     loop {
-        screen.clock = when::here();
+        screen.clock = when::local_now();
         terminal.draw(|area, buffer| draw::draw(&screen, area, buffer))?;
         tokio::select! {
             event = events.next() => {
                 let Some(Ok(event)) = event else {
-                    // The terminal is gone; nobody is left to show anything to.
+                    // The terminal is gone.
                     return Ok(());
                 };
-                if !taken(&event, &mut screen, &poll) {
+                if !handle(&event, &mut screen, &poll) {
                     return Ok(());
                 }
             }
-            Some(news) = news.recv() => screen.take(news),
+            Some(update) = update.recv() => screen.take(update),
             note = next(&mut notes) => match note {
                 Some(note) => screen.note(&note),
                 None => notes = None,
@@ -98,16 +97,16 @@ pub async fn run(client: Client, options: LiveOptions) -> Result<(), Trouble> {
     }
 }
 
-/// What a key does; false to leave.
-fn taken(event: &Event, screen: &mut Screen, poll: &Poll) -> bool {
+/// Handles a key; false to leave.
+fn handle(event: &Event, screen: &mut Screen, poll: &Poll) -> bool {
     let Event::Key(key) = event else {
-        return true; // a new size is seen when it is drawn
+        return true; // a new size is noticed when the screen is drawn
     };
     if key.kind == KeyEventKind::Release {
         return true;
     }
     match press(screen, *key) {
-        Some(keys::Ask::Leave) => false,
+        Some(keys::KeyRequest::Leave) => false,
         Some(ask) => {
             poll.ask(ask, screen.pause_for);
             true
@@ -116,7 +115,7 @@ fn taken(event: &Event, screen: &mut Screen, poll: &Poll) -> bool {
     }
 }
 
-/// The next note; never, if none will come.
+/// The next note; waits for ever if there will be none.
 async fn next(notes: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
     match notes {
         Some(notes) => notes.recv().await,

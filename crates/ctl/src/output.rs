@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::text::{Field, table};
-use crate::when::{Moment, here};
+use crate::when::{Moment, local_now};
 use crate::{record, select::Fact};
 
-/// In which form.
+/// The form an answer is written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "flags", derive(clap::ValueEnum))]
 pub enum Form {
-    /// For people.
+    /// A table for people.
     #[default]
     Table,
-    /// For people with a wide screen.
+    /// The same table with more columns.
     Wide,
-    /// One object.
+    /// One JSON object.
     Json,
     /// The same object as YAML.
     Yaml,
@@ -26,83 +26,83 @@ pub enum Form {
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
-    /// In which form.
+    /// The form.
     pub form: Form,
-    /// Leave the line with the names of columns out.
+    /// Leave out the line with the column names.
     pub no_headers: bool,
-    /// Whether there are colours.
+    /// Whether to use colours.
     pub colour: bool,
 }
 
-/// An answer: what goes to stdout, and what a person should know besides.
+/// What a verb prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// For stdout.
+    /// The answer itself, for stdout.
     pub text: String,
-    /// For stderr, a line each.
+    /// What a person should know besides, a line each, for stderr.
     pub notes: Vec<String>,
 }
 
-/// A kind of thing that can be listed.
-pub(crate) trait Shown: Serialize {
-    /// What one is called.
+/// A record that `get` can list, filter and find by name.
+pub(crate) trait Listable: Serialize {
+    /// The word for one of them, as in "machine".
     const ONE: &'static str;
-    /// What several are called.
+    /// The word for several, as in "machines".
     const MANY: &'static str;
-    /// The columns, then those of `-o wide`.
+    /// The names of the columns, and of those that `-o wide` adds.
     const COLUMNS: (&'static [&'static str], &'static [&'static str]);
 
-    /// Whether it is what somebody calls so.
+    /// Whether a person who types this name means this record.
     fn is_called(&self, name: &str) -> bool;
-    /// What a selector sees under a key; nothing if there is nothing.
+    /// What a selector (`-l`) compares a key with; `None` if the record has nothing under it.
     fn fact(&self, key: &str) -> Option<Fact>;
-    /// The cells of the columns, at that moment.
+    /// The cells of the columns; ages are counted up to `now`.
     fn fields(&self, now: i64) -> Vec<Field>;
-    /// The cells of the columns of `-o wide`.
+    /// The cells of the columns that `-o wide` adds.
     fn more(&self, now: i64) -> Vec<Field>;
 }
 
-/// What an answer was taken from.
+/// Which shard answered, and as of when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Taken {
-    /// The shard; null where the answer does not say.
+pub(crate) struct AnswerSource {
+    /// The id of the shard; null where the answer does not say.
     pub(crate) shard: Option<String>,
-    /// The cycle; 0 means that none has run yet.
+    /// The cycle the answer is as of; 0 means that none has run yet.
     pub(crate) cycle: i64,
-    /// When that was.
+    /// When that cycle ran.
     #[serde(serialize_with = "record::at")]
     pub(crate) computed_at: Moment,
-    /// How many there are, if the shard sent fewer.
+    /// How many entries there are, if the shard sent fewer because of a limit.
     #[serde(skip)]
     pub(crate) total: Option<usize>,
 }
 
-impl Taken {
+impl AnswerSource {
     /// The moment from which ages count.
     pub(crate) fn now(&self) -> i64 {
-        self.computed_at.unwrap_or_else(here)
+        self.computed_at.unwrap_or_else(local_now)
     }
 }
 
-/// A list as a document.
+/// A list as JSON or YAML.
 #[derive(Serialize)]
 struct Document<'a, T> {
     #[serde(flatten)]
-    taken: &'a Taken,
+    source: &'a AnswerSource,
     items: &'a [T],
 }
 
 /// Writes a list.
-pub(crate) fn list<T: Shown>(items: &[T], taken: &Taken, style: Style) -> String {
+pub(crate) fn list<T: Listable>(items: &[T], source: &AnswerSource, style: Style) -> String {
     match style.form {
-        Form::Json => json(&Document { taken, items }),
-        Form::Yaml => yaml(&Document { taken, items }),
-        Form::Table => rows(items, taken.now(), style, false),
-        Form::Wide => rows(items, taken.now(), style, true),
+        Form::Json => json(&Document { source, items }),
+        Form::Yaml => yaml(&Document { source, items }),
+        Form::Table => rows(items, source.now(), style, false),
+        Form::Wide => rows(items, source.now(), style, true),
     }
 }
 
-fn rows<T: Shown>(items: &[T], now: i64, style: Style, wide: bool) -> String {
+fn rows<T: Listable>(items: &[T], now: i64, style: Style, wide: bool) -> String {
     if items.is_empty() {
         return String::new();
     }
@@ -123,7 +123,7 @@ fn rows<T: Shown>(items: &[T], now: i64, style: Style, wide: bool) -> String {
     table(header, items.iter().map(cells), style.colour)
 }
 
-/// JSON that a terminal can be shown.
+/// JSON without characters that a terminal would obey.
 pub(crate) fn json(value: &impl Serialize) -> String {
     escaped(value, |c| {
         let mut units = [0; 2];
@@ -132,8 +132,8 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     })
 }
 
-/// YAML that a terminal can be shown. If somebody chose a name not to be seen, the document is written
-/// as JSON is, which is YAML too and has an escape for every character.
+/// YAML without characters that a terminal would obey. If a name contains one, the document is written
+/// as JSON, which is YAML too and has an escape for every character.
 #[expect(
     clippy::expect_used,
     reason = "writing our own records, whose keys are texts, into memory cannot fail"
@@ -147,8 +147,7 @@ pub(crate) fn yaml(value: &impl Serialize) -> String {
     }
 }
 
-/// JSON, with an escape for what it leaves as it is and a terminal would obey. Only inside of a string
-/// can there be such a character.
+/// JSON with those characters escaped that JSON itself leaves alone. They occur only inside strings.
 #[expect(
     clippy::expect_used,
     reason = "writing our own records, whose keys are texts, into memory cannot fail"

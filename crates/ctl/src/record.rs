@@ -1,13 +1,13 @@
-//! Records: what a shard says, under the names files use. `-o json` and `-o yaml` print them as they
-//! are; tables, descriptions and the live view are drawn from them.
+//! Records: what a shard answered, under the names that fleet files use. `-o json` and `-o yaml` print
+//! them as they are; tables, descriptions and the live view are made from them.
 //!
 //! ```text
 //! wire message ──▶ record ──┬─▶ json · yaml
 //!                           └─▶ table · wide · describe · live view
 //! ```
 //!
-//! Numbers that stand for words become words, nanoseconds become moments, and "zero means none"
-//! becomes an absence, here and nowhere else.
+//! Only here do numbers that stand for words become words, nanoseconds moments, and a zero that means
+//! "none" an `Option`.
 
 mod action;
 mod cluster;
@@ -29,7 +29,7 @@ use serde::{Serialize, Serializer};
 
 use crate::when::{Moment, rfc3339};
 
-/// A moment in a file: as everyone writes it, or null.
+/// A moment in a file: RFC 3339, or null.
 pub(crate) fn at<S: Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
     moment.map(rfc3339).serialize(to)
 }
@@ -43,7 +43,7 @@ pub(crate) fn dollars<S: Serializer>(amount: &f64, to: S) -> Result<S::Ok, S::Er
     }
 }
 
-/// A count; the wire has no smaller than zero.
+/// A count of the wire, whose type would allow less than zero.
 pub(crate) fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }

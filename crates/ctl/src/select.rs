@@ -78,7 +78,7 @@ impl Selector {
     }
 
     /// The values one of which must be under a key, so that a shard need not send the rest.
-    pub(crate) fn wanted(&self, keys: &[&str]) -> Option<&[String]> {
+    pub(crate) fn allowed_values(&self, keys: &[&str]) -> Option<&[String]> {
         let of_key = |clause: &&Clause| keys.contains(&clause.key.as_str());
         self.0
             .iter()
@@ -204,9 +204,9 @@ mod tests {
     fn what_a_shard_can_select_by_itself_is_found() {
         let selector: Selector = "zone in (a, b),state!=Idle".parse().unwrap();
         assert_eq!(
-            selector.wanted(&["zone"]),
+            selector.allowed_values(&["zone"]),
             Some(&["a".to_owned(), "b".to_owned()][..])
         );
-        assert_eq!(selector.wanted(&["state"]), None);
+        assert_eq!(selector.allowed_values(&["state"]), None);
     }
 }

@@ -1,23 +1,25 @@
 //! When: moments and spans as people read them.
 //!
-//! A shard tells times by its own clock, which may run faster than ours (`bigfleet up --speed`) or
-//! simply differ. So "how long ago" is measured from the moment of the answer, never from here.
+//! A shard's clock may run faster than ours (`bigfleet up --speed`) or simply differ. So "how long ago"
+//! is always measured from the shard's time of the answer, never from our own clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment of the shard's clock; `None` where it says that it does not know.
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+
+/// A moment by the shard's clock, in nanoseconds since 1970; `None` where the shard does not know it.
 pub type Moment = Option<i64>;
 
 const SECOND: i64 = 1_000_000_000;
-const DAY: i64 = 86_400;
 
-/// Zero on the wire is "not known".
+/// A moment of the wire, where zero means "not known".
 pub fn moment(unix_nanos: i64) -> Moment {
     (unix_nanos != 0).then_some(unix_nanos)
 }
 
 /// Our own clock, for an answer that does not say when it was made.
-pub(crate) fn here() -> i64 {
+pub(crate) fn local_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
@@ -25,37 +27,21 @@ pub(crate) fn here() -> i64 {
 }
 
 /// `2025-01-01T00:00:00Z`, with milliseconds where there are some.
+#[expect(
+    clippy::expect_used,
+    reason = "64 bits of nanoseconds reach from 1677 to 2262, and a date from -9999 to 9999"
+)]
 pub fn rfc3339(unix_nanos: i64) -> String {
-    let seconds = unix_nanos.div_euclid(SECOND);
+    let moment = Timestamp::from_nanosecond(unix_nanos.into()).expect("a date");
     let milli = unix_nanos.rem_euclid(SECOND) / 1_000_000;
-    let (days, of_day) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    let fraction = match milli {
-        0 => String::new(),
-        milli => format!(".{milli:03}"),
-    };
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+    let digits = if milli == 0 { 0 } else { 3 };
+    DateTimePrinter::new()
+        .precision(Some(digits))
+        .timestamp_to_string(&moment)
 }
 
-/// The day so many days after 1970-01-01. Counts in eras of 400 years that begin in March, so that a
-/// leap day is always the last of its year.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let (month, late) = match shifted {
-        0..10 => (shifted + 3, 0),
-        _ => (shifted - 9, 1),
-    };
-    (era * 400 + year + late, month, day)
-}
-
-/// How long ago, in at most two units: `12s`, `3m5s`, `2h10m`, `5d3h`. Empty if it is not known.
-/// What lies ahead of the answer happened just now.
+/// How long ago, in at most two units: `12s`, `3m5s`, `2h10m`, `5d3h`. Empty if the moment is not known,
+/// `0s` if it lies after `now`.
 pub fn ago(now: i64, moment: Moment) -> String {
     moment.map_or_else(String::new, |moment| {
         span(Duration::from_nanos(

@@ -48,7 +48,7 @@ pub use quantity::{QuantityProblem, QuantityRefused};
 pub use shape::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, Shape, ZONE_KEY};
 pub use state::{State, StateNumber, Via};
 pub use text::{
-    ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey, shown,
-    text_hash,
+    ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey, ordinal,
+    shown, text_hash,
 };
 pub use time::Time;

@@ -169,6 +169,18 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// `1st`, `2nd`, `3rd`, `4th`, as people count.
+pub fn ordinal(position: usize) -> String {
+    let ending = match (position % 100, position % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{position}{ending}")
+}
+
 /// A hash of a text: FNV-1a over words of eight bytes, finished by a multiply-shift. Quick, and the same
 /// everywhere.
 pub fn text_hash(bytes: &[u8]) -> u64 {
@@ -190,6 +202,15 @@ pub fn text_hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_are_counted_as_people_do() {
+        let counted = [1, 2, 3, 4, 11, 12, 13, 21, 102, 113].map(ordinal);
+        let expected = [
+            "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "113th",
+        ];
+        assert_eq!(counted, expected);
+    }
 
     #[test]
     fn an_id_is_never_empty_and_never_over_long() {

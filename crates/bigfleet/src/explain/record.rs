@@ -1,6 +1,6 @@
 //! Record: an explanation as it is written down.
 
-use super::words;
+use super::fate_text;
 use crate::table;
 use bigfleet_engine as engine;
 use bigfleet_model::Action;
@@ -12,11 +12,11 @@ pub(crate) struct Explanation {
     pub(crate) cluster: String,
     pub(crate) need_fingerprint: String,
     pub(crate) group: String,
-    /// Its turn, counted from 1.
+    /// Its position in the order in which Needs are served, counted from 1.
     pub(crate) position: usize,
-    /// How many have one.
+    /// How many Needs there are.
     pub(crate) needs: usize,
-    /// Of those whose turn is earlier, first the ones that have machines it could use.
+    /// Needs that are served before it; those that hold machines it could use come first.
     pub(crate) outranked_by: Vec<Outranking>,
     pub(crate) wants: String,
     pub(crate) smallest_unit: String,
@@ -26,16 +26,16 @@ pub(crate) struct Explanation {
     pub(crate) parked: bool,
     pub(crate) same_domain: String,
     pub(crate) same_satisfiable: bool,
-    /// How a gang came by its domain.
+    /// Why a gang is in its domain.
     pub(crate) choice: Option<Choice>,
     pub(crate) actions: Vec<String>,
-    /// What Phase 2 weighed.
+    /// The machines that preemption could take for it.
     pub(crate) victims: Option<Victims>,
     pub(crate) candidates: Vec<Candidates>,
     pub(crate) candidates_left_out: LeftOut,
 }
 
-/// A Need whose turn is earlier.
+/// A Need that is served before the explained one.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outranking {
     pub(crate) need: String,
@@ -44,7 +44,7 @@ pub(crate) struct Outranking {
     pub(crate) holds: usize,
 }
 
-/// How a gang came by its domain.
+/// Why a gang is in its domain.
 #[derive(Debug, Serialize)]
 pub(crate) struct Choice {
     pub(crate) key: String,
@@ -56,7 +56,7 @@ pub(crate) struct Choice {
     pub(crate) domains_left_out: usize,
 }
 
-/// A domain that was weighed.
+/// A domain that was considered for a gang.
 #[derive(Debug, Serialize)]
 pub(crate) struct Domain {
     pub(crate) domain: String,
@@ -72,14 +72,14 @@ pub(crate) struct Domain {
     pub(crate) victims: Option<usize>,
 }
 
-/// What Phase 2 weighed.
+/// The machines that preemption could take.
 #[derive(Debug, Serialize)]
 pub(crate) struct Victims {
     pub(crate) weighed: Vec<Victim>,
     pub(crate) left_out: usize,
 }
 
-/// A machine that was weighed.
+/// A machine that preemption could take, and whether it did.
 #[derive(Debug, Serialize)]
 pub(crate) struct Victim {
     pub(crate) machine: String,
@@ -89,7 +89,7 @@ pub(crate) struct Victim {
     pub(crate) head_start: bool,
 }
 
-/// Machines of one kind and state with one fate.
+/// Machines of one kind and state for which the same holds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Candidates {
     pub(crate) why: String,
@@ -99,7 +99,7 @@ pub(crate) struct Candidates {
     pub(crate) machines: Vec<String>,
 }
 
-/// What is not listed.
+/// How much is not listed.
 #[derive(Debug, Serialize)]
 pub(crate) struct LeftOut {
     pub(crate) groups: usize,
@@ -146,7 +146,7 @@ impl From<&engine::Ahead> for Outranking {
     fn from(ahead: &engine::Ahead) -> Self {
         Self {
             need: ahead.need.to_string(),
-            by: words::outranks(ahead.by),
+            by: fate_text::outranks(ahead.by),
             holds: ahead.holds,
         }
     }
@@ -156,10 +156,10 @@ impl From<engine::Choice> for Choice {
     fn from(choice: engine::Choice) -> Self {
         Self {
             key: choice.key,
-            rule: words::rule(choice.rule),
+            rule: fate_text::rule(choice.rule),
             chosen: choice.chosen,
             runner_up: choice.runner_up,
-            decided_by: choice.decided_by.map(words::comparison),
+            decided_by: choice.decided_by.map(fate_text::comparison),
             domains: choice.domains.into_iter().map(Domain::from).collect(),
             domains_left_out: choice.left_out,
         }
@@ -188,7 +188,7 @@ impl From<engine::Preemption> for Victims {
     fn from(preemption: engine::Preemption) -> Self {
         let victim = |victim: engine::Victim| Victim {
             machine: victim.machine.to_string(),
-            fate: words::victim(victim.fate),
+            fate: fate_text::victim(victim.fate),
             standing_priority: victim.standing,
             score: victim.score,
             head_start: victim.has_head_start,
@@ -210,7 +210,7 @@ impl From<&engine::Alike> for Candidates {
             .filter(|part| !part.is_empty())
             .collect();
         Self {
-            why: words::fate(&alike.fate),
+            why: fate_text::fate(&alike.fate),
             state: alike.state.word(),
             kind: parts.join(" "),
             count: alike.count,

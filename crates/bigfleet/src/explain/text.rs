@@ -2,7 +2,7 @@
 
 use super::record::{Choice, Explanation, Victims};
 use crate::{decide::Output, table::columns};
-use bigfleet_model::shown;
+use bigfleet_model::{ordinal, shown};
 
 /// In the form asked for.
 #[expect(
@@ -35,9 +35,11 @@ fn page(explained: &Explanation) -> String {
         unit => format!(", in machines of at least {unit}"),
     };
     let mut text = format!(
-        "cluster {}{group}\n{}\nturn {position} of {needs}\nwants {}{unit}\n{}\n",
+        "Need of cluster {}{group}\nfingerprint {}\nserved {} of {needs}{}\nasks for {}{unit}\n{}\n",
         shown(&explained.cluster),
         explained.need_fingerprint.escape_debug(),
+        ordinal(*position),
+        competition(explained),
         explained.wants,
         verdict(explained),
     );
@@ -58,6 +60,24 @@ fn page(explained: &Explanation) -> String {
         text += &weighed(victims);
     }
     text + "\n" + &machines(explained)
+}
+
+/// How many of the Needs that are served before it hold machines it could use; empty if none does.
+fn competition(explained: &Explanation) -> String {
+    let named = explained.outranked_by.len();
+    let ahead = explained.outranked_by.iter();
+    let holders = ahead.filter(|other| 0 < other.holds).count();
+    // Holders are named first: if all that are named hold some, so may others.
+    let least = if holders == named && named < explained.position - 1 {
+        "at least "
+    } else {
+        ""
+    };
+    match holders {
+        0 => String::new(),
+        1 => format!("; {least}one Need ahead of it holds machines this one could use"),
+        count => format!("; {least}{count} Needs ahead of it hold machines this one could use"),
+    }
 }
 
 fn verdict(explained: &Explanation) -> String {
@@ -84,7 +104,15 @@ fn ahead(explained: &Explanation) -> String {
             other.holds.to_string(),
         ]
     });
-    let mut text = "\n".to_owned() + &columns(&["EARLIER", "BY", "HAS OF USE"], rows);
+    let mut text = "\n".to_owned()
+        + &columns(
+            &[
+                "SERVED BEFORE IT",
+                "BECAUSE OF",
+                "HOLDS MACHINES IT COULD USE",
+            ],
+            rows,
+        );
     let named = explained.outranked_by.len();
     text += &more(explained.position - 1 - named, "");
     text
@@ -119,8 +147,8 @@ fn domains(choice: &Choice) -> String {
         "SPECULATIVE",
         "VICTIMS",
         "COVERED BY OWN",
-        "CREDITED",
-        "AT HAND",
+        "BY CREDITED",
+        "BY AVAILABLE",
         "FILL",
     ];
     let rows = choice.domains.iter().map(|domain| {

@@ -133,10 +133,12 @@ fn needs_are_explained_by_cluster_fingerprint_and_group() {
     ));
     assert!(json.contains(r#""position": 2"#), "{json}");
     let refused = refusal(&decide(&["--explain", "b"], &text));
-    assert!(refused.starts_with("--explain b: no Need is called so\n  there is a/p=5"));
+    assert!(refused.starts_with(
+        "--explain b: there is no such Need (what a cluster asks for)\n  there is a/p=5"
+    ));
 }
 
-/// EX-S1 and EX-RF10: the page names the rule, the runner-up and what decided; victims have scores.
+/// EX-S1 and EX-RF10: the page says why the domain was chosen, the runner-up and what decided; victims have scores.
 #[test]
 fn a_gang_is_explained_with_its_domains_and_victims() {
     let page = |text: &str| {
@@ -149,20 +151,20 @@ fn a_gang_is_explained_with_its_domains_and_victims() {
          b0..b4 Idle gpu=8 rack=r2
          c0..c2 Idle gpu=8 rack=r3",
     );
-    let chosen = "rack r3: free machines complete it there (RF-6, case 1)\n\
-                  before r2: less to spare\n";
+    let chosen = "rack r3: free machines complete it there\n\
+                  before r2: less is left over\n";
     assert!(complete.contains(chosen), "{complete}");
-    assert!(complete.contains("outside of the domain"), "{complete}");
+    assert!(complete.contains("outside the domain"), "{complete}");
     let with_victims = page(
         "need a group=g1 rack=Same gpu=16 min:gpu=8 prio=1000000
          cluster b not-ready
          b1..b2 Configured b gpu=8 rack=r1 stamp=100
          b3 Configured b gpu=8 rack=r2 stamp=100",
     );
-    let chosen = "rack r1: free machines and victims complete it there (RF-6, case 2)\n";
+    let chosen = "rack r1: free and preempted machines complete it there\n";
     assert!(with_victims.contains(chosen), "{with_victims}");
     assert!(with_victims.contains("999920.003333"), "{with_victims}");
-    let elsewhere = "not eligible: outside of the domain";
+    let elsewhere = "not eligible: outside the domain";
     assert!(with_victims.contains(elsewhere), "{with_victims}");
 }
 

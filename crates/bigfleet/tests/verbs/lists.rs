@@ -17,8 +17,8 @@ const KINDS: [&str; 6] = [
 /// Columns and keys whose values are never the same twice.
 const VARIES: &[&str] = &[
     // columns
-    "ROLL-UP",
-    "LAST-FRAME",
+    "REPORTED",
+    "LAST-HEARD",
     "AGE",
     "AGO",
     "CYCLE",

@@ -66,6 +66,22 @@ async fn it_listens_and_never_answers() {
     assert!(slow.contains("--timeout"), "{slow}");
 }
 
+/// The port of a shard's metrics speaks HTTP, and a name may stand for no host at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_another_port_or_no_host_at_all() {
+    let folder = Folder::new("verbs-metrics-port");
+    let provider = provider(&[]);
+    let shard = shard(&folder.file("data"), provider.addr, &[]);
+    let target = shard.probes.to_string();
+    let said = call(&["get", "clusters", "--shard", &target]).undone();
+    let start = format!("{target} is not a BigFleet shard (the metrics port? try 7780)");
+    assert!(said.starts_with(&start), "{said}");
+    let nowhere = "no-such-host.invalid:7780";
+    let said = call(&["get", "clusters", "--shard", nowhere]).undone();
+    let start = format!("{nowhere} cannot be reached: ");
+    assert!(said.starts_with(&start), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_address_the_one_that_up_left_is_asked() {
     let scene = Scene::new("verbs-left").await;
@@ -88,8 +104,9 @@ async fn a_server_that_knows_no_shard_is_too_old_for_every_verb() {
     let target = provider.addr.to_string();
     for verb in VERBS {
         let said = call(&[verb, &["--shard", &target]].concat()).undone();
-        let start = format!("that shard is too old for this verb: {target} does not know ");
+        let start = format!("{target} does not know how to ");
         assert!(said.starts_with(&start), "{said}");
+        assert!(said.contains("port 7780"), "{said}");
     }
 }
 
@@ -99,13 +116,14 @@ async fn an_old_shard_is_asked_for_what_it_knows() {
     let listed = call(&["get", "needs", "--shard", &target]);
     assert_eq!(
         (listed.status, listed.err.as_str()),
-        (Some(0), "no needs yet: the shard has not run a cycle\n")
+        (
+            Some(0),
+            "no needs yet: the shard has not finished its first cycle; ask again in a few seconds\n"
+        )
     );
     let said = call(&["get", "machines", "--shard", &target]).undone();
-    assert_eq!(
-        said,
-        format!("that shard is too old for this verb: {target} does not know InspectMachines\n")
-    );
+    let start = format!("{target} does not know how to list machines: it is an older shard");
+    assert!(said.starts_with(&start), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,9 +146,9 @@ async fn a_fleet_that_did_not_arrive_whole_is_not_kept() {
         ),
         (
             vec![header.clone(), data()],
-            "stopped half way: its end never came",
+            "stopped half way: the end of it never arrived",
         ),
-        (vec![data()], "its frames are not in order"),
+        (vec![data()], "its parts are not in order"),
         (vec![], "stopped half way"),
     ] {
         let target = serve(Old { export: frames }).await.to_string();
@@ -177,14 +195,30 @@ async fn certificates_decide_who_may_do_what() {
     assert_eq!(listed.status, Some(0), "{listed:?}");
     let denied = call_as(&reader, &["pause", "--reason=x"]).undone();
     assert!(
-        denied.contains("refuses Pause") && denied.contains("bigfleet://admin"),
+        denied.contains("does not let you pause") && denied.contains("bigfleet://admin"),
         "{denied}"
     );
     call_as(&admin, &["pause", "--reason=x"]).done();
     let deaf = call_as(&[], &["get", "clusters"]).undone();
+    let start = format!("{target} is not a BigFleet shard");
     assert!(
-        deaf.contains("--tls-cert, --tls-key and --tls-ca"),
+        deaf.starts_with(&start) && deaf.contains("--tls-cert, --tls-key and --tls-ca"),
         "{deaf}"
+    );
+    let strangers = Authority::new("strangers").unwrap();
+    let folder = folder.file("stranger");
+    std::fs::create_dir(&folder).unwrap();
+    let stranger = strangers.leaf(&["bigfleet://admin"]).unwrap();
+    let stranger = stranger.write(&folder, &strangers.pem).unwrap();
+    let stranger = [
+        format!("--tls-cert={}", stranger.cert.display()),
+        format!("--tls-key={}", stranger.key.display()),
+        format!("--tls-ca={}", stranger.ca.display()),
+    ];
+    let distrusted = call_as(&stranger, &["get", "clusters"]).undone();
+    assert!(
+        distrusted.contains("cannot be reached securely"),
+        "{distrusted}"
     );
     let half = call_as(&reader[..1], &["get", "clusters"]).refused();
     assert!(half.contains("tls"), "{half}");

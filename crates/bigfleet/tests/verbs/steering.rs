@@ -12,7 +12,7 @@ async fn nothing_leaves_while_it_is_paused_and_everything_afterwards() {
     let would = call(&["pause", "--reason=a try", "--dry-run", "--for=90s"]).done();
     assert_eq!(
         page(&would),
-        "would pause all for *, until *; no operation is in flight"
+        "would pause all for *, until *; no operation was in progress"
     );
     let pauses = call(&["get", "pauses"]);
     assert_eq!(
@@ -23,7 +23,7 @@ async fn nothing_leaves_while_it_is_paused_and_everything_afterwards() {
     let paused = call(&["pause", "--reason=looking round"]).done();
     assert_eq!(
         page(&paused),
-        "paused all for *, until *; no operation is in flight"
+        "paused all for *, until *; no operation was in progress"
     );
     let pauses = call(&["get", "pauses"]).done();
     assert!(
@@ -53,7 +53,10 @@ async fn nothing_leaves_while_it_is_paused_and_everything_afterwards() {
     );
     scene.operator.has(2).await;
     let again = call(&["resume", "--reason=once more"]).done();
-    assert_eq!(again, "all was not paused by an admin; nothing to resume\n");
+    assert_eq!(
+        again,
+        "all was not paused with `bigfleet pause`; nothing to resume\n"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,7 @@ async fn a_live_fleet_is_decided_about_as_its_file_is() {
     assert_eq!(what_if["actions"][0]["kind"], "Provision", "{what_if}");
 
     let page = call(&["decide", "--from-shard", &shard, "--explain=a", "-o=table"]).done();
-    assert!(page.contains("turn 1 of 2"), "{page}");
+    assert!(page.contains("served 1st of 2"), "{page}");
     let one = call(&["decide", "--from-shard", &shard, "--cluster=b"]).undone();
     assert!(one.contains("has no demand and no machines here"), "{one}");
     let unwritable = call(&[

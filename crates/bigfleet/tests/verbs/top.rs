@@ -19,7 +19,7 @@ async fn a_shard_is_seen_explained_paused_and_left() {
     terminal.press("\u{1b}");
     terminal.shows("Clusters 1");
     terminal.press("p");
-    terminal.shows("Pause all actuation for 30m? y pauses");
+    terminal.shows("Stop all changes to machines for 30m? y pauses");
     terminal.press("y");
     terminal.shows("PAUSED");
     terminal.shows("from the live view");

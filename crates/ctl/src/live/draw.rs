@@ -1,4 +1,4 @@
-//! Draw: a picture of the screen, and nothing else.
+//! Draw: the screen onto a buffer of characters.
 //!
 //! ```text
 //!  acting or paused, which shard, which cycle
@@ -10,7 +10,7 @@
 //!  what can be pressed
 //! ```
 //!
-//! Takes a value and a buffer: no clock, no terminal. The same screen is always the same picture.
+//! Takes a value and a buffer: no clock, no terminal. The same value is always drawn the same.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -20,7 +20,7 @@ use ratatui::widgets::{Clear, Paragraph, Widget};
 
 use super::keys::HELP;
 use super::panes;
-use super::screen::{Link, Mode, Page, Screen};
+use super::screen::{Connection, InputMode, Screen, TextPage};
 use crate::text::{Tint, printable};
 use crate::when::{ago, ahead, rfc3339, span};
 
@@ -56,9 +56,9 @@ pub(super) fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     ])
     .areas(area);
     self::title(screen).render(title, buffer);
-    if let Mode::Page(page) = &screen.hand.mode {
+    if let InputMode::Page(page) = &screen.focus.mode {
         draw_page(screen, page, body, buffer);
-    } else if screen.hand.mode == Mode::Help {
+    } else if screen.focus.mode == InputMode::Help {
         draw_page(screen, &help(), body, buffer);
     } else {
         lists(screen, body, buffer);
@@ -74,7 +74,7 @@ pub(super) fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
 /// and the rest is for Needs and decisions.
 fn lists(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let lines = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
-    let tiers = lines(3 + screen.picture.machines.tiers.len());
+    let tiers = lines(3 + screen.overview.machines.tiers.len());
     let clusters = lines(2 + screen.clusters().len().max(1));
     let left = area.height.saturating_sub(tiers);
     let [clusters, machines, needs, decisions] = Layout::vertical([
@@ -103,37 +103,37 @@ pub(super) fn style(screen: &Screen, tint: Tint) -> Style {
     }
 }
 
-/// Which shard, which cycle, and whether it acts and answers.
+/// Which shard, which cycle, and whether it answers and acts.
 fn title(screen: &Screen) -> Line<'_> {
-    let place = &screen.picture.place;
+    let status = &screen.overview.status;
     let bold = Style::default().add_modifier(Modifier::BOLD);
     let (text, tint) = standing(screen);
     let mut spans = vec![
         Span::styled("bigfleet  ", bold),
         Span::styled(text, style(screen, tint)),
     ];
-    if !place.shard.is_empty() {
-        spans.push(Span::raw(format!("  {}", printable(&place.shard))));
+    if !status.shard.is_empty() {
+        spans.push(Span::raw(format!("  {}", printable(&status.shard))));
     }
     spans.push(Span::raw(format!("  {}", printable(&screen.target))));
-    if 0 < place.cycle {
-        spans.push(Span::raw(format!("  cycle {}", place.cycle)));
+    if 0 < status.cycle {
+        spans.push(Span::raw(format!("  cycle {}", status.cycle)));
     }
-    if let Some(every) = place.cycle_every {
+    if let Some(every) = status.cycle_every {
         spans.push(Span::raw(format!(", every {}", span(every))));
     }
-    if let Some(took) = place.cycle_took {
+    if let Some(took) = status.cycle_took {
         spans.push(Span::raw(format!(", {:.1} ms", took.as_secs_f64() * 1e3)));
     }
     Line::from(spans)
 }
 
 fn standing(screen: &Screen) -> (String, Tint) {
-    let limits = &screen.picture.limits;
-    match &screen.link {
-        Link::Waiting => ("waiting for an answer".to_owned(), Tint::Notable),
-        Link::Lost { since: None, .. } => ("no answer yet".to_owned(), Tint::Bad),
-        Link::Lost {
+    let limits = &screen.overview.limits;
+    match &screen.connection {
+        Connection::Waiting => ("waiting for an answer".to_owned(), Tint::Notable),
+        Connection::Lost { since: None, .. } => ("no answer yet".to_owned(), Tint::Bad),
+        Connection::Lost {
             since: Some(since), ..
         } => {
             let clock = rfc3339(*since - since.rem_euclid(1_000_000_000));
@@ -144,19 +144,25 @@ fn standing(screen: &Screen) -> (String, Tint) {
             );
             (text, Tint::Bad)
         }
-        Link::Live if limits.fenced => ("FENCED: another process runs it".to_owned(), Tint::Bad),
-        Link::Live if limits.dry_run => ("DRY RUN".to_owned(), Tint::Notable),
-        Link::Live if limits.pauses.iter().any(|pause| pause.scope == "all") => {
+        Connection::Live if limits.fenced => (
+            "STOPPED: another process runs this shard (fenced)".to_owned(),
+            Tint::Bad,
+        ),
+        Connection::Live if limits.dry_run => ("DRY RUN".to_owned(), Tint::Notable),
+        Connection::Live if limits.pauses.iter().any(|pause| pause.scope == "all") => {
             ("PAUSED".to_owned(), Tint::Bad)
         }
-        Link::Live if !limits.pauses.is_empty() => ("PAUSED IN PART".to_owned(), Tint::Notable),
-        Link::Live => ("acting".to_owned(), Tint::Good),
+        Connection::Live if !limits.pauses.is_empty() => {
+            ("PAUSED IN PART".to_owned(), Tint::Notable)
+        }
+        Connection::Live => ("acting".to_owned(), Tint::Good),
     }
 }
 
-/// A line per pause, rail that holds something back, and pool left alone; at most four.
+/// A line for each pause, each rail that holds something back, and each pool that is not bought for
+/// now; at most four lines.
 fn limits(screen: &Screen) -> Vec<Line<'_>> {
-    let limits = &screen.picture.limits;
+    let limits = &screen.overview.limits;
     let now = screen.now();
     let mut lines = Vec::new();
     let line = |text: String, tint| Line::styled(printable(&text), style(screen, tint));
@@ -177,12 +183,12 @@ fn limits(screen: &Screen) -> Vec<Line<'_>> {
             "" => String::new(),
             cluster => format!(" of {cluster}"),
         };
-        let text = format!("rail {}{of}: {}", rail.name, rail.detail);
+        let text = format!("safety limit {}{of}: {}", rail.name, rail.detail);
         lines.push(line(text, Tint::Notable));
     }
     for pool in &limits.breakers {
         let text = format!(
-            "left alone: {} in {} after {} failures, again in {}",
+            "not bought for now: {} in {}, after {} failures; tried again in {}",
             pool.instance_type,
             pool.zone,
             pool.failures,
@@ -196,10 +202,10 @@ fn limits(screen: &Screen) -> Vec<Line<'_>> {
         lines.truncate(MOST - 1);
         lines.push(line(format!("and {left} more limits"), Tint::Notable));
     }
-    if lines.is_empty() && screen.link != Link::Waiting {
+    if lines.is_empty() && screen.connection != Connection::Waiting {
         let on = limits.rails.iter().filter(|rail| rail.enabled).count();
         lines.push(Line::from(format!(
-            "rails: {on} on, none holds anything back"
+            "safety limits (rails): {on} on, none holds anything back"
         )));
     }
     lines
@@ -209,24 +215,26 @@ fn limit_lines(screen: &Screen) -> u16 {
     u16::try_from(limits(screen).len().max(1)).unwrap_or(1)
 }
 
-/// What can be pressed, or what is being asked, or what came of it.
+/// Which keys there are, or what is being asked, or what came of the last request.
 fn bottom(screen: &Screen) -> Line<'_> {
-    let hand = &screen.hand;
+    let focus = &screen.focus;
     let asking = style(screen, Tint::Notable).add_modifier(Modifier::BOLD);
-    match &hand.mode {
-        Mode::ConfirmPause => Line::styled(
+    match &focus.mode {
+        InputMode::ConfirmPause => Line::styled(
             format!(
-                "Pause all actuation for {}? y pauses, any other key does not",
+                "Stop all changes to machines for {}? y pauses, any other key does not",
                 span(screen.pause_for)
             ),
             asking,
         ),
-        Mode::Filter => Line::styled(format!("/{}▏", printable(&hand.filter)), asking),
-        Mode::Help => Line::from("any key goes back"),
-        Mode::Page(_) => Line::from("j k move   Esc goes back"),
-        Mode::Browse if !hand.said.is_empty() => Line::styled(hand.said.as_str(), asking),
-        Mode::Browse => match (&screen.link, hand.filter.as_str()) {
-            (Link::Lost { why, .. }, _) => Line::styled(why.as_str(), style(screen, Tint::Bad)),
+        InputMode::Filter => Line::styled(format!("/{}▏", printable(&focus.filter)), asking),
+        InputMode::Help => Line::from("any key goes back"),
+        InputMode::Page(_) => Line::from("j k move   Esc goes back"),
+        InputMode::Browse if !focus.said.is_empty() => Line::styled(focus.said.as_str(), asking),
+        InputMode::Browse => match (&screen.connection, focus.filter.as_str()) {
+            (Connection::Lost { why, .. }, _) => {
+                Line::styled(why.as_str(), style(screen, Tint::Bad))
+            }
             (_, "") => Line::from(
                 "jk move  Tab list  / filter  e explain  p pause  r resume  ? help  q leave",
             ),
@@ -238,26 +246,26 @@ fn bottom(screen: &Screen) -> Line<'_> {
     }
 }
 
-fn help() -> Page {
+fn help() -> TextPage {
     let mut lines: Vec<String> = HELP
         .iter()
         .map(|(keys, what)| format!("{keys:<10} {what}"))
         .collect();
     lines.extend([
         String::new(),
-        "$/h is what exists: a slot that was never bought costs nothing.".to_owned(),
-        "COVERED is the share of the resource that is covered worst.".to_owned(),
-        "MACHINES of a cluster: those that serve, + on their way to it, - leaving.".to_owned(),
-        "A pause from here ends by itself; `bigfleet pause` says when and why.".to_owned(),
+        "A Need is what a cluster asks for. COVERED is how much of it is met, of the".to_owned(),
+        "scarcest resource. MACHINES of a cluster: serving, + coming, - leaving.".to_owned(),
+        "SLOTS are machines that could be bought; they cost nothing, and $/H leaves".to_owned(),
+        "them out. A pause from here ends by itself; `bigfleet get pauses` says when.".to_owned(),
     ]);
-    Page {
+    TextPage {
         title: "Keys".to_owned(),
         lines,
         scroll: 0,
     }
 }
 
-fn draw_page(screen: &Screen, page: &Page, area: Rect, buffer: &mut Buffer) {
+fn draw_page(screen: &Screen, page: &TextPage, area: Rect, buffer: &mut Buffer) {
     Clear.render(area, buffer);
     let inner = panes::frame(screen, &page.title, true, area, buffer);
     let lines = page.lines.iter().map(|line| Line::from(line.as_str()));

@@ -2,16 +2,16 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::screen::{Mode, Pane, Screen};
+use super::screen::{InputMode, Pane, Screen};
 
 /// What a key asks for that the screen cannot do by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum KeyRequest {
     /// To leave.
     Leave,
-    /// To pause all actuation.
+    /// To stop all changes to machines.
     Pause,
-    /// To lift that pause.
+    /// To end that pause.
     Resume,
     /// To be told why a Need is served as it is.
     Explain {
@@ -33,8 +33,8 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "Enter e",
         "explain the selected Need; on a cluster, show its Needs",
     ),
-    ("p", "pause all actuation; asks first"),
-    ("r", "lift that pause"),
+    ("p", "pause: stop all changes to machines; asks first"),
+    ("r", "resume: end that pause"),
     ("?", "this page"),
     ("q Ctrl-C", "leave; the shard goes on"),
 ];
@@ -42,51 +42,51 @@ pub(super) const HELP: &[(&str, &str)] = &[
 const PAGE: isize = 10;
 
 /// Takes a key.
-pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Option<Ask> {
+pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Option<KeyRequest> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return (key.code == KeyCode::Char('c')).then_some(Ask::Leave);
+        return (key.code == KeyCode::Char('c')).then_some(KeyRequest::Leave);
     }
-    screen.hand.said.clear();
-    match &screen.hand.mode {
-        Mode::Browse => browse(screen, key.code),
-        Mode::Filter => {
+    screen.focus.said.clear();
+    match &screen.focus.mode {
+        InputMode::Browse => browse(screen, key.code),
+        InputMode::Filter => {
             filter(screen, key.code);
             None
         }
-        Mode::ConfirmPause => {
-            screen.hand.mode = Mode::Browse;
+        InputMode::ConfirmPause => {
+            screen.focus.mode = InputMode::Browse;
             let sure = matches!(key.code, KeyCode::Char('y' | 'Y'));
             if !sure {
-                screen.hand.said = "not paused".to_owned();
+                screen.focus.said = "not paused".to_owned();
             }
-            sure.then_some(Ask::Pause)
+            sure.then_some(KeyRequest::Pause)
         }
-        Mode::Help => {
-            screen.hand.mode = Mode::Browse;
+        InputMode::Help => {
+            screen.focus.mode = InputMode::Browse;
             None
         }
-        Mode::Page(_) => {
+        InputMode::Page(_) => {
             read(screen, key.code);
             None
         }
     }
 }
 
-fn browse(screen: &mut Screen, key: KeyCode) -> Option<Ask> {
+fn browse(screen: &mut Screen, key: KeyCode) -> Option<KeyRequest> {
     match key {
-        KeyCode::Char('q') => return Some(Ask::Leave),
-        KeyCode::Char('p') => screen.hand.mode = Mode::ConfirmPause,
-        KeyCode::Char('r') => return Some(Ask::Resume),
-        KeyCode::Char('?') => screen.hand.mode = Mode::Help,
-        KeyCode::Char('/') => screen.hand.mode = Mode::Filter,
+        KeyCode::Char('q') => return Some(KeyRequest::Leave),
+        KeyCode::Char('p') => screen.focus.mode = InputMode::ConfirmPause,
+        KeyCode::Char('r') => return Some(KeyRequest::Resume),
+        KeyCode::Char('?') => screen.focus.mode = InputMode::Help,
+        KeyCode::Char('/') => screen.focus.mode = InputMode::Filter,
         KeyCode::Char('e') => return explain(screen),
         KeyCode::Enter => return enter(screen),
         KeyCode::Esc => {
-            screen.hand.filter.clear();
+            screen.focus.filter.clear();
             screen.settle();
         }
-        KeyCode::Tab => screen.hand.pane = next(screen.hand.pane),
-        KeyCode::BackTab => screen.hand.pane = next(next(screen.hand.pane)),
+        KeyCode::Tab => screen.focus.pane = next(screen.focus.pane),
+        KeyCode::BackTab => screen.focus.pane = next(next(screen.focus.pane)),
         _ => screen.step(distance(key)),
     }
     None
@@ -113,23 +113,23 @@ fn next(pane: Pane) -> Pane {
     }
 }
 
-fn enter(screen: &mut Screen) -> Option<Ask> {
-    if screen.hand.pane != Pane::Clusters {
+fn enter(screen: &mut Screen) -> Option<KeyRequest> {
+    if screen.focus.pane != Pane::Clusters {
         return explain(screen);
     }
     let id = screen.selected_cluster()?.id.clone();
-    screen.hand.filter = id;
-    screen.hand.pane = Pane::Needs;
+    screen.focus.filter = id;
+    screen.focus.pane = Pane::Needs;
     screen.settle();
     None
 }
 
-fn explain(screen: &mut Screen) -> Option<Ask> {
+fn explain(screen: &mut Screen) -> Option<KeyRequest> {
     let Some(need) = screen.selected_need() else {
-        screen.hand.said = "there is no Need to explain".to_owned();
+        screen.focus.said = "there is no Need to explain".to_owned();
         return None;
     };
-    Some(Ask::Explain {
+    Some(KeyRequest::Explain {
         cluster: need.cluster.clone(),
         fingerprint: need.need_fingerprint.clone(),
         group: need.group.clone(),
@@ -138,25 +138,25 @@ fn explain(screen: &mut Screen) -> Option<Ask> {
 
 fn filter(screen: &mut Screen, key: KeyCode) {
     match key {
-        KeyCode::Enter => screen.hand.mode = Mode::Browse,
+        KeyCode::Enter => screen.focus.mode = InputMode::Browse,
         KeyCode::Esc => {
-            screen.hand.filter.clear();
-            screen.hand.mode = Mode::Browse;
+            screen.focus.filter.clear();
+            screen.focus.mode = InputMode::Browse;
         }
-        KeyCode::Backspace => drop(screen.hand.filter.pop()),
-        KeyCode::Char(c) => screen.hand.filter.push(c),
+        KeyCode::Backspace => drop(screen.focus.filter.pop()),
+        KeyCode::Char(c) => screen.focus.filter.push(c),
         _ => {}
     }
     screen.settle();
 }
 
 fn read(screen: &mut Screen, key: KeyCode) {
-    let Mode::Page(page) = &mut screen.hand.mode else {
+    let InputMode::Page(page) = &mut screen.focus.mode else {
         return;
     };
     match (key, distance(key)) {
         (KeyCode::Char('q' | 'e') | KeyCode::Esc | KeyCode::Enter, _) => {
-            screen.hand.mode = Mode::Browse;
+            screen.focus.mode = InputMode::Browse;
         }
         (_, by) => {
             let last = page.lines.len().saturating_sub(1);

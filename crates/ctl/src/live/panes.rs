@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, StatefulWidget, Table, TableState, Widget};
 
 use super::draw::style;
-use super::picture::{STATES, TIERS, TierTally};
-use super::screen::{Link, Pane, Screen};
+use super::overview::{STATES, TIERS, TierCounts};
+use super::screen::{Connection, Pane, Screen};
 use crate::record::{ActionRecord, ClusterRecord, NeedRecord};
 use crate::text::{Tint, printable, quantities};
 use crate::when::ago;
@@ -80,12 +80,12 @@ struct List {
 
 impl List {
     fn draw(self, screen: &Screen, area: Rect, buffer: &mut Buffer) {
-        let in_hand = screen.hand.pane == self.pane;
+        let in_hand = screen.focus.pane == self.pane;
         let inner = frame(screen, &self.title, in_hand, area, buffer);
         if self.rows.is_empty() {
-            let nothing = match screen.link {
-                Link::Waiting => "…",
-                Link::Live | Link::Lost { .. } => self.nothing,
+            let nothing = match screen.connection {
+                Connection::Waiting => "…",
+                Connection::Live | Connection::Lost { .. } => self.nothing,
             };
             Line::from(format!("  {nothing}")).render(inner, buffer);
             return;
@@ -119,7 +119,7 @@ fn cell<'a>(screen: &Screen, (text, tint): (String, Tint), column: &Column) -> C
 pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let shown = screen.clusters();
     let row = |one: &&ClusterRecord| {
-        let sum = screen.picture.demand.by_cluster.get(&one.id);
+        let sum = screen.overview.demand.by_cluster.get(&one.id);
         let covered = sum.map(|sum| sum.covered_per_cent());
         let short = sum.map(|sum| sum.missing()).unwrap_or_default();
         let tint = match covered {
@@ -181,7 +181,7 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             (why, tint),
         ]
     };
-    let demand = &screen.picture.demand;
+    let demand = &screen.overview.demand;
     let short = demand.rows.iter().filter(|row| !row.satisfied).count();
     let title = if shown.len() == demand.total {
         format!("Needs {}, short {short}", demand.total)
@@ -201,7 +201,7 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             Column("VERDICT", Rest, false),
         ],
         rows: shown.iter().map(row).collect(),
-        nothing: "no demand",
+        nothing: "no cluster asks for anything",
     };
     list.draw(screen, area, buffer);
 }
@@ -239,7 +239,7 @@ pub(super) fn decisions(screen: &Screen, area: Rect, buffer: &mut Buffer) {
 
 /// Machines by tier and state, with what each tier costs per hour.
 pub(super) fn machines(screen: &Screen, area: Rect, buffer: &mut Buffer) {
-    let tally = &screen.picture.machines;
+    let tally = &screen.overview.machines;
     let total = tally.total();
     let count: u64 = total.states.values().sum();
     let mut title = format!("Machines {count}");
@@ -251,7 +251,7 @@ pub(super) fn machines(screen: &Screen, area: Rect, buffer: &mut Buffer) {
         "slots", "create", "idle", "config", "serving", "drain", "delete", "failed",
     ];
     let number = |text: String| Cell::from(Line::from(text).right_aligned());
-    let line = |name: &str, tier: &TierTally| {
+    let line = |name: &str, tier: &TierCounts| {
         let mut cells = vec![Cell::from(name.to_owned())];
         for state in STATES {
             let count = tier.states.get(state).copied().unwrap_or(0);

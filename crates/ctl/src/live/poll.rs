@@ -1,13 +1,13 @@
-//! Polling: the shard asked again and again, each part at its own pace.
+//! Polling: the shard is asked again and again, each part at its own pace.
 //!
 //! ```text
 //! clusters · rails · decisions ── every second ──┐
-//! demand ────────────────────────────────────────┼──▶ News
+//! demand ────────────────────────────────────────┼──▶ PollUpdate
 //! machines ── at most a fifth of the time ───────┘
 //! ```
 //!
-//! Machines are counted as they come and not kept, and the larger the fleet the more rarely they are
-//! asked for, so that a screen left open costs a large shard little. Whoever stops listening ends it.
+//! Machines are counted as they arrive and not kept. The larger the fleet, the more rarely they are asked
+//! for, so that a screen left open costs a large shard little. Polling ends when it is dropped.
 
 use std::time::{Duration, Instant};
 
@@ -15,55 +15,59 @@ use bigfleet_wire::v1alpha1 as wire;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::keys::Ask;
-use super::picture::{Demand, Limits, Tally};
+use super::keys::KeyRequest;
+use super::overview::{Demand, Limits, MachineCounts};
 use crate::client::Client;
+use crate::error::CtlError;
 use crate::output::Answer;
+use crate::pause_resume::{PauseTarget, pause, resume};
 use crate::record::{ActionRecord, ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord};
-use crate::steer::{Steered, pause, resume};
-use crate::trouble::Trouble;
 
 /// Decisions that are shown.
 const MOST_DECISIONS: i32 = 200;
-/// The pause after an answer is so many times as long as the answer took.
+/// The wait after an answer is this many times as long as the answer took.
 const REST: u32 = 4;
-/// Why the shard is paused when it is paused from here.
+/// The reason a pause from the live view is given.
 const REASON: &str = "from the live view";
 
-/// What was heard.
+/// Something the screen should show.
 #[derive(Clone, Debug)]
-pub(crate) enum News {
-    /// Which shard, in which cycle, and when that was.
-    Place(wire::InspectHeader),
+pub(crate) enum PollUpdate {
+    /// Which shard answers, its cycle, and when that ran.
+    CycleStatus(wire::InspectHeader),
     /// The clusters.
     Clusters(Vec<ClusterRecord>),
     /// Demand.
     Demand(Demand),
     /// Machines, counted.
-    Machines(Tally),
+    Machines(MachineCounts),
     /// Decisions, newest first.
     Actions(Vec<ActionRecord>),
     /// Rails and pauses.
     Limits(Limits),
-    /// What came of something that was asked for.
+    /// What came of a key that asked the shard for something.
     Said(String),
     /// A page to read.
     Page(String, Vec<String>),
-    /// Nothing: it does not answer.
-    Lost(Trouble),
+    /// The shard does not answer.
+    Lost(CtlError),
 }
 
 /// The polling, until it is dropped.
 pub(super) struct Poll {
     client: Client,
-    tell: mpsc::Sender<News>,
+    tell: mpsc::Sender<PollUpdate>,
     _tasks: JoinSet<()>,
 }
 
 impl Poll {
-    pub(super) fn start(client: Client, every: Duration, tell: mpsc::Sender<News>) -> Self {
+    pub(super) fn start(client: Client, every: Duration, tell: mpsc::Sender<PollUpdate>) -> Self {
         let mut tasks = JoinSet::new();
-        for part in [Part::Overview, Part::Demand, Part::Machines] {
+        for part in [
+            PolledPart::Overview,
+            PolledPart::Demand,
+            PolledPart::Machines,
+        ] {
             tasks.spawn(part.again_and_again(client.clone(), every, tell.clone()));
         }
         Self {
@@ -73,28 +77,33 @@ impl Poll {
         }
     }
 
-    /// Does what a key asked for, and tells what came of it.
-    pub(super) fn ask(&self, ask: Ask, pause_for: Duration) {
+    /// Does what a key asked for, and sends what came of it.
+    pub(super) fn ask(&self, ask: KeyRequest, pause_for: Duration) {
         let (client, tell) = (self.client.clone(), self.tell.clone());
-        // On its own, and not among the tasks: a pause that was asked for is carried out.
+        // Not among the tasks that end with the view: a pause that was asked for is carried out.
         tokio::spawn(async move {
-            let news = answer(&client, ask, pause_for).await;
-            let news = news.unwrap_or_else(|trouble| News::Said(trouble.to_string()));
-            drop(tell.send(news).await);
+            let update = answer(&client, ask, pause_for).await;
+            let update = update.unwrap_or_else(|error| PollUpdate::Said(error.to_string()));
+            drop(tell.send(update).await);
         });
     }
 }
 
-/// What is asked for at its own pace.
+/// A part of the screen that is polled at its own pace.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum PolledPart {
     Overview,
     Demand,
     Machines,
 }
 
-impl Part {
-    async fn again_and_again(self, client: Client, every: Duration, tell: mpsc::Sender<News>) {
+impl PolledPart {
+    async fn again_and_again(
+        self,
+        client: Client,
+        every: Duration,
+        tell: mpsc::Sender<PollUpdate>,
+    ) {
         loop {
             let began = Instant::now();
             let (asked, rest) = match self {
@@ -102,20 +111,20 @@ impl Part {
                 Self::Demand => (demand(&client, &tell).await, 0),
                 Self::Machines => (machines(&client, &tell).await, REST),
             };
-            if let Err(trouble) = asked {
-                drop(tell.send(News::Lost(trouble)).await);
+            if let Err(error) = asked {
+                drop(tell.send(PollUpdate::Lost(error)).await);
             }
             tokio::time::sleep(every.max(began.elapsed() * rest)).await;
         }
     }
 }
 
-async fn overview(client: &Client, tell: &mpsc::Sender<News>) -> Result<(), Trouble> {
+async fn overview(client: &Client, tell: &mpsc::Sender<PollUpdate>) -> Result<(), CtlError> {
     let (header, clusters) = client.clusters("").await?;
     let rails = client.rails().await?;
-    drop(tell.send(News::Place(header)).await);
+    drop(tell.send(PollUpdate::CycleStatus(header)).await);
     let clusters = clusters.iter().map(ClusterRecord::from).collect();
-    drop(tell.send(News::Clusters(clusters)).await);
+    drop(tell.send(PollUpdate::Clusters(clusters)).await);
     let limits = Limits {
         rails: rails.rails.iter().map(Into::into).collect(),
         pauses: rails.pauses.iter().map(Into::into).collect(),
@@ -123,41 +132,47 @@ async fn overview(client: &Client, tell: &mpsc::Sender<News>) -> Result<(), Trou
         dry_run: rails.dry_run,
         fenced: rails.fenced,
     };
-    drop(tell.send(News::Limits(limits)).await);
+    drop(tell.send(PollUpdate::Limits(limits)).await);
     let request = wire::InspectActionsRequest {
         limit: MOST_DECISIONS,
         ..wire::InspectActionsRequest::default()
     };
     let (_, actions) = client.actions(request).await?;
     let actions = actions.iter().map(ActionRecord::from).collect();
-    drop(tell.send(News::Actions(actions)).await);
+    drop(tell.send(PollUpdate::Actions(actions)).await);
     Ok(())
 }
 
-async fn demand(client: &Client, tell: &mpsc::Sender<News>) -> Result<(), Trouble> {
+async fn demand(client: &Client, tell: &mpsc::Sender<PollUpdate>) -> Result<(), CtlError> {
     let mut demand = Demand::default();
     let each = |view: wire::NeedView| demand.add(NeedRecord::from(&view));
     client.needs("", each).await?;
     demand.trim();
-    drop(tell.send(News::Demand(demand)).await);
+    drop(tell.send(PollUpdate::Demand(demand)).await);
     Ok(())
 }
 
-async fn machines(client: &Client, tell: &mpsc::Sender<News>) -> Result<(), Trouble> {
-    let mut tally = Tally::default();
+async fn machines(client: &Client, tell: &mpsc::Sender<PollUpdate>) -> Result<(), CtlError> {
+    let mut tally = MachineCounts::default();
     let every = wire::InspectMachinesRequest::default();
     let each = |view: wire::MachineView| tally.add(&MachineRecord::from(&view));
     client.machines(every, each).await?;
-    drop(tell.send(News::Machines(tally)).await);
+    drop(tell.send(PollUpdate::Machines(tally)).await);
     Ok(())
 }
 
-async fn answer(client: &Client, ask: Ask, pause_for: Duration) -> Result<News, Trouble> {
+async fn answer(
+    client: &Client,
+    ask: KeyRequest,
+    pause_for: Duration,
+) -> Result<PollUpdate, CtlError> {
     Ok(match ask {
-        Ask::Leave => News::Said(String::new()),
-        Ask::Pause => said(pause(client, &Steered::All, pause_for, REASON, false).await?),
-        Ask::Resume => said(resume(client, &Steered::All, REASON, false).await?),
-        Ask::Explain {
+        KeyRequest::Leave => PollUpdate::Said(String::new()),
+        KeyRequest::Pause => {
+            said(pause(client, &PauseTarget::All, pause_for, REASON, false).await?)
+        }
+        KeyRequest::Resume => said(resume(client, &PauseTarget::All, REASON, false).await?),
+        KeyRequest::Explain {
             cluster,
             fingerprint,
             group,
@@ -171,17 +186,17 @@ async fn answer(client: &Client, ask: Ask, pause_for: Duration) -> Result<News, 
                 Some(explained) => {
                     let text = crate::explain::page(&ExplanationRecord::from(&explained));
                     let lines = text.lines().map(str::to_owned).collect();
-                    News::Page(format!("Why, of cluster {cluster}"), lines)
+                    PollUpdate::Page(format!("Why, of cluster {cluster}"), lines)
                 }
-                None => News::Said("that Need is gone".to_owned()),
+                None => PollUpdate::Said("that Need was withdrawn".to_owned()),
             }
         }
     })
 }
 
 /// An answer in one line.
-fn said(answer: Answer) -> News {
+fn said(answer: Answer) -> PollUpdate {
     let mut parts = vec![answer.text.trim_end().to_owned()];
     parts.extend(answer.notes);
-    News::Said(parts.join("; "))
+    PollUpdate::Said(parts.join("; "))
 }

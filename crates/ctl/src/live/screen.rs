@@ -1,13 +1,13 @@
 //! Screen: everything the live view shows, as one value.
 //!
-//! What the shard said is in the picture; where the person stands is in the hand. News change the one,
-//! keys the other, and the cursor is put back inside its list whenever either does.
+//! What the shard said is in the overview; what the person looks at is in the focus. Updates change the
+//! one, keys the other, and after either the cursor is put back inside its list.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::picture::Picture;
-use super::poll::News;
+use super::overview::ShardOverview;
+use super::poll::PollUpdate;
 use crate::record::{ActionRecord, ClusterRecord, NeedRecord};
 use crate::text::printable;
 
@@ -20,38 +20,38 @@ pub(crate) struct Screen {
     pub(crate) target: String,
     pub(crate) colour: bool,
     pub(crate) pause_for: Duration,
-    /// Our own clock, for how long nothing was heard.
+    /// Our own clock, to say since when the shard has not answered.
     pub(crate) clock: i64,
-    pub(crate) link: Link,
-    pub(crate) picture: Picture,
-    pub(crate) hand: Hand,
+    pub(crate) connection: Connection,
+    pub(crate) overview: ShardOverview,
+    pub(crate) focus: Focus,
     pub(crate) notes: VecDeque<String>,
 }
 
 /// Whether the shard answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// It has not yet.
+pub(crate) enum Connection {
+    /// It has not answered yet.
     Waiting,
-    /// It does.
+    /// It answers.
     Live,
-    /// It did; the last picture stands.
+    /// It stopped answering; the screen shows what it said last.
     Lost {
-        /// When it last did, by our clock; `None` if it never has.
+        /// When it last answered, by our clock; `None` if it never has.
         since: Option<i64>,
-        /// What it failed with.
+        /// What the last attempt failed with.
         why: String,
     },
 }
 
-/// Where the person stands.
+/// What the person looks at and types.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hand {
+pub(crate) struct Focus {
     pub(crate) pane: Pane,
     cursors: [usize; 3],
     pub(crate) filter: String,
-    pub(crate) mode: Mode,
-    /// What came of the last thing that was asked, until the next key.
+    pub(crate) mode: InputMode,
+    /// What came of the last request, until the next key.
     pub(crate) said: String,
     last_heard: Option<i64>,
 }
@@ -68,9 +68,9 @@ pub(crate) enum Pane {
     Decisions,
 }
 
-/// What keys mean.
+/// What the next key means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum InputMode {
     /// Moving about.
     #[default]
     Browse,
@@ -81,12 +81,12 @@ pub(crate) enum Mode {
     /// Reading what the keys do.
     Help,
     /// Reading a page that lies over the lists.
-    Page(Page),
+    Page(TextPage),
 }
 
-/// A page of text.
+/// A page of text that covers the lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct TextPage {
     pub(crate) title: String,
     pub(crate) lines: Vec<String>,
     pub(crate) scroll: usize,
@@ -100,39 +100,39 @@ impl Screen {
             colour,
             pause_for,
             clock: 0,
-            link: Link::Waiting,
-            picture: Picture::default(),
-            hand: Hand::default(),
+            connection: Connection::Waiting,
+            overview: ShardOverview::default(),
+            focus: Focus::default(),
             notes: VecDeque::new(),
         }
     }
 
-    /// Takes in what the shard said, or that it did not.
-    pub(crate) fn take(&mut self, news: News) {
-        if let News::Lost(trouble) = &news {
-            self.link = Link::Lost {
-                since: self.hand.last_heard,
-                why: trouble.to_string(),
+    /// Takes in what the shard said, or that it does not answer.
+    pub(crate) fn take(&mut self, update: PollUpdate) {
+        if let PollUpdate::Lost(error) = &update {
+            self.connection = Connection::Lost {
+                since: self.focus.last_heard,
+                why: error.to_string(),
             };
             return;
         }
-        self.hand.last_heard = Some(self.clock);
-        self.link = Link::Live;
-        match news {
-            News::Lost(_) => {}
-            News::Place(header) => self.picture.place.advance(header),
-            News::Clusters(clusters) => self.picture.clusters = clusters,
-            News::Demand(demand) => self.picture.demand = demand,
-            News::Machines(tally) => self.picture.machines = tally,
-            News::Actions(actions) => self.picture.actions = actions,
-            News::Limits(limits) => self.picture.limits = limits,
-            News::Said(said) => self.hand.said = printable(&said),
-            News::Page(title, lines) => self.open(title, lines),
+        self.focus.last_heard = Some(self.clock);
+        self.connection = Connection::Live;
+        match update {
+            PollUpdate::Lost(_) => {}
+            PollUpdate::CycleStatus(header) => self.overview.status.advance(header),
+            PollUpdate::Clusters(clusters) => self.overview.clusters = clusters,
+            PollUpdate::Demand(demand) => self.overview.demand = demand,
+            PollUpdate::Machines(tally) => self.overview.machines = tally,
+            PollUpdate::Actions(actions) => self.overview.actions = actions,
+            PollUpdate::Limits(limits) => self.overview.limits = limits,
+            PollUpdate::Said(said) => self.focus.said = printable(&said),
+            PollUpdate::Page(title, lines) => self.open(title, lines),
         }
         self.settle();
     }
 
-    /// Takes a line of the caller.
+    /// Adds a line of the caller.
     pub(crate) fn note(&mut self, line: &str) {
         self.notes.push_back(printable(line));
         while MOST_NOTES < self.notes.len() {
@@ -142,7 +142,7 @@ impl Screen {
 
     fn open(&mut self, title: String, lines: Vec<String>) {
         let lines = lines.iter().map(|line| printable(line)).collect();
-        self.hand.mode = Mode::Page(Page {
+        self.focus.mode = InputMode::Page(TextPage {
             title,
             lines,
             scroll: 0,
@@ -151,7 +151,7 @@ impl Screen {
 
     /// The shard's clock at its last answer; ours where it does not say.
     pub(crate) fn now(&self) -> i64 {
-        match self.picture.place.at {
+        match self.overview.status.at {
             0 => self.clock,
             at => at,
         }
@@ -159,13 +159,13 @@ impl Screen {
 
     /// The clusters that match the filter.
     pub(crate) fn clusters(&self) -> Vec<&ClusterRecord> {
-        let all = self.picture.clusters.iter();
+        let all = self.overview.clusters.iter();
         all.filter(|one| self.admits(&[&one.id])).collect()
     }
 
     /// The Needs that match the filter.
     pub(crate) fn needs(&self) -> Vec<&NeedRecord> {
-        let all = self.picture.demand.rows.iter();
+        let all = self.overview.demand.rows.iter();
         let admitted = |one: &&NeedRecord| {
             let facts = [&one.cluster, &one.need, &one.group, &one.why];
             self.admits(&facts)
@@ -179,7 +179,7 @@ impl Screen {
 
     /// The decisions that match the filter.
     pub(crate) fn decisions(&self) -> Vec<&ActionRecord> {
-        let all = self.picture.actions.iter();
+        let all = self.overview.actions.iter();
         let admitted = |one: &&ActionRecord| {
             let kind = one.kind.as_ref().map_or("", String::as_str);
             let facts = [&one.cluster, &one.machine, &one.detail, &one.from_cluster];
@@ -189,7 +189,7 @@ impl Screen {
     }
 
     fn admits(&self, facts: &[&(impl AsRef<str> + ?Sized)]) -> bool {
-        let wanted = self.hand.filter.to_lowercase();
+        let wanted = self.focus.filter.to_lowercase();
         let mut facts = facts.iter();
         wanted.is_empty() || facts.any(|fact| fact.as_ref().to_lowercase().contains(&wanted))
     }
@@ -206,7 +206,7 @@ impl Screen {
 
     /// The position of the cursor in a list.
     pub(crate) fn cursor(&self, pane: Pane) -> usize {
-        self.hand.cursors[pane as usize]
+        self.focus.cursors[pane as usize]
     }
 
     fn length(&self, pane: Pane) -> usize {
@@ -217,10 +217,10 @@ impl Screen {
         }
     }
 
-    /// Moves the cursor of the pane in hand, as far as the list goes.
+    /// Moves the cursor of the pane in focus, as far as the list goes.
     pub(crate) fn step(&mut self, by: isize) {
-        let pane = self.hand.pane;
-        let cursor = &mut self.hand.cursors[pane as usize];
+        let pane = self.focus.pane;
+        let cursor = &mut self.focus.cursors[pane as usize];
         *cursor = cursor.saturating_add_signed(by);
         self.settle();
     }
@@ -229,7 +229,7 @@ impl Screen {
     pub(crate) fn settle(&mut self) {
         for pane in [Pane::Clusters, Pane::Needs, Pane::Decisions] {
             let last = self.length(pane).saturating_sub(1);
-            let cursor = &mut self.hand.cursors[pane as usize];
+            let cursor = &mut self.focus.cursors[pane as usize];
             *cursor = (*cursor).min(last);
         }
     }

@@ -18,7 +18,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::draw::too_small;
-use crate::trouble::Trouble;
+use crate::error::CtlError;
 
 /// Whether we have it: a panic elsewhere has nothing to give back.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -28,14 +28,14 @@ pub(super) struct Terminal(ratatui::Terminal<CrosstermBackend<Stdout>>);
 
 impl Terminal {
     /// Takes it. Says what to do where there is none, or one that is too small to show anything.
-    pub(super) fn take() -> Result<Self, Trouble> {
+    pub(super) fn take() -> Result<Self, CtlError> {
         if !(stdout().is_terminal() && io::stdin().is_terminal()) {
             let what = "the live view needs a terminal; without one, use `bigfleet get`";
-            return Err(Trouble::Here(what.to_owned()));
+            return Err(CtlError::Local(what.to_owned()));
         }
         let (width, height) = size().map_err(lost)?;
         if let Some(problem) = too_small(Rect::new(0, 0, width, height)) {
-            return Err(Trouble::Here(problem));
+            return Err(CtlError::Local(problem));
         }
         give_back_on_panic();
         TAKEN.store(true, Ordering::SeqCst);
@@ -49,7 +49,7 @@ impl Terminal {
     }
 
     /// Draws one picture.
-    pub(super) fn draw(&mut self, picture: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Trouble> {
+    pub(super) fn draw(&mut self, picture: impl FnOnce(Rect, &mut Buffer)) -> Result<(), CtlError> {
         let drawn = self.0.draw(|frame| {
             let area = frame.area();
             picture(area, frame.buffer_mut());
@@ -64,8 +64,8 @@ impl Drop for Terminal {
     }
 }
 
-fn lost(why: io::Error) -> Trouble {
-    Trouble::Here(format!("the terminal cannot be used: {why}"))
+fn lost(why: io::Error) -> CtlError {
+    CtlError::Local(format!("the terminal cannot be used: {why}"))
 }
 
 /// Gives it back, once.

@@ -8,15 +8,15 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::backend::TestBackend;
 
 use super::draw::draw;
-use super::keys::{Ask, press};
-use super::picture::{Demand, Limits, Tally};
-use super::poll::News;
-use super::screen::{Mode, Pane, Screen};
+use super::keys::{KeyRequest, press};
+use super::overview::{Demand, Limits, MachineCounts};
+use super::poll::PollUpdate;
+use super::screen::{InputMode, Pane, Screen};
+use crate::error::CtlError;
 use crate::record::{
     ActionRecord, BreakerRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, RailRecord,
     need_name,
 };
-use crate::trouble::Trouble;
 
 const SECOND: i64 = 1_000_000_000;
 const NOW: i64 = 1_735_689_600 * SECOND;
@@ -67,8 +67,8 @@ fn need(cluster: &str, priority: i32, wants: &str, missing: &str) -> NeedRecord 
     }
 }
 
-fn machines() -> Tally {
-    let mut tally = Tally::default();
+fn machines() -> MachineCounts {
+    let mut tally = MachineCounts::default();
     let some = [
         ("BareMetal", "Configured", 0.0, 12),
         ("OnDemand", "Configured", 0.192, 40),
@@ -134,16 +134,16 @@ fn busy() -> Screen {
     demand.add(need("prod-eu", 100, "cpu=16", "cpu=4"));
     demand.add(need("batch\u{1b}[2J", 10, "cpu=8", ""));
     demand.trim();
-    for news in [
-        News::Place(header(41, NOW - 10 * SECOND)),
-        News::Place(header(42, NOW)),
-        News::Clusters(vec![
+    for update in [
+        PollUpdate::CycleStatus(header(41, NOW - 10 * SECOND)),
+        PollUpdate::CycleStatus(header(42, NOW)),
+        PollUpdate::Clusters(vec![
             cluster("batch\u{1b}[2J", 2, 0),
             cluster("prod-eu", 12, 1),
         ]),
-        News::Demand(demand),
-        News::Machines(machines()),
-        News::Actions(vec![
+        PollUpdate::Demand(demand),
+        PollUpdate::Machines(machines()),
+        PollUpdate::Actions(vec![
             action(
                 1,
                 "Provision",
@@ -160,12 +160,12 @@ fn busy() -> Screen {
             ),
             action(90, "Delete", "m-9", "suppressed", "actuation is paused"),
         ]),
-        News::Limits(Limits {
+        PollUpdate::Limits(Limits {
             rails: vec![guard()],
             ..Limits::default()
         }),
     ] {
-        screen.take(news);
+        screen.take(update);
     }
     screen
 }
@@ -177,7 +177,7 @@ fn picture(screen: &Screen, width: u16, height: u16) -> String {
     terminal.backend().to_string()
 }
 
-fn typed(screen: &mut Screen, key: KeyCode) -> Option<Ask> {
+fn typed(screen: &mut Screen, key: KeyCode) -> Option<KeyRequest> {
     press(screen, KeyEvent::new(key, KeyModifiers::NONE))
 }
 
@@ -200,7 +200,7 @@ fn before_the_first_answer() {
 #[test]
 fn a_lost_shard_leaves_its_last_picture() {
     let mut screen = busy();
-    screen.take(News::Lost(Trouble::Nobody {
+    screen.take(PollUpdate::Lost(CtlError::NotListening {
         target: "127.0.0.1:7780".to_owned(),
     }));
     screen.clock = NOW + 65 * SECOND;
@@ -210,14 +210,14 @@ fn a_lost_shard_leaves_its_last_picture() {
         "{shown}"
     );
     assert!(shown.contains("prod-eu"), "{shown}");
-    screen.take(News::Clusters(vec![cluster("prod-eu", 1, 0)]));
+    screen.take(PollUpdate::Clusters(vec![cluster("prod-eu", 1, 0)]));
     assert!(!picture(&screen, 80, 24).contains("no answer"));
 }
 
 #[test]
 fn what_limits_the_shard_is_said() {
     let mut screen = busy();
-    screen.take(News::Limits(Limits {
+    screen.take(PollUpdate::Limits(Limits {
         rails: vec![RailRecord {
             name: "reclaim-cap".to_owned(),
             engaged: true,
@@ -267,7 +267,7 @@ fn a_terminal_that_is_too_small_says_so_in_one_line() {
 #[test]
 fn no_size_of_a_terminal_breaks_the_picture() {
     let mut screen = busy();
-    screen.hand.mode = Mode::Help;
+    screen.focus.mode = InputMode::Help;
     for (width, height) in [(1, 1), (60, 16), (61, 17), (109, 16), (110, 16), (500, 200)] {
         picture(&screen, width, height);
         picture(&busy(), width, height);
@@ -286,7 +286,7 @@ fn nothing_from_the_wire_reaches_the_terminal_raw() {
 #[test]
 fn keys_move_and_never_leave_the_list() {
     let mut screen = busy();
-    assert_eq!(screen.hand.pane, Pane::Needs);
+    assert_eq!(screen.focus.pane, Pane::Needs);
     assert_eq!(
         screen.selected_need().unwrap().priority,
         100,
@@ -302,11 +302,11 @@ fn keys_move_and_never_leave_the_list() {
     typed(&mut screen, KeyCode::Up);
     assert_eq!(screen.selected_need().unwrap().priority, 100);
     typed(&mut screen, KeyCode::Tab);
-    assert_eq!(screen.hand.pane, Pane::Decisions);
+    assert_eq!(screen.focus.pane, Pane::Decisions);
     typed(&mut screen, KeyCode::BackTab);
-    assert_eq!(screen.hand.pane, Pane::Needs);
+    assert_eq!(screen.focus.pane, Pane::Needs);
     typed(&mut screen, KeyCode::End);
-    screen.take(News::Demand(Demand::default()));
+    screen.take(PollUpdate::Demand(Demand::default()));
     assert!(
         screen.selected_need().is_none(),
         "a list may become shorter than the cursor"
@@ -325,23 +325,29 @@ fn a_filter_narrows_every_list() {
     assert!(picture(&screen, 80, 24).contains("only what contains \"PROD\""));
     typed(&mut screen, KeyCode::Esc);
     assert_eq!(screen.clusters().len(), 2);
-    screen.hand.pane = Pane::Clusters;
+    screen.focus.pane = Pane::Clusters;
     typed(&mut screen, KeyCode::End);
     typed(&mut screen, KeyCode::Enter);
-    assert_eq!((screen.hand.pane, screen.needs().len()), (Pane::Needs, 2));
+    assert_eq!((screen.focus.pane, screen.needs().len()), (Pane::Needs, 2));
 }
 
 #[test]
 fn a_pause_is_asked_for_only_when_it_is_confirmed() {
     let mut screen = busy();
     assert_eq!(typed(&mut screen, KeyCode::Char('p')), None);
-    assert!(picture(&screen, 80, 24).contains("Pause all actuation for 30m? y pauses"));
+    assert!(picture(&screen, 80, 24).contains("Stop all changes to machines for 30m? y pauses"));
     assert_eq!(typed(&mut screen, KeyCode::Char('n')), None);
     assert!(picture(&screen, 80, 24).contains("not paused"));
     typed(&mut screen, KeyCode::Char('p'));
-    assert_eq!(typed(&mut screen, KeyCode::Char('y')), Some(Ask::Pause));
-    assert_eq!(typed(&mut screen, KeyCode::Char('r')), Some(Ask::Resume));
-    screen.take(News::Said("paused all for 30m".to_owned()));
+    assert_eq!(
+        typed(&mut screen, KeyCode::Char('y')),
+        Some(KeyRequest::Pause)
+    );
+    assert_eq!(
+        typed(&mut screen, KeyCode::Char('r')),
+        Some(KeyRequest::Resume)
+    );
+    screen.take(PollUpdate::Said("paused all for 30m".to_owned()));
     assert!(picture(&screen, 80, 24).contains("paused all for 30m"));
 }
 
@@ -349,7 +355,7 @@ fn a_pause_is_asked_for_only_when_it_is_confirmed() {
 fn an_explanation_lies_over_the_lists_until_it_is_read() {
     let mut screen = busy();
     let asked = typed(&mut screen, KeyCode::Char('e'));
-    let Some(Ask::Explain {
+    let Some(KeyRequest::Explain {
         cluster,
         fingerprint,
         ..
@@ -362,7 +368,7 @@ fn an_explanation_lies_over_the_lists_until_it_is_read() {
         ("prod-eu", "p=100|ipb=0|rpb=0|reqs=|spr=")
     );
     let lines = (0..100).map(|at| format!("line {at} \u{1b}[2J"));
-    screen.take(News::Page("Why".to_owned(), lines.collect()));
+    screen.take(PollUpdate::Page("Why".to_owned(), lines.collect()));
     let shown = picture(&screen, 80, 24);
     assert!(
         shown.contains("line 0 \\u{1b}") && !shown.contains("Clusters"),
@@ -377,13 +383,21 @@ fn an_explanation_lies_over_the_lists_until_it_is_read() {
 #[test]
 fn every_way_out_is_a_key() {
     let mut screen = busy();
-    assert_eq!(typed(&mut screen, KeyCode::Char('q')), Some(Ask::Leave));
+    assert_eq!(
+        typed(&mut screen, KeyCode::Char('q')),
+        Some(KeyRequest::Leave)
+    );
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    for mode in [Mode::Browse, Mode::Filter, Mode::ConfirmPause, Mode::Help] {
-        screen.hand.mode = mode;
-        assert_eq!(press(&mut screen, interrupt), Some(Ask::Leave));
+    for mode in [
+        InputMode::Browse,
+        InputMode::Filter,
+        InputMode::ConfirmPause,
+        InputMode::Help,
+    ] {
+        screen.focus.mode = mode;
+        assert_eq!(press(&mut screen, interrupt), Some(KeyRequest::Leave));
     }
-    screen.hand.mode = Mode::Browse;
+    screen.focus.mode = InputMode::Browse;
     typed(&mut screen, KeyCode::Char('?'));
     insta::assert_snapshot!(picture(&screen, 80, 24));
 }

@@ -4,11 +4,10 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
 use super::{at, need_name};
+use crate::enum_names;
 use crate::when::{Moment, moment};
-use crate::words;
 
-/// An entry of the shard's list of what it decided lately. Keys are those of the audit log where it
-/// has them.
+/// An entry of the shard's list of recent decisions. Keys are those of the audit log where it has them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct ActionRecord {
     pub(crate) sequence: i64,
@@ -28,7 +27,7 @@ pub(crate) struct ActionRecord {
     pub(crate) priority: Option<i32>,
     pub(crate) outcome: String,
     pub(crate) reason: String,
-    /// All of it in a sentence.
+    /// What was done and why, in a sentence.
     pub(crate) detail: String,
     pub(crate) operation: String,
     pub(crate) grace_seconds: i32,
@@ -36,7 +35,7 @@ pub(crate) struct ActionRecord {
 
 impl From<&wire::ActionView> for ActionRecord {
     fn from(view: &wire::ActionView) -> Self {
-        let kind = words::action_kind(view.kind);
+        let kind = enum_names::action_kind(view.kind);
         let fingerprint = &view.profile_fingerprint;
         Self {
             sequence: view.sequence,

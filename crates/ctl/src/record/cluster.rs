@@ -6,8 +6,8 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
 use super::{at, count};
+use crate::enum_names;
 use crate::when::{Moment, moment};
-use crate::words;
 
 /// A cluster.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -17,7 +17,7 @@ pub(crate) struct ClusterRecord {
     pub(crate) session: Option<SessionRecord>,
     #[serde(serialize_with = "at")]
     pub(crate) session_ended: Moment,
-    /// It has reported since the shard started, so its machines may be reclaimed.
+    /// Whether it has reported since the shard started. Until then none of its machines is reclaimed.
     pub(crate) ready: bool,
     pub(crate) rollup: Option<RollupRecord>,
     pub(crate) rollups_held: u32,
@@ -34,7 +34,7 @@ pub(crate) struct ClusterRecord {
     pub(crate) not_ready: u32,
 }
 
-/// A live session.
+/// The session of a connected operator.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SessionRecord {
     #[serde(serialize_with = "at")]
@@ -45,7 +45,7 @@ pub(crate) struct SessionRecord {
     pub(crate) outbox_frames: u32,
 }
 
-/// The roll-up in force.
+/// The roll-up in force: the last report of what the cluster needs that was accepted.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RollupRecord {
     #[serde(serialize_with = "at")]
@@ -58,8 +58,8 @@ pub(crate) struct RollupRecord {
 
 impl From<&wire::ClusterView> for ClusterRecord {
     fn from(view: &wire::ClusterView) -> Self {
-        let by_state = |one: &wire::StateCount| (words::state(one.state), count(one.count));
-        let block = words::acquire_block(view.acquire_block);
+        let by_state = |one: &wire::StateCount| (enum_names::state(one.state), count(one.count));
+        let block = enum_names::acquire_block(view.acquire_block);
         Self {
             id: view.cluster_id.clone(),
             session: view.session.as_ref().map(Into::into),
@@ -97,7 +97,7 @@ impl ClusterRecord {
         self.count(&["Creating", "Idle", "Configuring"])
     }
 
-    /// Machines that leave it.
+    /// Machines on their way out of it.
     pub(crate) fn leaving(&self) -> u32 {
         self.count(&["Draining", "Deleting"])
     }

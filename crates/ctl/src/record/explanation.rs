@@ -6,9 +6,9 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
 use super::{NeedRecord, count};
-use crate::words;
+use crate::enum_names;
 
-/// An explanation, in the order the engine went.
+/// An explanation; its steps are in the order the engine takes them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct ExplanationRecord {
     pub(crate) need: NeedRecord,
@@ -19,7 +19,7 @@ pub(crate) struct ExplanationRecord {
     pub(crate) remedies: Vec<String>,
 }
 
-/// One step of it.
+/// One step of the engine, for this Need.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StepRecord {
     pub(crate) step: String,
@@ -67,7 +67,7 @@ impl From<&wire::ClaimView> for ClaimRecord {
     fn from(claim: &wire::ClaimView) -> Self {
         Self {
             machine: claim.machine_id.clone(),
-            state: words::state(claim.state),
+            state: enum_names::state(claim.state),
             step: claim.step.clone(),
         }
     }

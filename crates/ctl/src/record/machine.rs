@@ -6,8 +6,8 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
 use super::{at, dollars, need_name, some};
+use crate::enum_names;
 use crate::when::{Moment, moment};
-use crate::words;
 
 /// A machine. Keys are those of the fleet file.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -28,13 +28,13 @@ pub(crate) struct MachineRecord {
     pub(crate) labels: BTreeMap<String, String>,
     /// The Need it serves.
     pub(crate) assigned: Option<NeedRef>,
-    /// The Need it is on its way to.
+    /// The Need it is on its way to serve.
     pub(crate) intent: Option<NeedRef>,
     #[serde(serialize_with = "at")]
     pub(crate) state_since: Moment,
     #[serde(serialize_with = "at")]
     pub(crate) seen_at: Moment,
-    /// What is being done to it.
+    /// The operation in progress on it.
     pub(crate) work: Option<String>,
     pub(crate) unavailable: bool,
     pub(crate) unavailable_reason: String,
@@ -47,7 +47,7 @@ pub(crate) struct MachineRecord {
     pub(crate) failure_class: Option<String>,
 }
 
-/// Where a machine really is.
+/// The host behind a machine, as its provider calls it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct HostRecord {
     pub(crate) provider: String,
@@ -93,7 +93,7 @@ impl From<&wire::MachineView> for MachineRecord {
             of.map(|of| of.resources)
                 .filter(|offers| !offers.is_empty())
         };
-        // What a machine really offers replaces its base shape as a whole.
+        // What the hardware really offers replaces the declared shape as a whole.
         let resources = offered(machine.allocatable).or(offered(machine.resources));
         let host = |host: wire::HostRef| HostRecord {
             provider: host.provider,
@@ -102,11 +102,11 @@ impl From<&wire::MachineView> for MachineRecord {
         let unspecified = |word: String| Some(word).filter(|word| word != "Unspecified");
         Self {
             id: machine.id,
-            state: words::state(machine.state),
+            state: enum_names::state(machine.state),
             cluster: machine.cluster,
             instance_type: machine.instance_type,
             zone: machine.zone,
-            capacity_type: words::tier(machine.capacity_type),
+            capacity_type: enum_names::tier(machine.capacity_type),
             price_per_hour: machine.price_per_hour,
             interruption_probability: machine.interruption_probability,
             host: machine.host.map(host),
@@ -118,7 +118,7 @@ impl From<&wire::MachineView> for MachineRecord {
             intent: view.intent.as_ref().map(Into::into),
             state_since: moment(view.state_since_unix_nanos),
             seen_at: moment(view.seen_at_unix_nanos),
-            work: unspecified(words::work_kind(view.work)),
+            work: unspecified(enum_names::work_kind(view.work)),
             unavailable: view.unavailable,
             unavailable_reason: view.unavailable_reason.clone(),
             not_ready: view.not_ready,
@@ -127,7 +127,7 @@ impl From<&wire::MachineView> for MachineRecord {
             refused_reason: view.refused_reason.clone(),
             reserved_for_transfer: view.reserved_for_transfer,
             last_error: machine.last_error,
-            failure_class: unspecified(words::failure_class(machine.failure_class)),
+            failure_class: unspecified(enum_names::failure_class(machine.failure_class)),
         }
     }
 }
@@ -138,7 +138,7 @@ impl MachineRecord {
         self.assigned.as_ref().or(self.intent.as_ref())
     }
 
-    /// Whose it is or will be.
+    /// The cluster it serves or is on its way to; empty if none.
     pub(crate) fn cluster(&self) -> &str {
         match self.cluster.as_str() {
             "" => self.intent.as_ref().map_or("", |intent| &intent.cluster),
@@ -146,7 +146,7 @@ impl MachineRecord {
         }
     }
 
-    /// What is special about it, each in a word, with the reason where there is one.
+    /// Everything unusual about it: a word each, with the reason where there is one.
     pub(crate) fn flags(&self) -> Vec<(&'static str, &str)> {
         let all = [
             (
@@ -155,7 +155,7 @@ impl MachineRecord {
                 self.unavailable_reason.as_str(),
             ),
             (self.not_ready, "not-ready", ""),
-            (self.held, "held", "until what replaces it serves"),
+            (self.held, "held", "until its replacement serves"),
             (
                 self.record_refused,
                 "record-refused",

@@ -1,4 +1,4 @@
-//! A Need, as it was decided about.
+//! A Need: what a cluster asks for, and what the last decision gave it.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
 use super::{at, count};
+use crate::enum_names;
 use crate::when::{Moment, moment};
-use crate::words;
 
-/// A row of demand and its verdict. Keys are those of the fleet file and of the decision.
+/// A Need and its verdict. Keys are those of fleet files and of decisions.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct NeedRecord {
     pub(crate) cluster: String,
@@ -39,7 +39,7 @@ pub(crate) struct NeedRecord {
     pub(crate) parked_age_cycles: u32,
     pub(crate) age_cycles_unmet: u32,
     pub(crate) unmet_reason: String,
-    /// The reason in words.
+    /// The reason in a sentence.
     pub(crate) why: String,
     pub(crate) matching_supply: Option<SupplyRecord>,
     pub(crate) victims_found: u32,
@@ -54,7 +54,7 @@ pub(crate) struct RequirementRecord {
     pub(crate) values: Vec<String>,
 }
 
-/// How evenly its machines must lie.
+/// How evenly its machines must be spread over a topology.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SpreadRecord {
     pub(crate) topology_key: String,
@@ -62,7 +62,7 @@ pub(crate) struct SpreadRecord {
     pub(crate) when_unsatisfiable: String,
 }
 
-/// How well one domain would hold it.
+/// How much of it one domain could hold.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DomainRecord {
     pub(crate) domain: String,
@@ -70,7 +70,7 @@ pub(crate) struct DomainRecord {
     pub(crate) satisfiable: bool,
 }
 
-/// What there is that would fit it, whoever has it.
+/// How many machines would fit it, whoever uses them now.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SupplyRecord {
     pub(crate) idle: u32,
@@ -79,10 +79,10 @@ pub(crate) struct SupplyRecord {
     pub(crate) capped: bool,
 }
 
-/// A name for a row that a person can type: eight digits of what tells it from the other rows of its
-/// cluster. The same row has the same name for ever.
+/// A name that a person can type: eight digits of a hash over what tells this Need from the others of
+/// its cluster. The same Need has the same name for ever.
 pub(crate) fn need_name(fingerprint: &str, group: &str) -> String {
-    // FNV-1a; nothing hangs on it but convenience, since a name shared by two rows is refused.
+    // FNV-1a: if two Needs share a name, a person has to use the fingerprint, and nothing worse happens.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in fingerprint.bytes().chain([0]).chain(group.bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -123,7 +123,7 @@ impl From<&wire::NeedView> for NeedRecord {
             parked: view.acquisition_parked,
             parked_age_cycles: count(view.parked_age_cycles),
             age_cycles_unmet: count(view.age_cycles_unmet),
-            unmet_reason: words::unmet_reason(view.unmet_reason),
+            unmet_reason: enum_names::unmet_reason(view.unmet_reason),
             why: view.reason_detail.clone(),
             matching_supply: view.matching_supply.map(Into::into),
             victims_found: count(preemption.victims_found),
@@ -133,7 +133,7 @@ impl From<&wire::NeedView> for NeedRecord {
 }
 
 impl NeedRecord {
-    /// How much of it is covered, in per mille of the dimension covered worst.
+    /// How much of it is covered: per mille of the resource that is covered least.
     pub(crate) fn covered_per_mille(&self) -> u32 {
         let milli = |text: &String| parse_demand(text).unwrap_or(0);
         let covered = |(name, wanted): (&String, &String)| {
@@ -165,7 +165,7 @@ impl From<&wire::NodeSelectorRequirement> for RequirementRecord {
     fn from(one: &wire::NodeSelectorRequirement) -> Self {
         Self {
             key: one.key.clone(),
-            operator: words::operator(one.operator),
+            operator: enum_names::operator(one.operator),
             values: one.values.clone(),
         }
     }
@@ -187,7 +187,7 @@ impl From<&wire::TopologySpread> for SpreadRecord {
         Self {
             topology_key: one.topology_key.clone(),
             max_skew: one.max_skew,
-            when_unsatisfiable: words::when_unsatisfiable(one.when_unsatisfiable),
+            when_unsatisfiable: enum_names::when_unsatisfiable(one.when_unsatisfiable),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What limits or stops a shard: pauses, rails, pools left alone.
+//! What limits or stops a shard: pauses, rails, and pools that are not asked for a while.
 
 use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 use wire::pause_scope::Scope;
 
 use super::{at, count};
+use crate::enum_names;
 use crate::when::{Moment, moment};
-use crate::words;
 
 /// A pause in force.
 #[derive(Clone, Debug, Serialize)]
@@ -19,13 +19,13 @@ pub(crate) struct PauseRecord {
     pub(crate) reason: String,
     #[serde(serialize_with = "at")]
     pub(crate) started: Moment,
-    /// Null if only who set it lifts it.
+    /// Null if it does not end by itself.
     #[serde(serialize_with = "at")]
     pub(crate) expires: Moment,
     pub(crate) withheld_total: i64,
 }
 
-/// A rail: a limit on what one cycle may do.
+/// A rail: a safety limit on what the shard may do at once.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RailRecord {
     pub(crate) name: String,
@@ -37,7 +37,7 @@ pub(crate) struct RailRecord {
     pub(crate) withheld_total: i64,
 }
 
-/// A pool that is not asked for machines for now.
+/// A pool (machine type and zone) that is not asked for machines for now, after failures.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct BreakerRecord {
     pub(crate) provider: String,
@@ -64,7 +64,7 @@ impl From<&wire::PauseView> for PauseRecord {
         Self {
             id: view.pause_id.clone(),
             scope: scope_text(view.scope.as_ref()),
-            origin: words::pause_origin(view.origin),
+            origin: enum_names::pause_origin(view.origin),
             requested_by: view.requested_by.clone(),
             reason: view.reason.clone(),
             started: moment(view.started_unix_nanos),

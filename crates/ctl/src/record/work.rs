@@ -4,15 +4,15 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
 use super::{NeedRef, at};
+use crate::enum_names;
 use crate::when::{Moment, moment};
-use crate::words;
 
-/// What is being done to a machine, and what that waits for. Keys are those of actions where both have
-/// them.
+/// An operation in progress on a machine, and what it waits for. Keys are those of actions where both
+/// have them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct WorkRecord {
-    /// The shard's own name for it, as in its log, in the audit log, in actions, in the provider's record
-    /// and, of a drain, in the operator's instruction.
+    /// The shard's id of the operation. The same id is in its log, the audit log, actions, the provider's
+    /// record and, for a drain, the operator's instruction.
     pub(crate) operation: String,
     pub(crate) machine: String,
     pub(crate) work: String,
@@ -31,7 +31,7 @@ pub(crate) struct WorkRecord {
     pub(crate) decided_cycle: i64,
     pub(crate) attempts: i32,
     pub(crate) last_error: String,
-    /// The provider's name for it.
+    /// The provider's id of the operation.
     pub(crate) provider_operation: String,
 }
 
@@ -40,8 +40,8 @@ impl From<&wire::WorkView> for WorkRecord {
         Self {
             operation: view.own_operation_id.clone(),
             machine: view.machine_id.clone(),
-            work: words::work_kind(view.kind),
-            stage: words::work_stage(view.stage),
+            work: enum_names::work_kind(view.kind),
+            stage: enum_names::work_stage(view.stage),
             stage_since: moment(view.stage_since_unix_nanos),
             committed: moment(view.committed_unix_nanos),
             deadline: moment(view.deadline_unix_nanos),

@@ -1,6 +1,6 @@
-//! `pause` and `resume`: a shard told to hold still, and to go on.
+//! `pause` and `resume`: a shard stops changing machines, and starts again.
 //!
-//! A pause always ends by itself and always has a reason; what a flag or a file pauses is not lifted
+//! A pause always ends by itself and always has a reason. One that a flag or a file set is not ended
 //! from here, and the answer says so.
 
 use std::time::Duration;
@@ -9,46 +9,46 @@ use bigfleet_wire::v1alpha1 as wire;
 use wire::pause_scope::{All, Scope};
 
 use crate::client::Client;
+use crate::error::CtlError;
 use crate::output::Answer;
 use crate::record::{PauseRecord, scope_text};
 use crate::text::printable;
-use crate::trouble::Trouble;
 use crate::when::{ahead, rfc3339};
 
-/// What is to hold still or to go on.
+/// What a pause or a resume applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Steered {
-    /// Everything the shard does.
+pub enum PauseTarget {
+    /// Every machine the shard manages.
     #[default]
     All,
-    /// What concerns one cluster.
+    /// The machines of one cluster.
     Cluster(String),
-    /// What goes to one provider.
+    /// The machines of one provider, by its address or name.
     Provider(String),
 }
 
-impl From<&Steered> for wire::PauseScope {
-    fn from(steered: &Steered) -> Self {
-        let scope = match steered {
-            Steered::All => Scope::All(All {}),
-            Steered::Cluster(id) => Scope::ClusterId(id.clone()),
-            Steered::Provider(address) => Scope::ProviderAddress(address.clone()),
+impl From<&PauseTarget> for wire::PauseScope {
+    fn from(target: &PauseTarget) -> Self {
+        let scope = match target {
+            PauseTarget::All => Scope::All(All {}),
+            PauseTarget::Cluster(id) => Scope::ClusterId(id.clone()),
+            PauseTarget::Provider(address) => Scope::ProviderAddress(address.clone()),
         };
         Self { scope: Some(scope) }
     }
 }
 
-/// Pauses. Lasts at least a second; a fraction more than whole seconds counts as one.
+/// Pauses. The time is rounded up to whole seconds.
 pub async fn pause(
     client: &Client,
-    steered: &Steered,
+    target: &PauseTarget,
     lasting: Duration,
     reason: &str,
     dry_run: bool,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CtlError> {
     let seconds = lasting.as_secs() + u64::from(0 < lasting.subsec_nanos());
     let request = wire::PauseRequest {
-        scope: Some(steered.into()),
+        scope: Some(target.into()),
         reason: reason.to_owned(),
         expires_after_seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
         dry_run,
@@ -65,9 +65,9 @@ pub async fn pause(
         );
     }
     text += &match answered.work_paused {
-        0 => "; no operation is in flight".to_owned(),
-        1 => "; 1 operation in flight waits".to_owned(),
-        held => format!("; {held} operations in flight wait"),
+        0 => "; no operation was in progress".to_owned(),
+        1 => "; 1 operation in progress waits".to_owned(),
+        held => format!("; {held} operations in progress wait"),
     };
     Ok(Answer {
         text: text + "\n",
@@ -75,27 +75,23 @@ pub async fn pause(
     })
 }
 
-/// Lifts every pause that was set for exactly this.
+/// Ends every pause that an admin set for exactly this target.
 pub async fn resume(
     client: &Client,
-    steered: &Steered,
+    target: &PauseTarget,
     reason: &str,
     dry_run: bool,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CtlError> {
     let request = wire::ResumeRequest {
-        target: Some(wire::resume_request::Target::Scope(steered.into())),
+        target: Some(wire::resume_request::Target::Scope(target.into())),
         reason: reason.to_owned(),
         dry_run,
     };
     let answered = client.resume(request).await?;
-    Ok(resumed(
-        &answered,
-        &wire::PauseScope::from(steered),
-        dry_run,
-    ))
+    Ok(resumed(&answered, &wire::PauseScope::from(target), dry_run))
 }
 
-/// What was lifted, and what is still in force.
+/// What was ended, and what is still in force.
 pub(crate) fn resumed(
     answered: &wire::ResumeResponse,
     asked: &wire::PauseScope,
@@ -104,7 +100,7 @@ pub(crate) fn resumed(
     let verb = if dry_run { "would resume" } else { "resumed" };
     let text = if answered.lifted.is_empty() {
         format!(
-            "{} was not paused by an admin; nothing to resume\n",
+            "{} was not paused with `bigfleet pause`; nothing to resume\n",
             printable(&scope_text(Some(asked)))
         )
     } else {

@@ -1,13 +1,13 @@
 //! Clusters in a list.
 
-use crate::output::Shown;
+use crate::output::Listable;
 use crate::record::ClusterRecord;
 use crate::select::Fact;
 use crate::text::{Field, Tint};
 use crate::when::ago;
 
 impl ClusterRecord {
-    /// Whether its operator is there: `live`, `gone` or `never`.
+    /// Whether its operator is connected: `live`, `gone` or `never`.
     pub(crate) fn operator(&self) -> (&'static str, Tint) {
         match (&self.session, self.session_ended) {
             (Some(_), _) => ("live", Tint::Good),
@@ -26,15 +26,15 @@ impl ClusterRecord {
     }
 }
 
-impl Shown for ClusterRecord {
+impl Listable for ClusterRecord {
     const ONE: &'static str = "cluster";
     const MANY: &'static str = "clusters";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
         &[
-            "CLUSTER", "OPERATOR", "ROLL-UP", "NEEDS", "SHORT", "SERVING", "COMING", "LEAVING",
+            "CLUSTER", "OPERATOR", "REPORTED", "NEEDS", "SHORT", "SERVING", "COMING", "LEAVING",
             "ACQUIRES",
         ],
-        &["READY", "NOT-READY", "HELD", "LAST-FRAME", "DETAIL"],
+        &["READY", "NOT-READY", "HELD-REPORTS", "LAST-HEARD", "DETAIL"],
     );
 
     fn is_called(&self, name: &str) -> bool {

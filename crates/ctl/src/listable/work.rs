@@ -1,12 +1,12 @@
 //! Operations in flight in a list.
 
-use crate::output::Shown;
+use crate::output::Listable;
 use crate::record::WorkRecord;
 use crate::select::Fact;
 use crate::text::{Field, Tint};
 use crate::when::{ago, ahead};
 
-impl Shown for WorkRecord {
+impl Listable for WorkRecord {
     const ONE: &'static str = "work";
     const MANY: &'static str = "work";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (

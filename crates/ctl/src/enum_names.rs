@@ -1,6 +1,6 @@
-//! Words: what the numbers of the wire are called, as in files and in speech.
+//! The names of the wire's enum values, as files and people write them.
 //!
-//! A number this version does not know is shown as such: a newer shard may well know more.
+//! A value this version does not know is shown as `unknown(n)`: a newer shard may know more of them.
 
 use bigfleet_wire::v1alpha1 as wire;
 use wire::node_selector_requirement::Operator;
@@ -20,7 +20,7 @@ fn unknown(number: i32) -> String {
     format!("unknown({number})")
 }
 
-macro_rules! words {
+macro_rules! names {
     ($($(#[$about:meta])* $name:ident: $kind:ty, $prefix:literal;)*) => {$(
         $(#[$about])*
         pub(crate) fn $name(number: i32) -> String {
@@ -32,7 +32,7 @@ macro_rules! words {
     )*};
 }
 
-words! {
+names! {
     /// `Configured`.
     state: wire::MachineState, "MACHINE_STATE_";
     /// `OnDemand`.
@@ -55,7 +55,7 @@ words! {
     pause_origin: wire::PauseOrigin, "PAUSE_ORIGIN_";
 }
 
-/// `PRIORITY_STARVED`, as a decision writes it.
+/// `PRIORITY_STARVED`: the one kind of value that keeps its spelling, as decisions in files have it.
 pub(crate) fn unmet_reason(number: i32) -> String {
     match wire::UnmetReason::try_from(number) {
         Ok(known) => {
@@ -74,7 +74,7 @@ mod tests {
     use bigfleet_model::{Operator as ModelOperator, State, UnmetReason};
 
     #[test]
-    fn the_words_are_those_of_files_and_of_speech() {
+    fn the_names_are_those_of_files() {
         for known in State::ALL {
             assert_eq!(state(known.number()), known.word());
         }

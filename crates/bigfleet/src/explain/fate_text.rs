@@ -1,9 +1,9 @@
-//! Words: what each fate, rule and comparison is called.
+//! The sentences of an explanation: what became of a machine, and why one thing went before another.
 
 use bigfleet_engine::{Comparison, Fate, How, Outranks, Rule, VictimFate};
 use bigfleet_model::{Operator, Requirement, quantity::format_milli};
 
-/// Which comparison puts a Need ahead.
+/// Why a Need is served before the explained one.
 pub(super) fn outranks(by: Outranks) -> String {
     match by {
         Outranks::Priority(theirs, ours) => format!("priority {theirs}, here {ours}"),
@@ -20,13 +20,13 @@ pub(super) fn outranks(by: Outranks) -> String {
     }
 }
 
-/// Which rule chose a domain.
+/// Why a domain was chosen.
 pub(super) fn rule(rule: Rule) -> &'static str {
     match rule {
-        Rule::Home => "its own machines are there (RF-4)",
-        Rule::Complete => "free machines complete it there (RF-6, case 1)",
-        Rule::WithVictims => "free machines and victims complete it there (RF-6, case 2)",
-        Rule::Partial => "nothing completes it, most is at hand there (RF-6, case 3)",
+        Rule::Home => "its own machines are there",
+        Rule::Complete => "free machines complete it there",
+        Rule::WithVictims => "free and preempted machines complete it there",
+        Rule::Partial => "nothing completes it; most of it is available there",
     }
 }
 
@@ -34,27 +34,27 @@ pub(super) fn rule(rule: Rule) -> &'static str {
 pub(super) fn comparison(by: Comparison) -> &'static str {
     match by {
         Comparison::OwnCoverage => "its own machines cover more",
-        Comparison::CreditCoverage => "its own and loose machines cover more",
-        Comparison::CoverageAtHand => "what is there or idle covers more",
-        Comparison::LeastToSpare => "less to spare",
-        Comparison::FewestVictims => "fewer victims",
+        Comparison::CreditCoverage => "its own machines and unused ones of its cluster cover more",
+        Comparison::CoverageAtHand => "what it has there and what is idle cover more",
+        Comparison::LeastToSpare => "less is left over",
+        Comparison::FewestVictims => "fewer machines are preempted",
         Comparison::MostMachines => "more machines",
-        Comparison::Value => "all equal, the smaller name",
+        Comparison::Value => "all else is equal, and its name sorts first",
     }
 }
 
-/// What became of a machine that was weighed as a victim.
+/// What became of a machine that preemption could take.
 pub(super) fn victim(fate: VictimFate) -> &'static str {
     match fate {
         VictimFate::Picked => "preempted",
-        VictimFate::Pruned => "picked, but the others suffice",
-        VictimFate::GivenBack => "picked, but the gang cannot be completed",
+        VictimFate::Pruned => "chosen, but the others suffice",
+        VictimFate::GivenBack => "chosen, but the gang cannot be completed",
         VictimFate::NotReached => "not needed",
         VictimFate::Spread => "the spread does not allow it",
         VictimFate::OffersNothing => "offers nothing that is missing",
         VictimFate::NotOutranked => "not eligible: its priority is not lower",
         VictimFate::AlreadyTaken => "not eligible: preempted for another",
-        VictimFate::OutsideDomain => "not eligible: outside of the domain",
+        VictimFate::OutsideDomain => "not eligible: outside the domain",
     }
 }
 
@@ -67,16 +67,16 @@ pub(super) fn fate(fate: &Fate) -> String {
         Fate::Preempted => "preempted for it",
         Fate::Pruned => "given back, the others suffice",
         Fate::NotReached => "not needed",
-        Fate::OutsideDomain => "outside of the domain",
+        Fate::OutsideDomain => "outside the domain",
         Fate::NoDomain(key) => return format!("has no {key}"),
         Fate::Spread => "the spread does not allow it",
         Fate::OffersNothingMissing => "offers nothing that is missing",
         Fate::Unavailable => "unavailable now",
-        Fate::MayNotAcquire => "the cluster may not acquire",
-        Fate::Parked => "acquisition is parked",
+        Fate::MayNotAcquire => "the cluster may get no new machines now",
+        Fate::Parked => "not tried: the gang made no progress and waits (parked)",
         Fate::NotBoughtInPart => "not bought for a gang that cannot be completed",
-        Fate::Held => "held until a replacement serves",
-        Fate::FreedLater => "free only after its turn",
+        Fate::Held => "kept until its replacement serves",
+        Fate::FreedLater => "becomes free only after this Need is served",
         Fate::ClaimedBy(need) => return format!("claimed by {need}"),
         Fate::PromisedTo(need) => return format!("promised to {need}"),
         Fate::PreemptedFor(need) => return format!("preempted for {need}"),

@@ -1,28 +1,29 @@
-//! `retire` and `release`: what will not come back is let go, by the word of a person (AD-1, AD-2).
+//! `retire` and `release`: a person tells the shard that a machine or a cluster will not come back.
 //!
 //! ```text
-//! retire   a Failed machine its provider keeps showing ─▶ forgotten, until it is something else again
-//! release  a cluster whose operator is gone ─▶ it wants nothing ─▶ its machines go back, as rails allow
+//! retire   a Failed machine that its provider keeps listing ─▶ out of the shard's records
+//! release  a cluster whose operator is gone ─▶ its Needs are dropped ─▶ its machines are given back
 //! ```
 //!
-//! Neither touches a machine by itself. A release names how many machines the cluster has, so that a
-//! mistaken name releases nothing; a dry run says the number.
+//! Neither touches a machine itself; giving back happens cycle by cycle, as the rails allow. A release
+//! has to name how many machines the cluster has, so that a mistyped name releases nothing; a dry run
+//! prints the number.
 
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::client::Client;
+use crate::error::CtlError;
 use crate::output::Answer;
 use crate::record::MachineRecord;
 use crate::text::printable;
-use crate::trouble::Trouble;
 
-/// Forgets a Failed machine.
+/// Removes a Failed machine from the shard's records.
 pub async fn retire(
     client: &Client,
     machine: &str,
     reason: &str,
     dry_run: bool,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CtlError> {
     let request = wire::RetireMachineRequest {
         machine_id: machine.to_owned(),
         reason: reason.to_owned(),
@@ -39,14 +40,14 @@ pub async fn retire(
     })
 }
 
-/// Drops the demand of a cluster without an operator, if it has so many machines.
+/// Drops the Needs of a cluster without an operator, if it has exactly this many machines.
 pub async fn release(
     client: &Client,
     cluster: &str,
     machines: usize,
     reason: &str,
     dry_run: bool,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CtlError> {
     let request = wire::ReleaseClusterRequest {
         cluster_id: cluster.to_owned(),
         reason: reason.to_owned(),

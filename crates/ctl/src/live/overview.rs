@@ -1,4 +1,4 @@
-//! Picture: what the shard last said, summed up as far as a screen needs it.
+//! Overview: what the shard said last, summed up for the screen.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::record::{
     ActionRecord, BreakerRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, RailRecord,
 };
 
-/// Rows of demand that are kept to be shown; all of them are counted.
+/// Needs that are kept to be shown; all of them are counted.
 const MOST_ROWS: usize = 2000;
 
 /// The states in the order a machine goes through them.
@@ -28,32 +28,32 @@ pub(super) const STATES: [&str; 8] = [
 /// The tiers, what is owned first.
 pub(super) const TIERS: [&str; 5] = ["BareMetal", "Reserved", "OnDemand", "Spot", "Unspecified"];
 
-/// What is on the screen. Each part is as old as its last answer.
+/// Everything the lists show. Each part is as old as its last answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
-    pub(crate) place: Place,
+pub(crate) struct ShardOverview {
+    pub(crate) status: CycleStatus,
     pub(crate) clusters: Vec<ClusterRecord>,
     pub(crate) demand: Demand,
-    pub(crate) machines: Tally,
+    pub(crate) machines: MachineCounts,
     pub(crate) actions: Vec<ActionRecord>,
     pub(crate) limits: Limits,
 }
 
-/// Where and when.
+/// Which shard, and where it is in its cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct CycleStatus {
     pub(crate) shard: String,
     pub(crate) cycle: i64,
     /// When that cycle ran, by the shard's clock.
     pub(crate) at: i64,
-    /// How far apart cycles are, as far as two answers tell.
+    /// The time between cycles, computed from two answers.
     pub(crate) cycle_every: Option<Duration>,
     /// How long that cycle took; `None` if the shard does not say.
     pub(crate) cycle_took: Option<Duration>,
 }
 
-impl Place {
-    /// Goes on to a later answer.
+impl CycleStatus {
+    /// Takes in the header of a later answer.
     pub(super) fn advance(&mut self, header: InspectHeader) {
         let (cycle, at) = (header.cycle, header.computed_at_unix_nanos);
         let same = self.shard == header.shard_id;
@@ -87,12 +87,12 @@ pub(crate) struct Demand {
     /// Short ones first, then by priority, as the shard lists them.
     pub(crate) rows: Vec<NeedRecord>,
     pub(crate) total: usize,
-    pub(crate) by_cluster: BTreeMap<String, Sum>,
+    pub(crate) by_cluster: BTreeMap<String, DemandSum>,
 }
 
-/// Wanted and missing, in milli-units by dimension.
+/// Selection and missing, in milli-units by dimension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sum {
+pub(crate) struct DemandSum {
     wanted: BTreeMap<String, i128>,
     missing: BTreeMap<String, i128>,
 }
@@ -125,7 +125,7 @@ fn add(sum: &mut BTreeMap<String, i128>, amounts: &BTreeMap<String, String>) {
     }
 }
 
-impl Sum {
+impl DemandSum {
     /// `cpu=4 memory=16Gi`.
     pub(super) fn wanted(&self) -> String {
         words(&self.wanted)
@@ -160,20 +160,20 @@ fn words(sum: &BTreeMap<String, i128>) -> String {
 
 /// How many machines of each tier are in each state, and what the tier costs per hour.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Tally {
-    pub(crate) tiers: BTreeMap<String, TierTally>,
+pub(crate) struct MachineCounts {
+    pub(crate) tiers: BTreeMap<String, TierCounts>,
     pub(crate) flagged: u64,
 }
 
 /// One tier.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct TierTally {
+pub(crate) struct TierCounts {
     pub(crate) states: BTreeMap<String, u64>,
     /// Dollars per hour of what exists: a slot that was never bought costs nothing.
     pub(crate) price: f64,
 }
 
-impl Tally {
+impl MachineCounts {
     pub(super) fn add(&mut self, machine: &MachineRecord) {
         let tier = self.tiers.entry(machine.capacity_type.clone()).or_default();
         *tier.states.entry(machine.state.clone()).or_default() += 1;
@@ -183,8 +183,8 @@ impl Tally {
         self.flagged += u64::from(!machine.flags().is_empty());
     }
 
-    pub(super) fn total(&self) -> TierTally {
-        let mut total = TierTally::default();
+    pub(super) fn total(&self) -> TierCounts {
+        let mut total = TierCounts::default();
         for tier in self.tiers.values() {
             for (state, count) in &tier.states {
                 *total.states.entry(state.clone()).or_default() += count;
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_slot_costs_nothing_and_a_host_its_price() {
-        let mut tally = Tally::default();
+        let mut tally = MachineCounts::default();
         for (state, price) in [("Speculative", 5.0), ("Idle", 1.5), ("Configured", 2.0)] {
             tally.add(&MachineRecord {
                 state: state.to_owned(),
@@ -269,14 +269,14 @@ mod tests {
 
     #[test]
     fn the_time_between_cycles_is_what_two_answers_tell() {
-        let mut place = Place::default();
-        place.advance(header(10, 1_000_000_000));
-        assert_eq!(place.cycle_every, None);
-        place.advance(header(12, 5_000_000_000));
-        assert_eq!(place.cycle_every, Some(Duration::from_secs(2)));
-        place.advance(header(12, 5_000_000_000));
-        assert_eq!(place.cycle_every, Some(Duration::from_secs(2)));
-        place.advance(header(1, 9_000_000_000));
-        assert_eq!(place.cycle_every, None, "a restarted shard counts anew");
+        let mut status = CycleStatus::default();
+        status.advance(header(10, 1_000_000_000));
+        assert_eq!(status.cycle_every, None);
+        status.advance(header(12, 5_000_000_000));
+        assert_eq!(status.cycle_every, Some(Duration::from_secs(2)));
+        status.advance(header(12, 5_000_000_000));
+        assert_eq!(status.cycle_every, Some(Duration::from_secs(2)));
+        status.advance(header(1, 9_000_000_000));
+        assert_eq!(status.cycle_every, None, "a restarted shard counts anew");
     }
 }

@@ -1,6 +1,6 @@
 //! Decisions in a list.
 
-use crate::output::Shown;
+use crate::output::Listable;
 use crate::record::ActionRecord;
 use crate::select::Fact;
 use crate::text::{Field, Tint};
@@ -26,7 +26,7 @@ impl ActionRecord {
     }
 }
 
-impl Shown for ActionRecord {
+impl Listable for ActionRecord {
     const ONE: &'static str = "action";
     const MANY: &'static str = "actions";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (

@@ -2,7 +2,7 @@
 
 use bigfleet_model::{INSTANCE_TYPE_KEY, ZONE_KEY};
 
-use crate::output::{Shown, labels};
+use crate::output::{Listable, labels};
 use crate::record::{MachineRecord, NeedRef};
 use crate::select::Fact;
 use crate::text::{Field, Tint, quantities};
@@ -30,7 +30,7 @@ impl MachineRecord {
     }
 }
 
-impl Shown for MachineRecord {
+impl Listable for MachineRecord {
     const ONE: &'static str = "machine";
     const MANY: &'static str = "machines";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (

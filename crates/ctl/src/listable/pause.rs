@@ -1,12 +1,12 @@
 //! Pauses in a list.
 
-use crate::output::Shown;
+use crate::output::Listable;
 use crate::record::PauseRecord;
 use crate::select::Fact;
 use crate::text::{Field, Tint};
 use crate::when::{ago, ahead};
 
-impl Shown for PauseRecord {
+impl Listable for PauseRecord {
     const ONE: &'static str = "pause";
     const MANY: &'static str = "pauses";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (

@@ -1,8 +1,8 @@
-//! Needs in a list, and the same list of those that are short.
+//! Needs in a list, and those that are short in a list of their own.
 
 use serde::Serialize;
 
-use crate::output::Shown;
+use crate::output::Listable;
 use crate::record::NeedRecord;
 use crate::select::Fact;
 use crate::text::{Field, Tint, quantities};
@@ -30,7 +30,7 @@ impl NeedRecord {
     }
 }
 
-impl Shown for NeedRecord {
+impl Listable for NeedRecord {
     const ONE: &'static str = "need";
     const MANY: &'static str = "needs";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
@@ -102,7 +102,7 @@ impl Shown for NeedRecord {
     }
 }
 
-impl Shown for Shortfall {
+impl Listable for Shortfall {
     const ONE: &'static str = "shortfall";
     const MANY: &'static str = "shortfalls";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (

@@ -1,4 +1,4 @@
-//! What each kind of entry looks like in a list, what it is called, and what a selector sees of it.
+//! How each record looks in a list: its columns, the names it answers to, what a selector sees of it.
 
 mod action;
 mod cluster;
