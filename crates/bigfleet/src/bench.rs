@@ -22,35 +22,35 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Full, steady and quiet cycles of the decision engine.
+    /// Measure decisions alone: from nothing, after small changes, and without any change
     Decide(WorkloadArgs),
-    /// A shard's cycles: decided, committed, handed out to be written.
+    /// Measure whole cycles of a shard, without network and disk
     Core(WorkloadArgs),
-    /// A provider of its own: listing, mutations, memory.
+    /// Start a provider and measure its calls and its memory
     Provider(provider::BenchArgs),
-    /// A shard of its own: machines bound per second, sessions held, a restart.
+    /// Start a shard and measure throughput, many sessions, and a restart
     Shard(shard::Args),
 }
 
 #[derive(Debug, ClapArgs)]
 struct WorkloadArgs {
-    /// The workload.
+    /// The workload
     #[arg(long, value_enum)]
     profile: Profile,
 
-    /// How many cycles of each kind; of quiet ones at least a hundred.
+    /// How many cycles of each kind; at least a hundred of those without changes
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     cycles: u32,
 
-    /// The seed the workload and its churn are drawn from.
+    /// The seed of the workload and of its changes
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Churn in the first so many clusters only, to compare fleets at the same absolute churn.
+    /// Change only the first N clusters, to compare fleets of different size at the same rate of change
     #[arg(long, value_name = "N")]
     churning_clusters: Option<usize>,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }
@@ -58,10 +58,10 @@ struct WorkloadArgs {
 /// The workloads there are numbers for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Profile {
-    /// 5,000 Pods in 2 clusters: to see that it runs.
+    /// 5,000 Pods in 2 clusters: a quick try.
     #[value(name = "dev-50")]
     Dev50,
-    /// 20 clusters that are short, 2,580 rows, 18,000 machines.
+    /// 20 clusters that lack machines, 2,580 Needs, 18,000 machines.
     CoLocated,
     /// 500,000 Pods in 20 clusters.
     #[value(name = "5k")]
@@ -69,16 +69,16 @@ enum Profile {
     /// 5,000,000 Pods in 200 clusters.
     #[value(name = "50k")]
     FiftyK,
-    /// 50,000,000 Pods in 2,000 clusters: the most one shard is meant for.
+    /// 50,000,000 Pods in 2,000 clusters: the most one shard is made for.
     #[value(name = "500k")]
     FiveHundredK,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
-    /// One object.
+    /// One JSON object.
     Json,
-    /// For people.
+    /// A table for people.
     Table,
 }
 

@@ -10,19 +10,19 @@ use std::{io::IsTerminal, path::PathBuf};
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// The fleet, as JSON or YAML; `-` reads it from stdin.
+    /// The fleet file, JSON or YAML; `-` reads standard input
     #[arg(required_unless_present = "from_shard", conflicts_with = "from_shard")]
     file: Option<PathBuf>,
 
-    /// Take the fleet of a running shard; without an address, as the other verbs find it.
+    /// Use the fleet of a running shard instead of a file [default address: as for `bigfleet get`]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
     from_shard: Option<String>,
 
-    /// Take this cluster only, and the machines it could use.
+    /// Only this cluster, and the machines it could use
     #[arg(long, requires = "from_shard", conflicts_with = "file")]
     cluster: Option<String>,
 
-    /// Write what was taken to this file, to be changed and decided about again.
+    /// Save the fleet to this file, to edit it and decide again
     #[arg(
         long,
         value_name = "FILE",
@@ -34,19 +34,20 @@ pub(crate) struct Args {
     #[command(flatten)]
     way: verbs::WayArgs,
 
-    /// Which engine decides. All of them give the same answer.
+    /// Which implementation decides; all of them give the same answer
     #[arg(long, value_enum, default_value_t = Engine::Full)]
     engine: Engine,
 
-    /// The seed of the random edits of `--engine incremental`.
+    /// The seed of the random edits of `--engine incremental`
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 
-    /// Explains Needs instead: all of a cluster, or one by its fingerprint and group.
+    /// Explain instead why Needs (what clusters ask for) get the machines they get: all Needs of a
+    /// cluster, or one by its fingerprint (its requirements as one text) and group
     #[arg(long, value_name = "CLUSTER[/FINGERPRINT[/GROUP]]")]
     explain: Option<String>,
 }
@@ -54,11 +55,11 @@ pub(crate) struct Args {
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// One object, the same bytes for the same answer.
+    /// One JSON object; the same answer is always the same bytes.
     Json,
     /// The same object as YAML.
     Yaml,
-    /// For people.
+    /// A table for people.
     Table,
 }
 

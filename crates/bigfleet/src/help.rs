@@ -4,10 +4,21 @@ use crate::{failure::Failure, output::say};
 use clap::{Args as ClapArgs, Command};
 use clap_complete::Shell;
 
-/// Which shell.
+/// The words that every other text uses, below `bigfleet --help`.
+pub(crate) const WORDS: &str = "\
+Words:
+  Need         what a cluster asks for: amounts of cpu, memory and the like, with requirements
+  fingerprint  the requirements of a Need as one text
+  roll-up      a cluster's report of all its Needs
+  shard        the process that decides for a part of the fleet
+  provider     the server that creates and deletes machines for a shard
+  slot         a machine that could be bought; Speculative in lists
+  rail         a safety limit on what a shard may change at once";
+
+/// `bigfleet completions`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CompletionsArgs {
-    /// The shell to complete in.
+    /// The shell the script is for
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -24,7 +35,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     say(&script)
 }
 
-/// The words that may follow a verb, which the generated script leaves out for fish: `get machines`.
+/// The words that may follow a verb, as in `get machines`: the generated script for fish lacks them.
 fn fish_words(command: &Command) -> String {
     let name = command.get_name();
     let mut lines = String::new();
@@ -57,10 +68,10 @@ fn fish_line(name: &str, when: &str, verb: &Command) -> String {
     }
 }
 
-/// Which page.
+/// `bigfleet man`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ManArgs {
-    /// The verb, as it is typed; without one, the binary.
+    /// The command, as it is typed, for example `get` or `provider fake` [default: bigfleet itself]
     verb: Vec<String>,
 }
 

@@ -29,9 +29,12 @@ use std::process::ExitCode;
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// One autoscaler for a whole fleet of Kubernetes clusters.
+/// One autoscaler for a whole fleet of Kubernetes clusters: decides which machines serve which cluster.
+///
+/// Start with `bigfleet up`, which runs everything on a simulated cloud, and look at it from another
+/// terminal with `bigfleet get clusters` or `bigfleet top`.
 #[derive(Debug, Parser)]
-#[command(name = "bigfleet", version, propagate_version = true)]
+#[command(name = "bigfleet", version, propagate_version = true, after_help = help::WORDS)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -39,37 +42,37 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Runs everything in one process: a shard, a cloud in memory, and clusters that play a scenario.
+    /// Run a demonstration: a shard (the decider), a simulated cloud and a few clusters, in one process.
     Up(Box<up::Args>),
-    /// Decides about a fleet that is written down in a file, and changes nothing.
+    /// Show what would be decided for a fleet described in a file; changes nothing.
     Decide(decide::Args),
-    /// Measures what the parts cost, on named workloads.
+    /// Measure how fast the parts are, on generated workloads.
     Bench(bench::Args),
-    /// Runs a provider.
+    /// Run a provider: the server through which a shard creates and deletes machines.
     Provider(provider::Args),
-    /// Runs a shard: decides which machines serve which cluster, and has its provider do it.
+    /// Run a shard: decides which machines serve which cluster, and has a provider make it so.
     Shard(Box<shard::Args>),
-    /// Lists what a running shard holds and does.
+    /// List clusters, machines, Needs, work, decisions, shortfalls or pauses of a running shard.
     Get(verbs::GetArgs),
-    /// Says everything about one machine, Need or cluster of a running shard.
+    /// Show everything about one machine, Need or cluster of a running shard.
     Describe(verbs::DescribeArgs),
-    /// Says why a running shard serves a cluster's Needs as it does.
+    /// Show why a cluster has the machines it has, and what it would take to get more.
     Explain(verbs::ExplainArgs),
-    /// Shows a running shard, live.
+    /// Watch a running shard on one screen.
     Top(verbs::TopArgs),
-    /// Lets nothing leave a running shard for a while; it goes on deciding.
+    /// Stop all changes to machines for a while; deciding continues.
     Pause(verbs::PauseArgs),
-    /// Lifts a pause.
+    /// End a pause: changes to machines go on.
     Resume(verbs::ResumeArgs),
-    /// Forgets a Failed machine that its provider keeps showing.
+    /// Remove a Failed machine from the records, if its provider lists it for ever.
     Retire(verbs::RetireArgs),
-    /// Gives back the machines of a cluster whose operator is gone for good.
+    /// Give back the machines of a cluster that no longer exists.
     Release(verbs::ReleaseArgs),
-    /// Lives through years of a fleet under a seeded clock.
+    /// Test the deciding code on simulated fleets with injected faults.
     Sim(sim::Args),
-    /// Prints the script with which a shell completes this command line.
+    /// Print a completion script for a shell.
     Completions(help::CompletionsArgs),
-    /// Prints a manual page.
+    /// Print a manual page.
     Man(help::ManArgs),
 }
 

@@ -20,31 +20,31 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Which {
-    /// A cloud in memory, with faults on request.
+    /// Run a simulated cloud, which can be told to fail in many ways
     Fake(Box<ProviderFakeArgs>),
 }
 
 /// `bigfleet bench provider`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BenchArgs {
-    /// How many slots the provider has.
+    /// How many machines the provider offers
     #[arg(long, default_value_t = 20_000)]
     slots: usize,
 
-    /// Where its state file is written, to measure that disk.
+    /// The directory of its state file, to measure that disk [default: that for temporary files]
     #[arg(long)]
     folder: Option<PathBuf>,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Output {
-    /// One object.
+    /// One JSON object.
     Json,
-    /// For people.
+    /// A table for people.
     Table,
 }
 

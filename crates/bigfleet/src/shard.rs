@@ -12,84 +12,85 @@ use std::{path::PathBuf, time::Duration};
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Where operators and readers call.
+    /// The address that cluster operators and the other verbs connect to
     #[arg(long, default_value = ":7780")]
     listen: String,
-    /// Where /metrics, /healthz, /readyz and /config are; 0 for nowhere.
+    /// The address of /metrics, /healthz, /readyz and /config; 0 for none
     #[arg(long, default_value = ":8780")]
     metrics_addr: String,
-    /// The shard's id, the same for ever: its certificate and the provider's records carry it.
+    /// The shard's id; never change it, its certificate and the provider's records carry it
     #[arg(long, default_value = "shard-0")]
     id: String,
-    /// What must survive a restart: the epoch and the store. Made if it is not there.
+    /// The directory for what must survive a restart; created if it does not exist
     #[arg(long, default_value = "./data")]
     data_dir: PathBuf,
-    /// Start with at least this epoch: for a data directory that was lost.
+    /// Start with at least this epoch (the number of the start); only after losing the data directory
     #[arg(long, default_value_t = 0)]
     epoch_floor: u64,
-    /// The provider: host:port.
+    /// The provider that creates and deletes machines: host:port
     #[arg(long)]
     provider_addr: String,
-    /// The provider's name, by which a pause can name it.
+    /// A name for the provider, for `bigfleet pause --provider`
     #[arg(long, default_value = "provider")]
     provider_name: String,
-    /// Only machines with this label are ours (key=value); may be given again.
+    /// Manage only machines with this label (key=value); may be repeated
     #[arg(long = "own-domain", value_parser = pair)]
     own_domains: Vec<(String, String)>,
-    /// Decide, but let nothing leave: the kill switch.
+    /// Start paused: decide, but change no machine
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", action = ArgAction::Set)]
     actuation_paused: bool,
-    /// While this file is there, nothing leaves; by default `pause` in the data directory.
+    /// While this file exists, no machine is changed [default: `pause` in the data directory]
     #[arg(long)]
     pause_file: Option<PathBuf>,
-    /// The share of a cluster's machines that may be reclaimed per cycle; 0 for no cap.
+    /// The largest share of a cluster's machines that one cycle may take away; 0 for no limit
     #[arg(long, default_value_t = 0.05)]
     reclaim_cap_fraction: f64,
-    /// Hold a roll-up that withdraws nearly everything until it has been said three times.
+    /// Do not believe a roll-up (a cluster's report of what it needs) that withdraws nearly everything
+    /// until it came three times
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     empty_rollup_guard: bool,
-    /// Decide and say what would be done; do nothing.
+    /// Log what would be done, and change no machine
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", action = ArgAction::Set)]
     dry_run: bool,
-    /// A file to which every decision is appended, one JSON object per line.
+    /// Append every decision to this file, one JSON object per line
     #[arg(long)]
     audit_log: Option<PathBuf>,
-    /// The most actions per cycle; 0 for no limit of its own.
+    /// The most actions per cycle; 0 for no limit
     #[arg(long, default_value_t = 0)]
     max_actions_per_cycle: usize,
-    /// Calls to the provider at once.
+    /// How many calls to the provider may run at the same time
     #[arg(long, default_value_t = 32)]
     execute_concurrency: usize,
-    /// Ask the provider for changes only, and for everything every 60th time.
+    /// Ask the provider only for what changed, and for everything every 60th time
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", action = ArgAction::Set)]
     incremental_reconcile: bool,
-    /// How often to decide without a reason to, and how often to List.
+    /// How often to decide if nothing happens, and how often to ask the provider for its machines
     #[arg(long, value_parser = duration, default_value = "10s")]
     cycle_interval: Duration,
-    /// The least time between two hints for one fingerprint; 0s for 5s.
+    /// The least time between two hints to a cluster about free capacity of one kind; 0s for 5s
     #[arg(long, value_parser = duration, default_value = "0s")]
     available_capacity_interval: Duration,
-    /// Leave the first cycles out of the histograms.
+    /// Leave this many first cycles out of the duration metrics
     #[arg(long, default_value_t = 0)]
     metrics_warmup_cycles: u64,
-    /// Whether to answer gRPC reflection.
+    /// Answer gRPC reflection
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     reflection: bool,
-    /// The coordinator to report to: host:port; without one the shard runs alone.
+    /// The coordinator to report to: host:port [default: none, the shard runs alone]
     #[arg(long)]
     coordinator_addr: Option<String>,
-    /// Where others reach this shard, for the coordinator's records; by default what --listen is.
+    /// The address at which others reach this shard, for the coordinator [default: that of --listen]
     #[arg(long)]
     advertise_addr: Option<String>,
-    /// How often to report.
+    /// How often to report to the coordinator
     #[arg(long, value_parser = duration, default_value = "10s")]
     coordinator_heartbeat_interval: Duration,
-    /// Log every 20th cycle whether what was reclaimed could have served what is short.
+    /// Every 20th cycle, log whether machines that were taken away could have served unmet Needs
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", action = ArgAction::Set)]
     phase_attribution_log: bool,

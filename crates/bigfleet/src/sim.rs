@@ -31,56 +31,56 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Lists the scenarios, and the defects that can be switched on.
+    /// List the scenarios, and the old mistakes that can be switched back on
     List(list::ListArgs),
-    /// Runs one scenario with one seed.
+    /// Run one scenario with one seed
     Run(RunArgs),
-    /// Runs scenarios with many seeds.
+    /// Run scenarios with many seeds
     Sweep(sweep::SweepArgs),
-    /// Switches every old mistake on, one at a time, and says who caught it.
+    /// Check that every old mistake, switched back on, is caught by some scenario
     Mutants(mutants::MutantsArgs),
-    /// Runs a trace again, and says where it differs.
+    /// Run a recorded trace again, and show the first difference
     Replay(traces::ReplayArgs),
-    /// Draws a trace, in the terminal and as an SVG file.
+    /// Draw a recorded trace, in the terminal and as an SVG file
     View(traces::ViewArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 struct RunArgs {
-    /// The scenario; `bigfleet sim list` names them.
+    /// The scenario, as `bigfleet sim list` names it
     #[arg(value_parser = names::scenario)]
     scenario: Scenario,
 
-    /// The seed everything is drawn from.
+    /// The seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Switches an old mistake back on; `bigfleet sim list` names them.
+    /// Switch an old mistake back on, as `bigfleet sim list` names it
     #[arg(long, value_parser = names::defect)]
     defect: Option<Defect>,
 
-    /// Leaves out entries of the timeline, by position: what a shortened failure prints.
+    /// Leave out these entries of the timeline, by position, as a shortened failure prints them
     #[arg(long, value_name = "N,N…", value_delimiter = ',')]
     without: Vec<usize>,
 
-    /// Nothing is lost, late or stale.
+    /// No faults: no message is lost, late or stale
     #[arg(long)]
     fair_weather: bool,
 
-    /// Writes down everything that happens.
+    /// Record everything that happens to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// One object.
+    /// One JSON object.
     Json,
-    /// For people.
+    /// A table for people.
     Table,
 }
 

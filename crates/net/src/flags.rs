@@ -8,13 +8,13 @@ use crate::tls::{TlsFiles, TlsRefused};
 /// Certificates. One set covers every gRPC edge of the process: all three, or none for plaintext.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TlsFlags {
-    /// This process's certificate chain (PEM); with --tls-key and --tls-ca.
+    /// The certificate of this process (PEM file); needs --tls-key and --tls-ca too
     #[arg(long)]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM).
+    /// The key of that certificate (PEM file)
     #[arg(long)]
     pub tls_key: Option<PathBuf>,
-    /// Who signs peers (PEM), in both directions.
+    /// The authority whose certificates are accepted from the other side (PEM file)
     #[arg(long)]
     pub tls_ca: Option<PathBuf>,
 }
@@ -33,10 +33,10 @@ impl TlsFlags {
 /// How the process logs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogFlags {
-    /// How log lines are written: text or json.
+    /// The form of log lines: text or json
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
-    /// What is logged: error, warn, info, debug or trace. RUST_LOG, if set, wins.
+    /// What to log: error, warn, info, debug or trace; the variable RUST_LOG overrides it
     #[arg(long, default_value = "info")]
     pub log_level: String,
 }

@@ -11,35 +11,35 @@ use std::{io::IsTerminal, path::PathBuf, time::Duration};
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Only this part; may be given again. By default all of them.
+    /// Measure only this part; may be repeated [default: all parts]
     #[arg(long, value_enum)]
     part: Vec<PartName>,
 
-    /// Machines of the walk, and of the fleet under the sessions.
+    /// How many machines to bind, and to have while sessions are measured
     #[arg(long, default_value_t = 50_000, value_parser = at_least_one)]
     machines: usize,
 
-    /// Sessions held, each with a connection of its own.
+    /// How many cluster operators connect, each with its own connection
     #[arg(long, default_value_t = 5_000, value_parser = at_least_one)]
     sessions: usize,
 
-    /// How long the sessions are watched.
+    /// How long to measure the sessions
     #[arg(long, default_value = "60s", value_parser = bigfleet_provider_fake::duration)]
     watched: Duration,
 
-    /// How often each session rolls up.
+    /// How often each operator sends its roll-up (the report of what its cluster needs)
     #[arg(long, default_value = "10s", value_parser = bigfleet_provider_fake::duration)]
     every: Duration,
 
-    /// Machines a restarted shard remembers.
+    /// How many machines the restarted shard has on record
     #[arg(long, default_value_t = 500_000, value_parser = at_least_one)]
     records: usize,
 
-    /// Where data directories are made, to measure that disk.
+    /// The directory for all data, to measure that disk [default: that for temporary files]
     #[arg(long)]
     folder: Option<PathBuf>,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }

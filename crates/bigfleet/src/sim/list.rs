@@ -9,7 +9,7 @@ use serde::Serialize;
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }

@@ -20,23 +20,23 @@ const SENTENCE: usize = 72;
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct MutantsArgs {
-    /// The scenarios that may object; by default all of up to 1,000 machines.
+    /// The scenarios to try [default: all with up to 1,000 machines]
     #[arg(value_parser = names::scenario)]
     scenarios: Vec<Scenario>,
 
-    /// Only this mistake; may be given several times.
+    /// Only this mistake; may be repeated
     #[arg(long, value_parser = names::defect)]
     defect: Vec<Defect>,
 
-    /// How many seeds of each scenario are tried before a defect counts as escaped.
+    /// How many seeds of each scenario to try before a mistake counts as not caught
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
 
-    /// Defects hunted at once; by default one per core.
+    /// How many mistakes at the same time [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }

@@ -28,27 +28,27 @@ use std::{
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SweepArgs {
-    /// The scenarios; by default all of up to 1,000 machines. One that is named twice is run once.
+    /// The scenarios [default: all with up to 1,000 machines]
     #[arg(value_parser = names::scenario)]
     scenarios: Vec<Scenario>,
 
-    /// How many seeds of each.
+    /// How many seeds to run of each scenario
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
 
-    /// The first seed.
+    /// The first seed
     #[arg(long, default_value_t = 1)]
     from: u64,
 
-    /// Runs at once; by default one per core.
+    /// How many runs at the same time [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Switches an old mistake back on; `bigfleet sim list` names them.
+    /// Switch an old mistake back on, as `bigfleet sim list` names it
     #[arg(long, value_parser = names::defect)]
     defect: Option<Defect>,
 
-    /// How the answer is written: by default `table` on a terminal, else `json`.
+    /// The form of the answer [default: table on a terminal, else json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
 }

@@ -20,21 +20,21 @@ const WIDTH: u16 = 100;
 /// What to run again.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReplayArgs {
-    /// A trace that `bigfleet sim run --trace` wrote.
+    /// A file that `bigfleet sim run --trace` wrote
     file: PathBuf,
 }
 
 /// What to draw.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ViewArgs {
-    /// A trace that `bigfleet sim run --trace` wrote.
+    /// A file that `bigfleet sim run --trace` wrote
     file: PathBuf,
 
-    /// Where the picture goes; by default beside the trace.
+    /// The SVG file to write [default: beside the trace]
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// How wide the chart in the terminal is, in characters; by default as wide as the terminal.
+    /// The width of the chart in the terminal, in characters [default: the width of the terminal]
     #[arg(long, value_parser = clap::value_parser!(u16).range(40..))]
     width: Option<u16>,
 }
