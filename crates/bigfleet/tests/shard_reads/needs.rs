@@ -42,7 +42,7 @@ async fn needs_are_shown_with_their_verdicts() {
         short.reason_detail.starts_with("short of cpu=4 for ")
             && short
                 .reason_detail
-                .ends_with("meets its requirements and smallest unit"),
+                .ends_with("meets its requirements and smallest size"),
         "{}",
         short.reason_detail
     );

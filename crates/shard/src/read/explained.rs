@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::{Alike, Choice, Explanation, Fate, How, Rule, VictimFate};
-use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, shown};
+use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, ordinal, shown};
 use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
 use super::stream::count;
@@ -233,18 +233,21 @@ fn stated(amounts: &Amounts) -> Option<Resources> {
     (!amounts.is_zero()).then(|| amounts.into())
 }
 
-/// Whose turn came before; says nothing where none of them has what it could use.
+/// Which Needs are served before it; says nothing where none of them holds machines it could use.
 fn turn(explained: &Explanation) -> Option<ExplanationStep> {
     let ahead = explained.ahead.iter().filter(|ahead| 0 < ahead.holds);
     let first = ahead.clone().next()?;
-    let (position, needs) = (explained.position, explained.needs);
-    let (others, holds) = (ahead.count(), first.holds);
+    let (position, needs) = (ordinal(explained.position), explained.needs);
+    let holders = match ahead.count() {
+        1 => "one Need ahead of it holds".to_owned(),
+        count => format!("{count} Needs ahead of it hold"),
+    };
     Some(ExplanationStep {
         step: "order".to_owned(),
         text: format!(
-            "turn {position} of {needs}; {others} with an earlier one have machines it could use, \
-             the first of them, {}, has {holds}",
-            first.need
+            "served {position} of {needs}; {holders} machines this one could use: the first, {}, \
+             holds {}",
+            first.need, first.holds
         ),
         ..ExplanationStep::default()
     })

@@ -50,7 +50,7 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
             format!("{exist}, but serve Needs this one does not outrank")
         }
         UnmetReason::NoMatchingSupply => {
-            "no machine in any state meets its requirements and smallest unit".to_owned()
+            "no machine, not even one that could be bought, meets its requirements and smallest size".to_owned()
         }
         UnmetReason::TopologyUnsatisfiable => {
             let Some(best) = verdict.same_candidates.first() else {
@@ -79,8 +79,8 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
 pub(super) fn withheld(withheld: Withheld) -> &'static str {
     match withheld {
         Withheld::NoOperatorSession => "no operator of its cluster is connected",
-        Withheld::BootstrapBackoff => "its cluster's machines failed to bootstrap lately",
-        Withheld::ActuationPaused => "the shard may not act for its cluster",
+        Withheld::BootstrapBackoff => "machines failed to join its cluster lately",
+        Withheld::ActuationPaused => "changes to machines of its cluster are paused",
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn remedies(reason: UnmetReason) -> &'static [&'static str] {
         ],
         UnmetReason::NoMatchingSupply => &[
             "offer machines that meet its requirements",
-            "check the requirements and the smallest unit for a mistake",
+            "check its requirements and its smallest machine size for a mistake",
         ],
         UnmetReason::TopologyUnsatisfiable => &[
             "offer enough machines in one domain",
@@ -103,7 +103,7 @@ pub(super) fn remedies(reason: UnmetReason) -> &'static [&'static str] {
         ],
         UnmetReason::PreemptionExhausted => &[
             "offer more machines that fit",
-            "wait for the drains under way, if what they free is enough",
+            "wait for the drains in progress, if what they free is enough",
         ],
         UnmetReason::SpreadUnsatisfiable => &[
             "offer machines in the domains that have fewest",
@@ -111,10 +111,10 @@ pub(super) fn remedies(reason: UnmetReason) -> &'static [&'static str] {
         ],
         UnmetReason::NoOperatorSession => &["find out why the cluster's operator does not connect"],
         UnmetReason::ProviderBackoff => &[
-            "see InspectRails for what failed and when it is tried again",
+            "`bigfleet top` shows what failed and when it is tried again",
             "accept other instance types or zones",
         ],
-        UnmetReason::ActuationPaused => &["lift the pause, see InspectRails"],
+        UnmetReason::ActuationPaused => &["end the pause; `bigfleet get pauses` shows who set it and why"],
     }
 }
 
