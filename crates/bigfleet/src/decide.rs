@@ -32,7 +32,7 @@ pub(crate) struct Args {
     save: Option<PathBuf>,
 
     #[command(flatten)]
-    way: verbs::WayArgs,
+    connection: verbs::ConnectionArgs,
 
     /// Which implementation decides; all of them give the same answer
     #[arg(long, value_enum, default_value_t = Engine::Full)]
@@ -80,7 +80,7 @@ fn load(args: &Args) -> Result<Loaded, Failure> {
         (None, said) => {
             let said = said.filter(|said| !said.is_empty());
             let cluster = args.cluster.as_deref().unwrap_or_default();
-            input::take(&args.way, said, cluster, args.save.as_deref())
+            input::take(&args.connection, said, cluster, args.save.as_deref())
         }
     }
 }

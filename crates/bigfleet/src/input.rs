@@ -1,6 +1,6 @@
 //! The fleet that is decided about: a file, or what a running shard holds.
 
-use crate::{failure::Failure, verbs::WayArgs};
+use crate::{failure::Failure, verbs::ConnectionArgs};
 use bigfleet_ctl::export;
 use bigfleet_fleet_file::{Format, Loaded, MAX_FILE_BYTES, read};
 use std::{
@@ -26,13 +26,13 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 /// Takes the fleet of a shard, whole and checked, and keeps it in a file if asked to. A file that was
 /// there before is replaced only by one that can be read.
 pub(crate) fn take(
-    way: &WayArgs,
+    connection: &ConnectionArgs,
     said: Option<&str>,
     cluster: &str,
     save: Option<&Path>,
 ) -> Result<Loaded, Failure> {
     let taken = async |client| export(&client, cluster, MAX_FILE_BYTES).await;
-    let text = way.ask(said, taken)?;
+    let text = connection.ask(said, taken)?;
     let loaded = read(&text, Format::Json).map_err(|refused| {
         Failure::Undone(format!(
             "the shard sent a fleet that cannot be read:\n{refused}"

@@ -138,11 +138,11 @@ async fn show(up: Up, ended: impl Future<Output = ()>) -> Result<(), Failure> {
         ..LiveOptions::default()
     };
     let client = Client::new(&up.addr().to_string(), None, USUAL_TIMEOUT);
-    let mut trouble = None;
+    let mut error = None;
     let seen_enough = async {
         let shown = async { live::run(client?, options).await };
         tokio::select! {
-            shown = shown => trouble = shown.err(),
+            shown = shown => error = shown.err(),
             () = ended => {}
         }
     };
@@ -154,8 +154,8 @@ async fn show(up: Up, ended: impl Future<Output = ()>) -> Result<(), Failure> {
         true
     };
     let summary = up.run(seen_enough, say).await.map_err(|why| undone(&why))?;
-    match trouble {
-        Some(trouble) => Err(undone(&format!("{trouble}, or print lines with -o text"))),
+    match error {
+        Some(error) => Err(undone(&format!("{error}, or print lines with -o text"))),
         None => last(Output::Text, &summary),
     }
 }

@@ -13,18 +13,18 @@ use std::{io::IsTerminal, time::Duration};
 
 /// Which shard to call, and how.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct ReachArgs {
+pub(crate) struct ShardArgs {
     /// The shard to ask [default: the one `bigfleet up` runs on this host, else 127.0.0.1:7780]
     #[arg(long, value_name = "HOST:PORT")]
     shard: Option<String>,
     /// How to connect.
     #[command(flatten)]
-    way: WayArgs,
+    connection: ConnectionArgs,
 }
 
 /// How to connect to a shard, whatever its address.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct WayArgs {
+pub(crate) struct ConnectionArgs {
     /// How long to wait for the answer to begin, and for each next part of it
     #[arg(long, value_parser = duration, default_value = "30s")]
     timeout: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct WayArgs {
     tls: TlsFlags,
 }
 
-impl WayArgs {
+impl ConnectionArgs {
     /// Does the work with a client for the shard `said`, or for the default one.
     pub(crate) fn ask<T>(
         &self,
@@ -62,9 +62,9 @@ impl WayArgs {
     }
 }
 
-impl ReachArgs {
+impl ShardArgs {
     fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, CtlError>) -> Result<T, Failure> {
-        self.way.ask(self.shard.as_deref(), work)
+        self.connection.ask(self.shard.as_deref(), work)
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct GetArgs {
     #[arg(long)]
     no_headers: bool,
     #[command(flatten)]
-    reach: ReachArgs,
+    shard: ShardArgs,
 }
 
 /// Which entries to print, and in which form.
@@ -127,7 +127,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
         colour: has_colour(),
     };
     let got = async |client| bigfleet_ctl::get(&client, args.resource, &selection, style).await;
-    print(args.reach.ask(got)?)
+    print(args.shard.ask(got)?)
 }
 
 /// `bigfleet describe`.
@@ -142,7 +142,7 @@ pub(crate) struct DescribeArgs {
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
     #[command(flatten)]
-    reach: ReachArgs,
+    shard: ShardArgs,
 }
 
 /// Describes.
@@ -150,7 +150,7 @@ pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
     let (kind, name, cluster) = (args.kind, &args.name, &args.cluster);
     let described =
         async |client| bigfleet_ctl::describe(&client, kind, name, cluster, has_colour()).await;
-    print(args.reach.ask(described)?)
+    print(args.shard.ask(described)?)
 }
 
 /// `bigfleet explain`.
@@ -167,7 +167,7 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     select: SelectArgs,
     #[command(flatten)]
-    reach: ReachArgs,
+    shard: ShardArgs,
 }
 
 /// Explains.
@@ -180,7 +180,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     };
     let form = args.select.output;
     let explained = async |client| bigfleet_ctl::explain(&client, &selection, form).await;
-    print(args.reach.ask(explained)?)
+    print(args.shard.ask(explained)?)
 }
 
 /// `bigfleet top`.
@@ -190,7 +190,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_parser = duration, default_value = "1s")]
     every: Duration,
     #[command(flatten)]
-    reach: ReachArgs,
+    shard: ShardArgs,
 }
 
 /// Shows the live view until somebody leaves it.
@@ -200,7 +200,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
         colour: has_colour(),
         ..LiveOptions::default()
     };
-    args.reach.ask(async |client| {
+    args.shard.ask(async |client| {
         let asked = asked_to_end().map_err(|why| CtlError::Local(why.to_string()))?;
         tokio::select! {
             shown = live::run(client, options) => shown,
@@ -225,7 +225,7 @@ struct SteerArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    reach: ReachArgs,
+    shard: ShardArgs,
 }
 
 impl SteerArgs {
@@ -258,7 +258,7 @@ pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
     let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
     let paused =
         async |client| bigfleet_ctl::pause(&client, &target, args.lasting, reason, dry_run).await;
-    print(args.steer.reach.ask(paused)?)
+    print(args.steer.shard.ask(paused)?)
 }
 
 /// `bigfleet resume`.
@@ -273,7 +273,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
     let target = args.steer.target();
     let resumed = async |client| bigfleet_ctl::resume(&client, &target, reason, dry_run).await;
-    print(args.steer.reach.ask(resumed)?)
+    print(args.steer.shard.ask(resumed)?)
 }
 
 /// Why, and whether to do it or only to say what would be done.
@@ -286,7 +286,7 @@ struct WhyArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    reach: ReachArgs,
+    shard: ShardArgs,
 }
 
 /// `bigfleet retire`.
@@ -302,7 +302,7 @@ pub(crate) struct RetireArgs {
 pub(crate) fn retire(args: &RetireArgs) -> Result<(), Failure> {
     let (machine, reason, dry_run) = (&args.machine, &args.why.reason, args.why.dry_run);
     let retired = async |client| bigfleet_ctl::retire(&client, machine, reason, dry_run).await;
-    print(args.why.reach.ask(retired)?)
+    print(args.why.shard.ask(retired)?)
 }
 
 /// `bigfleet release`.
@@ -323,7 +323,7 @@ pub(crate) fn release(args: &ReleaseArgs) -> Result<(), Failure> {
     let (reason, dry_run) = (&args.why.reason, args.why.dry_run);
     let released =
         async |client| bigfleet_ctl::release(&client, cluster, machines, reason, dry_run).await;
-    print(args.why.reach.ask(released)?)
+    print(args.why.shard.ask(released)?)
 }
 
 fn print(answer: Answer) -> Result<(), Failure> {

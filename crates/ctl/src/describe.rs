@@ -6,7 +6,7 @@ use crate::explain::{reasons, request};
 use crate::get::{Selection, actions, clusters, machines, needs, not_found, work};
 use crate::output::{Answer, AnswerSource, Listable, Style, labels, list};
 use crate::record::{ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef};
-use crate::text::{printable, quantities};
+use crate::text::{printable, quantities, without_rule_ids};
 use crate::when::{Moment, ago, rfc3339};
 
 /// Decisions that are shown with a machine or a cluster.
@@ -136,7 +136,7 @@ async fn machine(client: &Client, selection: &Selection, style: Style) -> Result
         let why = if why.is_empty() {
             String::new()
         } else {
-            format!(": {why}")
+            format!(": {}", without_rule_ids(why))
         };
         page.line("Flag", format!("{flag}{why}"));
     }
@@ -271,7 +271,10 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Ct
         },
     );
     page.at("Refused roll-up", cluster.rollup_refused);
-    page.line("Refused because", &cluster.rollup_refused_reason);
+    page.line(
+        "Refused because",
+        without_rule_ids(&cluster.rollup_refused_reason),
+    );
     page.line(
         "Ready",
         if cluster.ready {
@@ -285,7 +288,7 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Ct
         "Acquires",
         match cluster.acquire_detail.as_str() {
             "" => acquires,
-            detail => format!("{acquires}: {detail}"),
+            detail => format!("{acquires}: {}", without_rule_ids(detail)),
         },
     );
     let counts: Vec<String> = cluster

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
-use crate::text::printable;
+use crate::text::{printable, without_rule_ids};
 use crate::when::span;
 
 /// Why a verb could not be done.
@@ -136,7 +136,7 @@ impl CtlError {
     /// What a status means that came instead of an answer.
     pub(crate) fn of(status: &Status, target: &str, doing: &'static str, within: Duration) -> Self {
         let target = target.to_owned();
-        let why = printable(status.message());
+        let why = printable(&without_rule_ids(status.message()));
         match status.code() {
             Code::Unimplemented => Self::TooOld { target, doing },
             Code::PermissionDenied | Code::Unauthenticated => Self::Denied {

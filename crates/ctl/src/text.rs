@@ -125,6 +125,32 @@ pub fn printable_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A shard's reason without the ids of its rules, as in `… is connected (AD-1)`: they mean something in
+/// a log, and nothing to who asked.
+pub(crate) fn without_rule_ids(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(" (") {
+        plain += before;
+        match after.split_once(')') {
+            Some((inside, after)) if is_rule_id(inside) => rest = after,
+            _ => {
+                plain += " (";
+                rest = after;
+            }
+        }
+    }
+    plain + rest
+}
+
+fn is_rule_id(text: &str) -> bool {
+    let all = |part: &str, of: fn(&char) -> bool| !part.is_empty() && part.chars().all(|c| of(&c));
+    let parts = text.split_once('-');
+    parts.is_some_and(|(letters, digits)| {
+        all(letters, char::is_ascii_uppercase) && all(digits, char::is_ascii_digit)
+    })
+}
+
 /// `cpu=4 memory=16Gi`.
 pub fn amounts(amounts: &Amounts) -> String {
     let word = |(name, milli): (&bigfleet_model::Dimension, i128)| {
@@ -162,6 +188,19 @@ mod tests {
         assert_eq!(printable("a\u{202e}b\u{9b}c\n"), "a\\u{202e}b\\u{9b}c\\n");
         assert_eq!(printable("it's \"ö\" \\"), "it's \"ö\" \\");
         assert_eq!(printable_lines("a\nb\tc"), "a\nb\\tc");
+    }
+
+    #[test]
+    fn rule_ids_are_left_out_and_nothing_else() {
+        let plain = "cluster a has an operator connected";
+        assert_eq!(without_rule_ids(&format!("{plain} (AD-1)")), plain);
+        assert_eq!(
+            without_rule_ids("held (SH-16); again (Q-5) soon"),
+            "held; again soon"
+        );
+        for kept in ["rack (r-1)", "a (AB-)", "(AB-1", "x (AB-1", "f(x) (see b)"] {
+            assert_eq!(without_rule_ids(kept), kept);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::output::Listable;
 use crate::record::ClusterRecord;
 use crate::select::Fact;
-use crate::text::{Field, Tint};
+use crate::text::{Field, Tint, without_rule_ids};
 use crate::when::ago;
 
 impl ClusterRecord {
@@ -82,7 +82,7 @@ impl Listable for ClusterRecord {
             Field::number(self.not_ready),
             Field::number(self.rollups_held),
             Field::from(session.map_or_else(String::new, |one| ago(now, one.last_frame))),
-            Field::from(self.acquire_detail.clone()),
+            Field::from(without_rule_ids(&self.acquire_detail)),
         ]
     }
 }

@@ -114,7 +114,9 @@ pub(super) fn remedies(reason: UnmetReason) -> &'static [&'static str] {
             "`bigfleet top` shows what failed and when it is tried again",
             "accept other instance types or zones",
         ],
-        UnmetReason::ActuationPaused => &["end the pause; `bigfleet get pauses` shows who set it and why"],
+        UnmetReason::ActuationPaused => {
+            &["end the pause; `bigfleet get pauses` shows who set it and why"]
+        }
     }
 }
 
