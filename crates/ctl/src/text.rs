@@ -198,7 +198,7 @@ mod tests {
             without_rule_ids("held (SH-16); again (Q-5) soon"),
             "held; again soon"
         );
-        for kept in ["rack (r-1)", "a (AB-)", "(AB-1", "x (AB-1", "f(x) (see b)"] {
+        for kept in ["rack (r-1)", "a (AB-)", "(AD-1", "x (AD-1", "f(x) (see b)"] {
             assert_eq!(without_rule_ids(kept), kept);
         }
     }
