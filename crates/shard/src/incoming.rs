@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! frame ─▶ a roll-up and nothing else? ──▶ its bytes: most say what is in force already
-//!                └─ no ─▶ the message
+//!                └─ no ─▶ large? ─▶ its bytes, to be decoded on a blocking thread
+//!                           └─ no ─▶ the message
 //! ```
 //!
 //! The generated server makes a message of every frame. Of a roll-up of a hundred rows that is a
@@ -18,9 +19,9 @@ use bigfleet_wire::v1alpha1::shard_server::SERVICE_NAME;
 use bigfleet_wire::v1alpha1::{
     ClusterCapacityNeeds, OperatorMessage, ShardMessage, operator_message::Payload,
 };
-use prost::Message;
 use prost::bytes::{Buf, Bytes};
 use prost::encoding::decode_varint;
+use prost::{DecodeError, Message};
 use tokio_stream::Stream;
 use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -34,28 +35,47 @@ const SESSION: &str = "/bigfleet.v1alpha1.Shard/Session";
 /// The field of a roll-up in an operator's message, as bytes: number 2, with a length.
 const ROLL_UP: u8 = 2 << 3 | 2;
 
+/// From this size on, decoding and checking what an operator sent takes too long for an async worker:
+/// of 16 KiB, about a hundred rows, it takes some tenths of a millisecond.
+pub(crate) const LARGE_BYTES: usize = 16 << 10;
+
 /// A frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Incoming {
     /// A roll-up, as it was sent.
     RollUp(Bytes),
-    /// Anything else.
+    /// Anything else that is large, as it was sent.
+    Large(Bytes),
+    /// Anything else. Never a roll-up.
     Said(OperatorMessage),
 }
 
 impl Incoming {
-    /// The frame as a message, for whoever does not expect a roll-up.
-    pub(crate) fn message(self) -> OperatorMessage {
+    /// The frame as a message, for whoever does not expect a roll-up. Takes time in proportion to its
+    /// size.
+    pub(crate) fn message(self) -> Result<OperatorMessage, DecodeError> {
         match self {
-            Self::RollUp(_) => Payload::Rollup(ClusterCapacityNeeds::default()).into(),
-            Self::Said(message) => message,
+            Self::RollUp(_) => Ok(Payload::Rollup(ClusterCapacityNeeds::default()).into()),
+            Self::Large(frame) => OperatorMessage::decode(frame),
+            Self::Said(message) => Ok(message),
         }
     }
 
-    fn read(frame: Bytes) -> Result<Self, prost::DecodeError> {
+    /// Decodes a frame whatever its size. Takes time in proportion to it.
+    pub(crate) fn decode(frame: Bytes) -> Result<Self, DecodeError> {
+        let message = OperatorMessage::decode(frame)?;
+        Ok(match message.payload {
+            // In a frame with more than one payload.
+            Some(Payload::Rollup(roll_up)) => Self::RollUp(roll_up.encode_to_vec().into()),
+            _ => Self::Said(message),
+        })
+    }
+
+    fn read(frame: Bytes) -> Result<Self, DecodeError> {
         match roll_up(&frame) {
             Some(roll_up) => Ok(Self::RollUp(roll_up)),
-            None => OperatorMessage::decode(frame).map(Self::Said),
+            None if LARGE_BYTES <= frame.len() => Ok(Self::Large(frame)),
+            None => Self::decode(frame),
         }
     }
 }
@@ -187,6 +207,24 @@ mod tests {
         let roll_up: OperatorMessage = Payload::Rollup(ClusterCapacityNeeds::default()).into();
         let both = [roll_up.encode_to_vec(), hello.encode_to_vec()].concat();
         assert_eq!(read(both), Incoming::Said(hello));
+    }
+
+    /// Also one with a roll-up and something else in it, which nobody sends in good faith.
+    #[test]
+    fn a_large_frame_is_not_decoded_here() {
+        let roll_up = ClusterCapacityNeeds {
+            needs: vec![CapacityNeed::default(); LARGE_BYTES],
+            ..ClusterCapacityNeeds::default()
+        };
+        let hello: OperatorMessage = Payload::Hello(Hello::default()).into();
+        let sent: OperatorMessage = Payload::Rollup(roll_up.clone()).into();
+        let both = [hello.encode_to_vec(), sent.encode_to_vec()].concat();
+        assert_eq!(read(both.clone()), Incoming::Large(both.clone().into()));
+        let bytes = roll_up.encode_to_vec().into();
+        assert_eq!(
+            Incoming::decode(both.into()).unwrap(),
+            Incoming::RollUp(bytes)
+        );
     }
 
     #[test]

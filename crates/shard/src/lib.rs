@@ -33,6 +33,7 @@ mod trouble;
 
 mod clock;
 mod hub;
+mod offload;
 mod panics;
 mod timing;
 
@@ -45,7 +46,7 @@ mod outbox;
 mod provider;
 mod rpcs;
 mod session;
-mod wording;
+mod session_messages;
 
 mod attribution;
 mod audit;

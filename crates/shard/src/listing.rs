@@ -28,7 +28,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 
 use crate::hub::{Hub, Stopping};
-use crate::panics::joined;
+use crate::offload::offload;
 use crate::provider::{sighting, timed};
 use crate::rpcs::Rpcs;
 use crate::settings::Settings;
@@ -169,7 +169,8 @@ impl Lister {
                 }
             };
             let rpcs = Arc::clone(&self.rpcs);
-            let screening = off_thread(move || {
+            // Reading thousands of records is too much for an async worker.
+            let screening = offload(move || {
                 let screened = screen(&answer, &mut alike, &rpcs);
                 screened.map(|screened| (screened, alike))
             });
@@ -251,15 +252,6 @@ fn screen(answer: &[u8], alike: &mut Alike, rpcs: &Rpcs) -> Result<(Page, Listin
     let pieces = std::iter::from_fn(next).take_while(|piece| !piece.is_empty());
     let pieces = pieces.collect();
     Ok((Page { pieces, refused }, listing))
-}
-
-/// Reading thousands of records is too much for a thread that serves others.
-async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Stopping> {
-    let span = tracing::Span::current(); // its lines name the shard, too
-    let done = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
-    joined(done).ok_or(Stopping)
 }
 
 /// A refused record as the core counts it. What breaks a rule of the wire rather than of the grid

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio_stream::Stream;
 use tonic::Status;
 
-use crate::wording;
+use crate::session_messages;
 
 /// Frames that wait for one operator and that no newer one replaces: acknowledgements, and a request or
 /// an instruction for each of the operations that may be under way, several times over.
@@ -206,7 +206,7 @@ impl Stream for Outgoing {
         let mut state = link.lock();
         if let Some(frame) = state.frames.pop() {
             drop(state);
-            return Poll::Ready(Some(Ok(wording::message(frame, &link.cluster))));
+            return Poll::Ready(Some(Ok(session_messages::message(frame, &link.cluster))));
         }
         match state.end.clone() {
             None => {

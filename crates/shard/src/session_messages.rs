@@ -1,4 +1,5 @@
-//! Wording: the core's frames as messages, and an operator's ids back to the core's.
+//! Messages of a session: the core's frames as an operator reads them, and an operator's words back as
+//! the core has them.
 
 use bigfleet_model::{ClusterId, Host};
 use bigfleet_shard_core::{Confidence, DrainPhase, Echo, Features, Frame, NodeState};

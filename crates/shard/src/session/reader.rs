@@ -1,0 +1,170 @@
+//! The receiving side of one session: what an operator says, as events for the core.
+//!
+//! Everything but roll-ups goes to the core at once and in order. A frame that cannot be used is logged
+//! and skipped; nothing but a missing Hello ends a stream.
+
+use bigfleet_model::ClusterId;
+use bigfleet_shard_core::{BlobAnswer, Event, NodeFact, OperationId, RequestId, SessionId};
+use bigfleet_wire::v1alpha1::{
+    BootstrapBlobResponse, DrainReport, NodeReport, OperatorMessage, operator_message::Payload,
+};
+use bigfleet_wire::{DrainProgress, NodeSightings, unix_nanos};
+use prost::DecodeError;
+use prost::bytes::Bytes;
+use tonic::Streaming;
+
+use super::roll_up::RollUps;
+use crate::clock::Clock;
+use crate::hub::Hub;
+use crate::incoming::Incoming;
+use crate::offload::Offload;
+use crate::outbox::Link;
+use crate::session_messages;
+
+/// The receiving side of one session.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) hub: Hub,
+    pub(super) session: SessionId,
+    pub(super) cluster: ClusterId,
+    pub(super) offload: Offload,
+    pub(super) roll_ups: RollUps,
+}
+
+/// What a frame says.
+enum Heard {
+    RollUp(Bytes),
+    Event(Event),
+    /// Nothing the core needs to know.
+    Skipped,
+}
+
+impl Reader {
+    pub(super) async fn read(&self, incoming: &mut Streaming<Incoming>, link: &Link, clock: Clock) {
+        loop {
+            let message = tokio::select! {
+                message = incoming.message() => message,
+                () = link.over.notified() => return,
+            };
+            let frame = match message {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return,
+                Err(status) => {
+                    tracing::debug!(cluster = %self.cluster, %status, "session broke off");
+                    return;
+                }
+            };
+            link.hear(unix_nanos(clock.now()));
+            let heard = if matches!(frame, Incoming::Large(_)) {
+                let reader = self.clone();
+                match self.offload.run(move || reader.heard(frame)).await {
+                    Ok(heard) => heard,
+                    Err(_stopping) => return,
+                }
+            } else {
+                self.heard(frame)
+            };
+            match heard {
+                Ok(Heard::RollUp(bytes)) => self.roll_ups.arrived(bytes),
+                Ok(Heard::Event(event)) => {
+                    if self.hub.tell(event).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(Heard::Skipped) => {}
+                Err(err) => {
+                    tracing::debug!(cluster = %self.cluster, %err, "session broke off");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn heard(&self, frame: Incoming) -> Result<Heard, DecodeError> {
+        match frame {
+            Incoming::RollUp(bytes) => Ok(Heard::RollUp(bytes)),
+            Incoming::Large(bytes) => self.heard(Incoming::decode(bytes)?),
+            Incoming::Said(message) => Ok(self.event(message).map_or(Heard::Skipped, Heard::Event)),
+        }
+    }
+
+    fn event(&self, message: OperatorMessage) -> Option<Event> {
+        match message.payload {
+            Some(Payload::Hello(_)) => Some(Event::HelloAgain {
+                session: self.session,
+            }),
+            Some(Payload::BootstrapResponse(answer)) => self.blob(answer),
+            Some(Payload::DrainReport(report)) => self.drain(report),
+            Some(Payload::NodeReport(report)) => self.nodes(report),
+            Some(Payload::ReclaimAck(ack)) => {
+                tracing::debug!(cluster = %self.cluster, instruction = ack.instruction_id,
+                    nodes = ack.nodes_started, "drain begun by the operator");
+                None
+            }
+            // `Incoming` hands out every roll-up as bytes.
+            Some(Payload::Rollup(_)) | None => {
+                tracing::warn!(cluster = %self.cluster, "a frame of no known kind is skipped");
+                None
+            }
+        }
+    }
+
+    fn blob(&self, answer: BootstrapBlobResponse) -> Option<Event> {
+        let raw = answer.request_id.clone();
+        let answer = match bigfleet_wire::BlobAnswer::read(answer) {
+            Ok(read) => match read.blob {
+                Ok(blob) => BlobAnswer::Blob {
+                    user_data: blob.user_data,
+                    ttl_seconds: blob.lifetime.map_or(0, |lifetime| {
+                        u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
+                    }),
+                },
+                Err(error) => BlobAnswer::Error(error),
+            },
+            Err(refused) => {
+                tracing::warn!(cluster = %self.cluster, %refused, "bootstrap blob refused");
+                BlobAnswer::Error(refused.to_string())
+            }
+        };
+        // Unknown ids are dropped silently: an answer may outlive the question.
+        let request = RequestId::parse(&raw)?;
+        Some(Event::BlobAnswered {
+            session: self.session,
+            request,
+            answer,
+        })
+    }
+
+    fn drain(&self, report: DrainReport) -> Option<Event> {
+        let progress = DrainProgress::read(report)
+            .inspect_err(|refused| {
+                tracing::warn!(cluster = %self.cluster, %refused, "drain report refused");
+            })
+            .ok()?;
+        Some(Event::DrainReported {
+            session: self.session,
+            instruction: OperationId::parse(&progress.instruction)?,
+            machine: progress.machine,
+            phase: session_messages::phase(progress.phase)?,
+        })
+    }
+
+    fn nodes(&self, report: NodeReport) -> Option<Event> {
+        let sightings = NodeSightings::read(report)
+            .inspect_err(|refused| {
+                tracing::warn!(cluster = %self.cluster, %refused, "node report refused");
+            })
+            .ok()?;
+        let nodes = sightings.nodes.into_iter().map(|node| NodeFact {
+            machine: node.machine,
+            provider_id: node.provider_id,
+            node_name: node.node_name,
+            ready: node.ready,
+        });
+        Some(Event::NodesReported {
+            session: self.session,
+            complete: sightings.complete,
+            nodes: nodes.collect(),
+        })
+    }
+}
