@@ -29,6 +29,7 @@ use crate::news::{self, HeldBack};
 use crate::outbox::{Link, Stuck};
 use crate::provider::Provider;
 use crate::publish::{Published, Publisher};
+use crate::read::EndedCycle;
 use crate::stopwatch::Stopwatch;
 use crate::store::Store;
 use crate::timing::{TIMING, milliseconds};
@@ -58,6 +59,8 @@ pub(crate) struct Driver {
     pub(crate) audit: Option<AuditLog>,
     pub(crate) history: Arc<History>,
     pub(crate) publisher: Publisher,
+    /// Where readers hear that a cycle has ended.
+    pub(crate) cycles: watch::Sender<EndedCycle>,
     /// Whether to probe attribution now and then.
     pub(crate) attribution_probe: bool,
     /// Told once, when the shard cannot go on.
@@ -257,6 +260,8 @@ impl Running {
             tracing::debug!(target: TIMING, ms = milliseconds(took.cycle), "cycle took");
             let held_back = news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
             self.audit_rails(held_back);
+            let ended = EndedCycle::of(&self.driver.core);
+            self.driver.cycles.send_replace(ended);
             self.stale = true;
             self.happened(Event::CycleTook {
                 seconds: took.cycle.as_secs_f64(),

@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
 
 use crate::admin::Admin;
-use crate::audit::{AuditLines, AuditLog};
+use crate::audit::AuditLog;
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
@@ -35,8 +35,8 @@ use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{About, Metrics, Publisher};
-use crate::read::{Place, Reads};
-use crate::session::{SessionCounts, Sessions};
+use crate::read::{EndedCycle, Place, Reads};
+use crate::session::Sessions;
 use crate::settings::Settings;
 use crate::store::{self, Store, StoreRefused};
 
@@ -223,6 +223,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     }
     let (failed, has_failed) = watch::channel(None);
     let history = Arc::new(History::new(epoch));
+    let (cycles, ended_cycles) = watch::channel(EndedCycle::default());
     let driver = Driver {
         core,
         clock,
@@ -232,12 +233,23 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         audit,
         history: Arc::clone(&history),
         publisher: metrics.publisher.clone(),
+        cycles,
         attribution_probe: settings.attribution_probe,
         failed,
     };
     let driver = drive(driver, span.clone())?;
 
-    let router = router(&settings, clock, &hub, &metrics.sessions, history, lines)?;
+    let place = Arc::new(Place::new(&settings, clock));
+    let sessions = Sessions::new(hub.clone(), Arc::clone(&metrics.sessions), clock);
+    let reads = Reads::new(
+        hub.clone(),
+        Arc::clone(&place),
+        history,
+        Arc::clone(&metrics.sessions),
+        ended_cycles,
+    );
+    let admin = Admin::new(hub.clone(), place, lines);
+    let router = router(settings.reflection, sessions, reads, admin)?;
     let server = serve(grpc, tls.clone(), router)?;
     let (trouble, watching) = (settings.trouble.clone(), pause.watch(hub.clone()));
     let watching = tokio::spawn(async move {
@@ -296,33 +308,26 @@ fn drive(driver: Driver, span: tracing::Span) -> std::io::Result<std::thread::Jo
 
 /// Every service on the gRPC address. Whoever adds one asks the core through the hub.
 fn router(
-    settings: &Settings,
-    clock: Clock,
-    hub: &Hub,
-    counts: &Arc<SessionCounts>,
-    history: Arc<History>,
-    audit: Option<AuditLines>,
+    reflection: bool,
+    sessions: Sessions,
+    reads: Reads,
+    admin: Admin,
 ) -> Result<Router, StartRefused> {
     let (_, health) = tonic_health::server::health_reporter();
-    let reflection = settings.reflection.then(|| {
+    let reflection = reflection.then(|| {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(bigfleet_wire::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()
             .map_err(|why| StartRefused::Reflection(why.to_string()))
     });
-    let sessions = SessionServer(Sessions::new(hub.clone(), Arc::clone(counts), clock));
-    let place = Arc::new(Place::new(settings, clock));
-    let reads = Reads::new(hub.clone(), Arc::clone(&place), history, Arc::clone(counts));
-    let reads = ShardReadServer::new(reads);
-    let admin = ShardAdminServer::new(Admin::new(hub.clone(), place, audit));
     Ok(Limits::SESSIONS
         .server()
         .add_service(health)
         .add_optional_service(reflection.transpose()?)
-        .add_service(sessions)
-        .add_service(reads)
-        .add_service(admin))
+        .add_service(SessionServer(sessions))
+        .add_service(ShardReadServer::new(reads))
+        .add_service(ShardAdminServer::new(admin)))
 }
 
 fn probes(

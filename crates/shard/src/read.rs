@@ -18,14 +18,17 @@ mod clusters;
 mod copy;
 mod explain;
 mod explained;
+mod explainer;
 mod export;
 mod machines;
 mod needs;
 mod place;
 mod rails;
+mod shortfall_text;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod verdicts;
-mod words;
 mod work;
 
 pub(crate) use machines::message as machine_message;
@@ -44,13 +47,16 @@ use bigfleet_wire::v1alpha1::{
     InspectMachinesRequest, InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse,
     InspectRailsRequest, InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
 };
+use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::history::History;
 use crate::hub::Hub;
 use crate::session::SessionCounts;
-use copy::Copies;
+use copy::Exports;
+use explainer::Explainers;
 use stream::{Frames, frames};
+pub(crate) use verdicts::EndedCycle;
 use verdicts::Verdicts;
 
 /// The service readers call.
@@ -61,7 +67,8 @@ pub(crate) struct Reads {
     history: Arc<History>,
     sessions: Arc<SessionCounts>,
     verdicts: Arc<Verdicts>,
-    copies: Arc<Copies>,
+    explainers: Arc<Explainers>,
+    exports: Exports,
 }
 
 impl Reads {
@@ -70,10 +77,12 @@ impl Reads {
         place: Arc<Place>,
         history: Arc<History>,
         sessions: Arc<SessionCounts>,
+        cycles: watch::Receiver<EndedCycle>,
     ) -> Self {
         Self {
-            verdicts: Arc::new(Verdicts::new(place.patience())),
-            copies: Arc::default(),
+            verdicts: Arc::new(Verdicts::new(place.patience(), cycles)),
+            explainers: Arc::default(),
+            exports: Exports::default(),
             hub,
             place,
             history,
@@ -109,7 +118,7 @@ impl ShardRead for Reads {
         request: Request<InspectNeedsRequest>,
     ) -> Result<Response<Self::InspectNeedsStream>, Status> {
         Caller::of(&request).may_read("InspectNeeds")?;
-        let wanted = needs::Wanted::read(&request.into_inner())?;
+        let wanted = needs::NeedsFilter::read(&request.into_inner())?;
         let reads = self.clone();
         Ok(frames(&self.hub, async move |out| {
             needs::send(&reads, &wanted, &out).await
@@ -121,7 +130,7 @@ impl ShardRead for Reads {
         request: Request<InspectMachinesRequest>,
     ) -> Result<Response<Self::InspectMachinesStream>, Status> {
         Caller::of(&request).may_read("InspectMachines")?;
-        let wanted = machines::Wanted::read(request.into_inner())?;
+        let wanted = machines::MachinesQuery::read(request.into_inner())?;
         let reads = self.clone();
         Ok(frames(&self.hub, async move |out| {
             machines::send(&reads, wanted, &out).await
@@ -145,7 +154,7 @@ impl ShardRead for Reads {
         request: Request<InspectWorkRequest>,
     ) -> Result<Response<Self::InspectWorkStream>, Status> {
         Caller::of(&request).may_read("InspectWork")?;
-        let wanted = work::Wanted::read(&request.into_inner())?;
+        let wanted = work::WorkFilter::read(&request.into_inner())?;
         let reads = self.clone();
         Ok(frames(&self.hub, async move |out| {
             work::send(&reads, &wanted, &out).await
@@ -157,7 +166,7 @@ impl ShardRead for Reads {
         request: Request<InspectActionsRequest>,
     ) -> Result<Response<Self::InspectActionsStream>, Status> {
         Caller::of(&request).may_read("InspectActions")?;
-        let wanted = actions::Wanted::read(&request.into_inner())?;
+        let wanted = actions::ActionsFilter::read(&request.into_inner())?;
         let reads = self.clone();
         Ok(frames(&self.hub, async move |out| {
             actions::send(&reads, &wanted, &out).await
@@ -177,7 +186,7 @@ impl ShardRead for Reads {
         request: Request<ExplainNeedRequest>,
     ) -> Result<Response<ExplainNeedResponse>, Status> {
         Caller::of(&request).may_read("ExplainNeed")?;
-        let wanted = explain::Wanted::read(&request.into_inner())?;
+        let wanted = explain::NamedNeed::read(&request.into_inner())?;
         explain::explain(self, wanted).await.map(Response::new)
     }
 

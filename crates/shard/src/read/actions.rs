@@ -18,7 +18,7 @@ use super::{Reads, cluster_filter};
 use crate::history::Entry;
 
 /// What is asked for, checked.
-pub(super) struct Wanted {
+pub(super) struct ActionsFilter {
     cluster: Option<ClusterId>,
     machine: Option<MachineId>,
     kinds: Vec<ActionKind>,
@@ -34,7 +34,7 @@ const KINDS: [(ActionKind, wire::ActionKind); 5] = [
     (ActionKind::Delete, wire::ActionKind::Delete),
 ];
 
-impl Wanted {
+impl ActionsFilter {
     pub(super) fn read(request: &InspectActionsRequest) -> Result<Self, Status> {
         let kinds = request.kinds.iter().map(|number| {
             let known = KINDS.iter().find(|(_, on_wire)| *on_wire as i32 == *number);
@@ -66,7 +66,7 @@ impl Wanted {
 
 pub(super) async fn send(
     reads: &Reads,
-    wanted: &Wanted,
+    wanted: &ActionsFilter,
     out: &Out<InspectActionsResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectActionsResponse { frame: Some(frame) };
@@ -253,11 +253,11 @@ mod tests {
             cluster_id: "a".to_owned(),
             ..InspectActionsRequest::default()
         };
-        assert!(Wanted::read(&request).unwrap().admits(&adopted));
+        assert!(ActionsFilter::read(&request).unwrap().admits(&adopted));
         request.kinds = vec![wire::ActionKind::Delete.into()];
-        assert!(!Wanted::read(&request).unwrap().admits(&adopted));
+        assert!(!ActionsFilter::read(&request).unwrap().admits(&adopted));
         request.kinds = vec![0];
-        let refused = Wanted::read(&request).err().unwrap();
+        let refused = ActionsFilter::read(&request).err().unwrap();
         assert_eq!(refused.message(), "kinds 0 is no kind");
     }
 }

@@ -13,7 +13,7 @@ use bigfleet_wire::{Feature, unix_nanos};
 
 use super::machines::state;
 use super::stream::{Cut, Out, count};
-use super::{Reads, words};
+use super::{Reads, shortfall_text};
 
 /// Clusters whose operator could not bootstrap lately.
 type Backoffs = BTreeMap<ClusterId, BackoffView>;
@@ -112,16 +112,16 @@ fn block(withheld: Withheld) -> AcquireBlock {
 }
 
 fn detail(why: Withheld, view: &ClusterView, backoff: Option<&BackoffView>, now: Time) -> String {
-    let said = words::withheld(why);
+    let said = shortfall_text::withheld(why);
     match (why, view.gone_since, backoff) {
         (Withheld::NoOperatorSession, Some(since), _) => {
-            format!("{said}, for {} now", words::seconds(since, now))
+            format!("{said}, for {} now", shortfall_text::seconds(since, now))
         }
         (Withheld::NoOperatorSession, None, _) => {
             format!("{said}, and none was since the shard started")
         }
         (Withheld::BootstrapBackoff, _, Some(backoff)) => {
-            format!("{said}, {}", words::backoff(backoff, now))
+            format!("{said}, {}", shortfall_text::backoff(backoff, now))
         }
         (Withheld::BootstrapBackoff, _, None) | (Withheld::ActuationPaused, _, _) => {
             said.to_owned()

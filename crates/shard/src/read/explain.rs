@@ -4,28 +4,22 @@
 //! copy in steps ─▶ the engine decides on it once more, and says what it weighed ─▶ steps, in words
 //! ```
 //!
-//! The answer is about the fleet as it stands now, which the next cycle decides on: what the last one
-//! committed counts as on its way.
+//! The answer is about the fleet as it stands, or stood at most a cycle interval ago, and as the next
+//! cycle would decide on it: what the last one committed counts as on its way.
 
-use std::sync::Arc;
-
-use bigfleet_engine::{Explainer, Explanation};
-use bigfleet_model::{Fingerprint, Fleet, Group, MachineId, NeedKey};
+use bigfleet_engine::Explanation;
+use bigfleet_model::{Fingerprint, Group, NeedKey};
 use bigfleet_shard_core::{NeedView, Pool, Withheld};
-use bigfleet_wire::v1alpha1::{ClaimView, ExplainNeedRequest, ExplainNeedResponse, UnmetReason};
+use bigfleet_wire::v1alpha1::{ExplainNeedRequest, ExplainNeedResponse, UnmetReason};
 use tonic::Status;
 
-use super::copy::{aside, copy};
-use super::machines::state;
-use super::{Reads, cluster_id, explained, needs, words};
+use super::explainer::Answer;
+use super::{Reads, cluster_id, explained, needs, shortfall_text};
 
-/// Claims that are named.
-const MOST_CLAIMS: usize = 1000;
+/// The row that is asked about.
+pub(super) struct NamedNeed(NeedKey);
 
-/// Which row, checked.
-pub(super) struct Wanted(NeedKey);
-
-impl Wanted {
+impl NamedNeed {
     pub(super) fn read(request: &ExplainNeedRequest) -> Result<Self, Status> {
         if request.profile_fingerprint.is_empty() {
             let why = "profile_fingerprint is empty; it is required, as in NeedView";
@@ -39,45 +33,6 @@ impl Wanted {
     }
 }
 
-/// What the engine says about a row of a copied fleet.
-struct Answer {
-    explanation: Explanation,
-    claims: Vec<ClaimView>,
-    claims_capped: bool,
-}
-
-fn answer(fleet: &Fleet, need: &NeedKey) -> Option<Answer> {
-    let mut explainer = Explainer::new(fleet);
-    let position = *explainer.find(need).first()?;
-    let explanation = explainer.at(position)?;
-    let key = explanation.verdict.need.key(); // of the row it folded to, if it did
-    let claims = explainer.decision().claims.into_iter();
-    let mine: Vec<MachineId> = claims
-        .filter(|claim| claim.need == key)
-        .map(|claim| claim.machine)
-        .collect();
-    let claims_capped = MOST_CLAIMS < mine.len();
-    let machines = mine.iter().filter_map(|id| fleet.machines.get(id));
-    let mut claims: Vec<_> = machines
-        .map(|held| (explained::Step::of(&held.machine, &key), held))
-        .collect();
-    claims.sort_by(|(one, left), (other, right)| {
-        one.cmp(other)
-            .then_with(|| left.machine.id().cmp(right.machine.id()))
-    });
-    claims.truncate(MOST_CLAIMS);
-    let claim = |(step, held): (explained::Step, &bigfleet_model::FleetMachine)| ClaimView {
-        machine_id: held.machine.id().to_string(),
-        state: state(held.machine.state()),
-        step: step.name().to_owned(),
-    };
-    Some(Answer {
-        claims: claims.into_iter().map(claim).collect(),
-        claims_capped,
-        explanation,
-    })
-}
-
 /// What the shard knows of a row beside its verdict.
 struct Beside {
     age: u32,
@@ -87,47 +42,49 @@ struct Beside {
 }
 
 async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
-    let asked = reads.hub.ask(move |core| {
-        let short = core.shortfalls().find(|short| short.need.key() == key);
-        let decided = core.decided().map(Arc::as_ref);
-        let mut views = decided.into_iter().flat_map(|decided| &decided.needs);
-        let shown = views.find(|view| view.verdict.need.key() == key);
-        let waiting = core.rails().breakers.into_iter();
-        Beside {
-            age: short.map_or(0, |short| short.age),
-            parked_age: shown.map_or(0, |view| view.parked_age),
-            withheld: core.withheld(&key.cluster),
-            waiting: waiting.map(|breaker| breaker.pool).collect(),
-        }
-    });
-    Ok(asked.await?)
+    let asked = {
+        let key = key.clone();
+        reads.hub.ask(move |core| {
+            let mut short = core.shortfalls();
+            let short = short.find(|short| short.need.key() == key);
+            let age = short.map_or(0, |short| short.age);
+            let breakers = core.rails().breakers;
+            (
+                age,
+                core.withheld(&key.cluster),
+                breakers,
+                core.decided().cloned(),
+            )
+        })
+    };
+    let (age, withheld, breakers, decided) = asked.await?;
+    // Tens of thousands of verdicts are looked through here and not on the core's thread.
+    let mut views = decided.iter().flat_map(|decided| &decided.needs);
+    let view = views.find(|view| view.verdict.need.key() == key);
+    Ok(Beside {
+        age,
+        parked_age: view.map_or(0, |view| view.parked_age),
+        withheld,
+        waiting: breakers.into_iter().map(|one| one.pool).collect(),
+    })
 }
 
 pub(super) async fn explain(
     reads: &Reads,
-    Wanted(key): Wanted,
+    NamedNeed(key): NamedNeed,
 ) -> Result<ExplainNeedResponse, Status> {
-    let turn = reads.copies.to_explain().await?;
-    let (fleet, mut header) = copy(&reads.hub, &reads.place).await?;
-    let of = key.clone();
-    let answered = aside(move || answer(&fleet, &of)).await?;
-    drop(turn);
-    let Some(answer) = answered else {
-        return Err(Status::not_found(format!(
-            "no row {key} was evaluated; InspectNeeds lists those that were"
-        )));
-    };
-    header.total = 1;
+    let explained = reads.explainers.explain(&reads.hub, &reads.place, &key);
     let Answer {
+        header,
         explanation,
         claims,
         claims_capped,
-    } = answer;
+    } = explained.await?;
     let beside = beside(reads, explanation.verdict.need.key()).await?;
     let view = view(&explanation, &beside);
     let reason = needs::reason(&view, &beside.waiting);
     let satisfied = view.verdict.satisfied;
-    let remedies = words::remedies(reason).iter();
+    let remedies = shortfall_text::remedies(reason).iter();
     Ok(ExplainNeedResponse {
         header: Some(header),
         need: Some(needs::message(&view, &beside.waiting, true)),
@@ -162,13 +119,13 @@ fn summary(view: &NeedView, reason: UnmetReason) -> String {
     };
     match verdict.satisfied {
         true => {
-            let wants = words::amounts(&verdict.need.row.aggregate);
+            let wants = shortfall_text::amounts(&verdict.need.row.aggregate);
             format!("{wants} is covered by {machines}, of which {} new", {
                 verdict.bootstrap + verdict.provision
             })
         }
         false => {
-            let why = words::shortfall(view, reason);
+            let why = shortfall_text::shortfall(view, reason);
             format!("{machines} count for it and it is {why}")
         }
     }

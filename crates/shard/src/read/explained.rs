@@ -13,12 +13,12 @@ use bigfleet_engine::{Alike, Choice, Explanation, Fate, How, Rule, VictimFate};
 use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, ordinal, shown};
 use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
+use super::shortfall_text;
 use super::stream::count;
-use super::words;
 
 /// Where a machine comes from, in the order the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum ClaimOrigin {
     /// The Need's own.
     Own,
     /// Of its cluster, and nobody's.
@@ -35,7 +35,7 @@ pub(super) enum Step {
     Deleting,
 }
 
-impl Step {
+impl ClaimOrigin {
     const ALL: [Self; 7] = [
         Self::Own,
         Self::Leftovers,
@@ -182,7 +182,7 @@ impl Tally {
         self.considered += alike.count;
     }
 
-    fn text(&self, step: Step) -> String {
+    fn text(&self, step: ClaimOrigin) -> String {
         let mut text = format!("{} of {} {}", self.taken, self.considered, step.words());
         text += " count for it";
         for (why, number) in &self.against {
@@ -194,14 +194,14 @@ impl Tally {
 
 /// How the verdict came about.
 pub(super) fn steps(explained: &Explanation) -> Vec<ExplanationStep> {
-    let mut tallies: BTreeMap<Step, Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<ClaimOrigin, Tally> = BTreeMap::new();
     let cluster = &explained.verdict.need.cluster;
     for alike in &explained.machines {
         let step = match alike.fate {
-            Fate::Claimed(how) => Step::by_how(how),
-            _ => Step::by_state(alike.state),
+            Fate::Claimed(how) => ClaimOrigin::by_how(how),
+            _ => ClaimOrigin::by_state(alike.state),
         };
-        if step == Step::Leftovers && !is_of_cluster(&alike.fate, cluster) {
+        if step == ClaimOrigin::Leftovers && !is_of_cluster(&alike.fate, cluster) {
             continue;
         }
         tallies.entry(step).or_default().add(alike);
@@ -212,7 +212,7 @@ pub(super) fn steps(explained: &Explanation) -> Vec<ExplanationStep> {
     let mut steps: Vec<ExplanationStep> = Vec::from_iter(turn(explained));
     steps.extend(explained.choice.as_ref().map(domain));
     let mut missing = explained.verdict.need.row.aggregate.clone();
-    for step in Step::ALL {
+    for step in ClaimOrigin::ALL {
         let Some(tally) = tallies.get(&step).filter(|tally| 0 < tally.considered) else {
             continue;
         };
@@ -294,7 +294,7 @@ fn preempt(explained: &Explanation) -> Option<ExplanationStep> {
     if picked != 0 {
         text += &format!(
             "; together they free {}",
-            words::amounts(&verdict.capacity_freed)
+            shortfall_text::amounts(&verdict.capacity_freed)
         );
     }
     Some(ExplanationStep {

@@ -14,8 +14,9 @@ use bigfleet_wire::v1alpha1::{ExportFleetEnd, ExportFleetResponse};
 use tonic::Status;
 
 use super::Reads;
-use super::copy::{aside, copy};
+use super::copy::copy;
 use super::stream::{Cut, Out, count};
+use crate::offload::offload;
 
 /// Bytes of the file in one frame.
 const CHUNK: usize = 1 << 20;
@@ -29,9 +30,9 @@ pub(super) async fn send(
 ) -> Result<(), Cut> {
     let frame = |frame| ExportFleetResponse { frame: Some(frame) };
     // Held until the last byte has left: the file is as large as the copy.
-    let _turn = reads.copies.to_export().await?;
+    let _turn = reads.exports.turn().await?;
     let (fleet, mut header) = copy(&reads.hub, &reads.place).await?;
-    let written = aside(move || {
+    let written = offload(move || {
         let fleet = match wanted {
             None => fleet,
             Some(cluster) => only(fleet, &cluster)?,

@@ -31,7 +31,7 @@ const MOST_IDS: usize = 10_000;
 
 /// What is asked for, checked.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct MachinesQuery {
     filter: MachineFilter,
     /// These only, by id; empty is any.
     ids: BTreeSet<MachineId>,
@@ -40,7 +40,7 @@ pub(super) struct Wanted {
     limit: i32,
 }
 
-impl Wanted {
+impl MachinesQuery {
     pub(super) fn read(request: InspectMachinesRequest) -> Result<Self, Status> {
         let refused = |field: &str, why: &dyn std::fmt::Display| {
             Status::invalid_argument(format!("{field} {why}"))
@@ -129,7 +129,7 @@ fn is_flagged(view: &MachineView) -> bool {
 
 pub(super) async fn send(
     reads: &Reads,
-    wanted: Wanted,
+    wanted: MachinesQuery,
     out: &Out<InspectMachinesResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectMachinesResponse { frame: Some(frame) };

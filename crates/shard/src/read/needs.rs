@@ -10,16 +10,16 @@ use bigfleet_wire::{reason_for, unix_nanos};
 use tonic::Status;
 
 use super::stream::{Cut, Out, count, limited};
-use super::{Reads, cluster_filter, words};
+use super::{Reads, cluster_filter, shortfall_text};
 
 /// What is asked for, checked.
-pub(super) struct Wanted {
+pub(super) struct NeedsFilter {
     cluster: Option<ClusterId>,
     limit: i32,
     new_reasons: bool,
 }
 
-impl Wanted {
+impl NeedsFilter {
     pub(super) fn read(request: &InspectNeedsRequest) -> Result<Self, Status> {
         Ok(Self {
             cluster: cluster_filter(&request.cluster_id)?,
@@ -36,7 +36,7 @@ impl Wanted {
 
 pub(super) async fn send(
     reads: &Reads,
-    wanted: &Wanted,
+    wanted: &NeedsFilter,
     out: &Out<InspectNeedsResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectNeedsResponse { frame: Some(frame) };
@@ -71,7 +71,7 @@ pub(super) fn message(view: &NeedView, waiting: &[Pool], new_reasons: bool) -> w
         parked_age_cycles: count(if parked { view.parked_age as usize } else { 0 }),
         age_cycles_unmet: count(view.age as usize),
         unmet_reason: reason_for(reason, new_reasons).into(),
-        reason_detail: words::shortfall(view, reason),
+        reason_detail: shortfall_text::shortfall(view, reason),
         ..(&view.verdict).into()
     }
 }
@@ -109,7 +109,7 @@ fn may_use(view: &NeedView, pool: &Pool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::words::tests::view;
+    use crate::read::shortfall_text::tests::view;
 
     #[test]
     fn what_the_shard_holds_back_comes_before_what_the_engine_saw() {

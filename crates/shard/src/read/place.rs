@@ -37,6 +37,19 @@ impl Place {
         }
     }
 
+    /// A shard that decides this often.
+    #[cfg(test)]
+    pub(super) fn of_test(cycle_interval: Duration) -> Self {
+        Self {
+            shard: "s1".to_owned(),
+            provider: "fake".to_owned(),
+            provider_address: String::new(),
+            cycle_interval,
+            flag_pauses: false,
+            clock: Clock::start(1.0),
+        }
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }

@@ -11,7 +11,7 @@ use bigfleet_wire::v1alpha1::{
 use tonic::Status;
 
 use super::stream::count;
-use super::{Place, Reads, words};
+use super::{Place, Reads, shortfall_text};
 
 pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Status> {
     let place = Arc::clone(&reads.place);
@@ -119,7 +119,7 @@ fn bootstrap(backoff: &BackoffView, now: Time) -> RailView {
         enabled: true,
         engaged: true,
         setting: "10 s after a failure, doubling to 10 min".to_owned(),
-        detail: words::backoff(backoff, now),
+        detail: shortfall_text::backoff(backoff, now),
         withheld_total: 0,
     }
 }

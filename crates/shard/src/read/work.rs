@@ -19,14 +19,14 @@ use super::{Reads, cluster_filter};
 use crate::hub::{Hub, Stopping};
 
 /// What is asked for, checked.
-pub(super) struct Wanted {
+pub(super) struct WorkFilter {
     cluster: Option<ClusterId>,
     kinds: Vec<WorkKind>,
     min_age_seconds: i64,
     limit: i32,
 }
 
-impl Wanted {
+impl WorkFilter {
     pub(super) fn read(request: &InspectWorkRequest) -> Result<Self, Status> {
         let kinds = request.kinds.iter().map(|number| {
             let known = WorkKind::try_from(*number).ok();
@@ -87,7 +87,7 @@ pub(crate) fn concerns(scope: &Scope, work: &WorkView) -> bool {
 
 pub(super) async fn send(
     reads: &Reads,
-    wanted: &Wanted,
+    wanted: &WorkFilter,
     out: &Out<InspectWorkResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectWorkResponse { frame: Some(frame) };
