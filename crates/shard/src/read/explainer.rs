@@ -21,12 +21,14 @@ use bigfleet_wire::v1alpha1::{ClaimView, InspectHeader};
 use tokio::sync::{Mutex, oneshot};
 use tonic::Status;
 
-use super::Place;
+use super::ShardInfo;
 use super::copy::copy;
 use super::explained::ClaimOrigin;
 use super::machines::state;
 use crate::hub::Hub;
 
+/// How long a loaded copy that nobody asks stays in memory.
+const KEPT_IDLE: Duration = Duration::from_secs(10);
 /// Claims that an answer names.
 const MOST_CLAIMS: usize = 1000;
 
@@ -76,10 +78,10 @@ impl Explainers {
     pub(super) async fn explain(
         &self,
         hub: &Hub,
-        place: &Arc<Place>,
+        info: &Arc<ShardInfo>,
         need: &NeedKey,
     ) -> Result<Answer, Status> {
-        let (kept, is_new) = self.loaded(hub, place, 0).await?;
+        let (kept, is_new) = self.loaded(hub, info, 0).await?;
         if let Some(answer) = kept.ask(need).await.ok().flatten() {
             return Ok(answer);
         }
@@ -87,7 +89,7 @@ impl Explainers {
         let loaded = if is_new {
             kept
         } else {
-            self.loaded(hub, place, kept.number).await?.0
+            self.loaded(hub, info, kept.number).await?.0
         };
         let answer = loaded.ask(need).await?;
         answer.ok_or_else(|| {
@@ -101,23 +103,23 @@ impl Explainers {
     async fn loaded(
         &self,
         hub: &Hub,
-        place: &Arc<Place>,
+        info: &Arc<ShardInfo>,
         after: u64,
     ) -> Result<(Loaded, bool), Status> {
         let mut current = self.current.lock().await;
-        let now = place.now();
+        let now = info.now();
         let usable = current.loaded.as_ref().filter(|loaded| {
-            after < loaded.number && now.duration_since(loaded.taken_at) < place.cycle_interval
+            after < loaded.number && now.duration_since(loaded.taken_at) < info.cycle_interval
         });
         if let Some(loaded) = usable {
             return Ok((loaded.clone(), false));
         }
         current.loaded = None; // its thread ends, and its memory is free for the next
-        let (fleet, header) = copy(hub, place).await?;
+        let (fleet, header) = copy(hub, info).await?;
         current.copies += 1;
-        let (number, taken_at) = (current.copies, place.now());
+        let (number, taken_at) = (current.copies, info.now());
         let (questions, asked) = mpsc::channel();
-        start(fleet, asked, place.cycle_interval)?;
+        start(fleet, asked)?;
         let loaded = Loaded {
             number,
             header,
@@ -150,25 +152,21 @@ impl Loaded {
     }
 }
 
-/// Loads a copy on a thread of its own, which ends when nobody has asked it anything for so long.
-fn start(
-    fleet: Fleet,
-    questions: mpsc::Receiver<Question>,
-    idle_for: Duration,
-) -> Result<(), Status> {
+/// Loads a copy on a thread of its own, which ends when nobody has asked it anything for a while.
+fn start(fleet: Fleet, questions: mpsc::Receiver<Question>) -> Result<(), Status> {
     let thread = std::thread::Builder::new().name("explainer".to_owned());
-    let started = thread.spawn(move || answer_all(&fleet, &questions, idle_for));
+    let started = thread.spawn(move || answer_all(&fleet, &questions));
     let refused = |why| Status::resource_exhausted(format!("no thread to explain: {why}"));
     started.map(drop).map_err(refused)
 }
 
-fn answer_all(fleet: &Fleet, questions: &mpsc::Receiver<Question>, idle_for: Duration) {
+fn answer_all(fleet: &Fleet, questions: &mpsc::Receiver<Question>) {
     let mut explainer = Explainer::new(fleet);
     let mut claims: BTreeMap<NeedKey, Vec<MachineId>> = BTreeMap::new();
     for claim in explainer.decision().claims {
         claims.entry(claim.need).or_default().push(claim.machine);
     }
-    while let Ok(Question { need, reply }) = questions.recv_timeout(idle_for) {
+    while let Ok(Question { need, reply }) = questions.recv_timeout(KEPT_IDLE) {
         let explained = explain(fleet, &mut explainer, &claims, &need);
         drop(reply.send(explained)); // whoever asked may have gone away
     }
@@ -244,17 +242,17 @@ mod tests {
         assert_eq!(needs.len(), 20);
         let (hub, inbox) = Hub::new(Trouble::default());
         tokio::spawn(serve(inbox, core));
-        let place = Arc::new(Place::of_test(Duration::from_secs(600)));
+        let info = Arc::new(ShardInfo::of_test(Duration::from_secs(600)));
         let explainers = Explainers::default();
         for need in &needs {
-            let answer = explainers.explain(&hub, &place, need).await.unwrap();
+            let answer = explainers.explain(&hub, &info, need).await.unwrap();
             assert_eq!(answer.explanation.verdict.need.key(), *need);
         }
         assert_eq!(copies(&explainers).await, 1);
         // The row may have come after the copy was made, so another one is made to be sure.
         let mut unknown = needs[0].clone();
         unknown.cluster = ClusterId::new("b").unwrap();
-        let refused = explainers.explain(&hub, &place, &unknown).await;
+        let refused = explainers.explain(&hub, &info, &unknown).await;
         assert_eq!(refused.unwrap_err().code(), tonic::Code::NotFound);
         assert_eq!(copies(&explainers).await, 2);
     }
@@ -265,10 +263,10 @@ mod tests {
         let needs = needs(&core);
         let (hub, inbox) = Hub::new(Trouble::default());
         tokio::spawn(serve(inbox, core));
-        let place = Arc::new(Place::of_test(Duration::ZERO));
+        let info = Arc::new(ShardInfo::of_test(Duration::ZERO));
         let explainers = Explainers::default();
         for copy in 1..=3 {
-            explainers.explain(&hub, &place, &needs[0]).await.unwrap();
+            explainers.explain(&hub, &info, &needs[0]).await.unwrap();
             assert_eq!(copies(&explainers).await, copy);
         }
     }

@@ -62,6 +62,7 @@ impl Verdicts {
     /// nothing: then nobody waits, and there are none.
     pub(super) async fn recent(&self, hub: &Hub) -> Result<Option<Arc<Decided>>, Stopping> {
         let mut cycles = self.cycles.clone();
+        cycles.mark_unchanged(); // what has ended by now, the core itself tells
         let asked = hub.ask(|core| {
             core.want_verdicts();
             EndedCycle::of(core)
@@ -70,13 +71,18 @@ impl Verdicts {
         if now.is_enough() {
             return Ok(now.decided);
         }
-        let waited = tokio::time::timeout(self.patience, cycles.wait_for(EndedCycle::is_enough));
-        match waited.await {
-            Ok(Ok(ended)) => Ok(ended.decided.clone()),
-            Ok(Err(_)) => Err(Stopping),
-            // Better old ones than none.
-            Err(_) => Ok(self.cycles.borrow().decided.clone()),
-        }
+        let enough = async {
+            loop {
+                cycles.changed().await.map_err(|_| Stopping)?;
+                let ended = cycles.borrow_and_update();
+                if ended.is_enough() {
+                    return Ok(ended.decided.clone());
+                }
+            }
+        };
+        let waited = tokio::time::timeout(self.patience, enough).await;
+        // Better old ones than none.
+        waited.unwrap_or(Ok(now.decided))
     }
 }
 

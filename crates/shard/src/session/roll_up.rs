@@ -243,10 +243,10 @@ mod tests {
         (roll_ups, inbox)
     }
 
-    /// A roll-up of this many rows, none of which can be used: the core is told so at once.
+    /// A roll-up of this many rows that speaks for another cluster: the core is told so at once.
     fn unusable(id: &str, rows: usize) -> Bytes {
         let roll_up = ClusterCapacityNeeds {
-            cluster_id: "a".to_owned(),
+            cluster_id: "b".to_owned(),
             rollup_id: id.to_owned(),
             needs: vec![CapacityNeed::default(); rows],
             ..ClusterCapacityNeeds::default()
