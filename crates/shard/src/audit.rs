@@ -22,6 +22,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bigfleet_model::Time;
 use bigfleet_shard_core::AuditRecord;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 /// Lines that wait for the disk: several seconds of the busiest shard.
 const WAITING: usize = 65_536;
@@ -36,11 +38,11 @@ pub(crate) struct AdminRecord {
     pub(crate) reason: String,
     pub(crate) dry_run: bool,
     /// The rest of the request.
-    pub(crate) asked: serde_json::Value,
+    pub(crate) asked: Value,
     /// The status code of a refusal, or `done`.
     pub(crate) outcome: String,
     /// What was answered: the answer's fields, or `refused` and why.
-    pub(crate) detail: serde_json::Value,
+    pub(crate) detail: Value,
 }
 
 /// A rail that held something back (operations gap 24).
@@ -51,7 +53,7 @@ pub(crate) struct RailRecord {
     pub(crate) rail: &'static str,
     /// Empty where it is not one cluster's.
     pub(crate) cluster: String,
-    pub(crate) detail: serde_json::Value,
+    pub(crate) detail: Value,
 }
 
 /// A line on its way to the disk.
@@ -131,14 +133,17 @@ impl AuditLog {
 
 /// The text of a line; `None` after the last.
 fn text(line: Line, shard: &str) -> Option<String> {
-    let mut line = match line {
-        Line::Action(record) => action(&record),
-        Line::Admin(record) => admin(*record),
-        Line::Rail(record) => rail(*record),
+    let (time, msg, mut fields) = match line {
+        Line::Action(record) => (record.time, "action", action(&record)),
+        Line::Admin(record) => (record.time, "admin", admin(*record)),
+        Line::Rail(record) => (record.time, "rail", rail(*record)),
         Line::End => return None,
     };
-    line["shard"] = shard.into();
-    Some(format!("{line}\n"))
+    fields["time"] = rfc3339(time).into();
+    fields["level"] = "INFO".into();
+    fields["msg"] = msg.into();
+    fields["shard"] = shard.into();
+    Some(format!("{fields}\n"))
 }
 
 fn write_all(file: &mut Reopening, shard: &str, waiting: &Receiver<Line>, lost: &AtomicU64) {
@@ -227,12 +232,10 @@ fn is_torn(path: &Path) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-fn action(record: &AuditRecord) -> serde_json::Value {
+/// The fields of an action's line, beside those every line has.
+fn action(record: &AuditRecord) -> Value {
     let text = |of: Option<String>| of.unwrap_or_default();
-    serde_json::json!({
-        "time": rfc3339(record.time),
-        "level": "INFO",
-        "msg": "action",
+    json!({
         "cycle": record.cycle,
         "decided_cycle": record.decided_cycle,
         "kind": record.kind.map_or("", |kind| kind.word()),
@@ -253,11 +256,8 @@ fn action(record: &AuditRecord) -> serde_json::Value {
     })
 }
 
-fn rail(record: RailRecord) -> serde_json::Value {
-    serde_json::json!({
-        "time": rfc3339(record.time),
-        "level": "INFO",
-        "msg": "rail",
+fn rail(record: RailRecord) -> Value {
+    json!({
         "cycle": record.cycle,
         "rail": record.rail,
         "cluster": record.cluster,
@@ -265,11 +265,8 @@ fn rail(record: RailRecord) -> serde_json::Value {
     })
 }
 
-fn admin(record: AdminRecord) -> serde_json::Value {
-    serde_json::json!({
-        "time": rfc3339(record.time),
-        "level": "INFO",
-        "msg": "admin",
+fn admin(record: AdminRecord) -> Value {
+    json!({
         "verb": record.verb,
         "by": record.by,
         "reason": record.reason,
@@ -282,24 +279,9 @@ fn admin(record: AdminRecord) -> serde_json::Value {
 
 /// A moment in UTC, to the microsecond.
 fn rfc3339(moment: Time) -> String {
-    let micros = (moment.seconds() * 1e6).floor() as i64;
-    let (seconds, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
-    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    // Days since the first of March of year zero, so that a leap day ends a year.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, late) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    let year = era * 400 + year + late;
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+    let timestamp = Timestamp::from_nanosecond(moment.nanos().into());
+    let timestamp = timestamp.unwrap_or_default(); // 292 years either side of 1970 always fit
+    format!("{timestamp:.6}")
 }
 
 #[cfg(test)]
@@ -393,7 +375,7 @@ mod tests {
         let log = AuditLog::start(&path, "s1", Arc::clone(&lost)).unwrap();
         let lines = log.lines();
         let asked = |verb| AdminRecord {
-            time: Time::ZERO,
+            time: Time::from_nanos(0),
             verb,
             by: "bigfleet://admin at 10.0.0.1:5".to_owned(),
             reason: "a flood".to_owned(),
@@ -426,11 +408,13 @@ mod tests {
 
     #[test]
     fn moments_at_the_edges_of_years() {
-        let text = |seconds| rfc3339(Time::from_seconds(seconds).unwrap());
-        assert_eq!(text(0.0), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(text(1_735_689_599.0), "2024-12-31T23:59:59.000000Z");
-        assert_eq!(text(1_735_689_600.0), "2025-01-01T00:00:00.000000Z");
-        assert_eq!(text(-1.0), "1969-12-31T23:59:59.000000Z");
+        let text = |millis: i64| rfc3339(Time::from_nanos(millis * 1_000_000));
+        assert_eq!(text(0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(text(1_735_689_599_001), "2024-12-31T23:59:59.001000Z");
+        assert_eq!(text(1_735_689_600_000), "2025-01-01T00:00:00.000000Z");
+        assert_eq!(text(-1_000), "1969-12-31T23:59:59.000000Z");
+        let just_before = Time::from_nanos(1_735_689_599_999_999_999);
+        assert_eq!(rfc3339(just_before), "2024-12-31T23:59:59.999999Z");
     }
 
     #[test]

@@ -19,8 +19,8 @@ use bigfleet_model::Time;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,
-    /// Unix time then, in seconds.
-    began_at: f64,
+    /// Unix time then.
+    began_at: Time,
     /// Seconds that pass here in one of the host's.
     speed: f64,
 }
@@ -32,7 +32,7 @@ impl Clock {
         Self {
             began: Instant::now(),
             // A host whose clock is before 1970 has other troubles; a shard still runs on it.
-            began_at: unix.unwrap_or_default().as_secs_f64(),
+            began_at: Time::from_nanos(0) + unix.unwrap_or_default(),
             speed: if speed.is_normal() && 0.0 < speed {
                 speed
             } else {
@@ -43,18 +43,21 @@ impl Clock {
 
     /// Now.
     pub(crate) fn now(&self) -> Time {
-        let seconds = self.began_at + self.began.elapsed().as_secs_f64() * self.speed;
-        Time::from_seconds(seconds).unwrap_or_default()
+        self.began_at + scaled(self.began.elapsed(), self.speed)
     }
 
     /// When a moment is, on the clock that timers use.
     pub(crate) fn instant(&self, moment: Time) -> tokio::time::Instant {
-        const FAR: f64 = 86_400.0 * 365.0;
-        let seconds = ((moment.seconds() - self.began_at) / self.speed).clamp(0.0, FAR);
+        const FAR: Duration = Duration::from_secs(86_400 * 365);
+        let after = scaled(moment.duration_since(self.began_at), 1.0 / self.speed).min(FAR);
         // A millisecond late rather than early: an early one would find nothing due and ask again.
-        let after = Duration::from_secs_f64(seconds) + Duration::from_millis(1);
-        (self.began + after).into()
+        (self.began + after + Duration::from_millis(1)).into()
     }
+}
+
+/// A span so many times as long.
+fn scaled(span: Duration, times: f64) -> Duration {
+    Duration::try_from_secs_f64(span.as_secs_f64() * times).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
@@ -64,20 +67,20 @@ mod tests {
     #[test]
     fn a_faster_clock_is_further_on_and_wakes_sooner() {
         let (usual, fast) = (Clock::start(1.0), Clock::start(60.0));
-        let later = |clock: &Clock, seconds: f64| {
-            let moment = Time::from_seconds(clock.began_at + seconds).unwrap();
+        let later = |clock: &Clock, seconds: u64| {
+            let moment = clock.began_at + Duration::from_secs(seconds);
             clock.instant(moment).into_std() - clock.began
         };
         let millis = Duration::from_millis;
-        assert_eq!(later(&usual, 600.0), millis(600_001));
-        assert_eq!(later(&fast, 600.0), millis(10_001));
+        assert_eq!(later(&usual, 600), millis(600_001));
+        assert_eq!(later(&fast, 600), millis(10_001));
         // Once a timer has run out, its moment has come on the clock that set it, at any speed.
         for clock in [usual, fast] {
             let moment = clock.now();
             while std::time::Instant::now() < clock.instant(moment).into_std() {
                 std::hint::spin_loop();
             }
-            assert!(moment.seconds() <= clock.now().seconds());
+            assert!(moment <= clock.now());
         }
     }
 

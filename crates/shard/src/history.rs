@@ -176,7 +176,7 @@ mod tests {
             decided_cycle: 9,
             grace_seconds: 0,
             preemptor_priority: 0,
-            deadline: Time::ZERO,
+            deadline: Time::from_nanos(0),
             held_since: None,
         };
         Record::Machine {
@@ -202,8 +202,12 @@ mod tests {
     fn an_operation_is_committed_once_however_often_it_is_written() {
         let history = History::new(3);
         // By machine id, which is not the order of their numbers.
-        history.committed(Time::ZERO, 9, &[operation(2), operation(1)]);
-        history.committed(Time::ZERO, 9, &[operation(1), operation(3), operation(2)]);
+        history.committed(Time::from_nanos(0), 9, &[operation(2), operation(1)]);
+        history.committed(
+            Time::from_nanos(0),
+            9,
+            &[operation(1), operation(3), operation(2)],
+        );
         let newest = history.newest_first(0);
         assert_eq!(machines(&newest), ["m3", "m1", "m2"]);
         assert!(newest.iter().all(|entry| entry.outcome.is_none()));
@@ -213,19 +217,19 @@ mod tests {
     #[test]
     fn a_reader_that_follows_sees_each_entry_once_and_further_after_a_restart() {
         let history = History::new(3);
-        history.committed(Time::ZERO, 9, &[operation(1), operation(2)]);
+        history.committed(Time::from_nanos(0), 9, &[operation(1), operation(2)]);
         let seen = history.newest_first(0)[0].sequence;
         assert!(history.newest_first(seen).is_empty());
-        history.committed(Time::ZERO, 10, &[operation(3)]);
+        history.committed(Time::from_nanos(0), 10, &[operation(3)]);
         assert_eq!(machines(&history.newest_first(seen)), ["m3"]);
         let next = History::new(4);
-        next.committed(Time::ZERO, 1, &[operation(1)]);
+        next.committed(Time::from_nanos(0), 1, &[operation(1)]);
         assert!(
             next.newest_first(seen).is_empty(),
             "of an earlier epoch: seen before"
         );
         let record = AuditRecord {
-            time: Time::ZERO,
+            time: Time::from_nanos(0),
             cycle: 1,
             decided_cycle: 1,
             kind: None,
@@ -252,7 +256,7 @@ mod tests {
     fn only_so_many_are_kept() {
         let history = History::new(3);
         let records: Vec<Record> = (1..=KEPT as u64 + 5).map(operation).collect();
-        history.committed(Time::ZERO, 9, &records);
+        history.committed(Time::from_nanos(0), 9, &records);
         let newest = history.newest_first(0);
         assert_eq!(newest.len(), KEPT);
         let oldest = &newest[KEPT - 1];

@@ -29,9 +29,9 @@ pub enum PauseFileRefused {
     /// A line is none of the known ones.
     #[error("line {number}: \"{text}\" is not \"all\", \"cluster <id>\" or \"provider <name>\"")]
     Line {
-        /// Which, from 1 on.
+        /// The line, counted from 1.
         number: usize,
-        /// What it says, made fit to print.
+        /// Its text, made fit to print.
         text: String,
     },
     /// The file cannot be read.
@@ -88,7 +88,7 @@ fn look(path: &Path) -> Result<BTreeSet<Scope>, PauseFileRefused> {
 fn written(path: &Path) -> Option<Time> {
     let written = std::fs::metadata(path).and_then(|of| of.modified());
     let since = written.ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Time::from_seconds(since.as_secs_f64())
+    Some(Time::from_nanos(0) + since)
 }
 
 /// The bottom layer of pauses: the flag, and the file as it is now.

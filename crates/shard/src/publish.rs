@@ -1,6 +1,6 @@
-//! What is published: a picture of the core, taken with a cycle, and the text a scraper reads.
+//! What is published: a snapshot of the core at the end of a cycle, and the metrics made of it.
 //!
-//! A scrape copies nothing from the core and asks it nothing: it renders the last picture. The core
+//! A scrape copies nothing from the core and asks it nothing: it renders the last snapshot. The core
 //! names its own numbers; what only the runtime knows (the disk, Lists, certificates) comes after them.
 
 use std::fmt;
@@ -66,7 +66,7 @@ fn oldest(core: &ShardCore, now: Time) -> Vec<(&'static str, f64)> {
         for WorkView { stage, since, .. } in &page.entries {
             let word = stage_word(*stage);
             if let Some(age) = ages.iter_mut().find(|(stage, _)| *stage == word) {
-                age.1 = f64::max(age.1, now.since(*since));
+                age.1 = f64::max(age.1, now.duration_since(*since).as_secs_f64());
             }
         }
         match &page.next {
@@ -94,7 +94,7 @@ fn stage_word(stage: Stage) -> &'static str {
     }
 }
 
-/// Where the picture hangs.
+/// The last snapshot, for everybody who asks whether the shard is ready or scrapes its metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Publisher(Arc<ArcSwap<Option<Published>>>);
 
@@ -201,7 +201,7 @@ impl About {
 }
 
 impl Metrics {
-    /// The text.
+    /// The text a scraper reads.
     pub(crate) fn render(&self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.clone()));
@@ -214,10 +214,10 @@ impl Metrics {
 
 type Encoded = Result<(), std::fmt::Error>;
 
-/// A few words around the encoder, which wants each metric described before it is written.
-struct Page<'a, 'b>(&'a mut DescriptorEncoder<'b>);
+/// Writes metrics: a thin layer over the encoder, which wants each metric described before it is written.
+struct MetricsText<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
-impl Page<'_, '_> {
+impl MetricsText<'_, '_> {
     /// The encoder ends counters in `_total` itself, and so do the names.
     fn describe<'s>(
         &'s mut self,
@@ -256,9 +256,10 @@ impl Page<'_, '_> {
         };
         let mut encoder = self.describe(first.name, "See docs/metrics.md", kind)?;
         for number in of_name {
-            match number.labels.is_empty() {
-                true => put(&number.value, &mut encoder)?,
-                false => put(&number.value, &mut encoder.encode_family(&number.labels)?)?,
+            if number.labels.is_empty() {
+                put(&number.value, &mut encoder)?
+            } else {
+                put(&number.value, &mut encoder.encode_family(&number.labels)?)?
             }
         }
         Ok(())
@@ -284,29 +285,29 @@ fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
 
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
-        let mut page = Page(&mut encoder);
+        let mut text = MetricsText(&mut encoder);
         if let Some(published) = self.publisher.0.load().as_ref() {
             for of_name in published.numbers.chunk_by(same_name) {
                 match of_name {
                     [one] if one.name == IDENTITY_REJECTED => {
-                        page.series(&[self.with_streams(one)])?;
+                        text.series(&[self.with_streams(one)])?;
                     }
-                    of_name => page.series(of_name)?,
+                    of_name => text.series(of_name)?,
                 }
             }
-            of_core(&mut page, published)?;
+            of_core(&mut text, published)?;
         }
         for number in self.about.numbers() {
-            page.series(&[number])?;
+            text.series(&[number])?;
         }
         for of_name in self.rpcs.numbers().chunk_by(same_name) {
-            page.series(of_name)?;
+            text.series(of_name)?;
         }
-        page.series(&self.panics.numbers())?;
+        text.series(&self.panics.numbers())?;
         for of_name in self.beside.numbers().chunk_by(same_name) {
-            page.series(of_name)?;
+            text.series(of_name)?;
         }
-        self.of_runtime(&mut page)
+        self.of_runtime(&mut text)
     }
 }
 
@@ -314,23 +315,23 @@ fn same_name(one: &Number, other: &Number) -> bool {
     one.name == other.name
 }
 
-fn of_core(page: &mut Page<'_, '_>, published: &Published) -> Encoded {
-    page.gauge(
+fn of_core(text: &mut MetricsText<'_, '_>, published: &Published) -> Encoded {
+    text.gauge(
         "bigfleet_shard_cycle",
         "The cycle counter",
         published.cycle as f64,
     )?;
-    page.gauge(
+    text.gauge(
         "bigfleet_shard_fenced",
         "Whether another process runs this shard",
         f64::from(u8::from(published.fenced)),
     )?;
-    page.gauge(
+    text.gauge(
         "bigfleet_shard_operations_in_flight",
         "Operations committed and not ended",
         published.in_flight as f64,
     )?;
-    page.gauge(
+    text.gauge(
         "bigfleet_shard_removals_held",
         "Machines the last full List lacked and that are kept",
         published.removals_held as f64,
@@ -344,7 +345,7 @@ fn of_core(page: &mut Page<'_, '_>, published: &Published) -> Encoded {
             value: Value::Gauge(*age),
         })
         .collect();
-    page.series(&ages)
+    text.series(&ages)
 }
 
 impl Metrics {
@@ -361,7 +362,7 @@ impl Metrics {
         }
     }
 
-    fn of_runtime(&self, page: &mut Page<'_, '_>) -> Encoded {
+    fn of_runtime(&self, text: &mut MetricsText<'_, '_>) -> Encoded {
         let commits = self.commits.so_far();
         let (lists, listing) = self.lists.so_far();
         for (name, help, count) in [
@@ -387,42 +388,42 @@ impl Metrics {
                 self.audit_lost.load(Ordering::Relaxed),
             ),
         ] {
-            page.counter(name, help, count)?;
+            text.counter(name, help, count)?;
         }
-        page.seconds(
+        text.seconds(
             "bigfleet_shard_store_commit_seconds",
             "Time spent in commits",
             commits.took,
         )?;
-        page.seconds(
+        text.seconds(
             "bigfleet_shard_list_seconds",
             "Time spent in Lists",
             listing,
         )?;
-        page.gauge(
+        text.gauge(
             "bigfleet_shard_store_commit_longest_seconds",
             "The longest commit",
             commits.longest.as_secs_f64(),
         )?;
         match &self.tls {
-            Some(tls) => of_certificates(page, tls.counts()),
+            Some(tls) => of_certificates(text, tls.counts()),
             None => Ok(()),
         }
     }
 }
 
-fn of_certificates(page: &mut Page<'_, '_>, counts: TlsCounts) -> Encoded {
-    page.counter(
+fn of_certificates(text: &mut MetricsText<'_, '_>, counts: TlsCounts) -> Encoded {
+    text.counter(
         "bigfleet_shard_tls_reloads",
         "Changed certificates taken into use",
         counts.reloaded,
     )?;
-    page.counter(
+    text.counter(
         "bigfleet_shard_tls_reloads_refused",
         "Changed certificates refused",
         counts.refused,
     )?;
-    page.gauge(
+    text.gauge(
         "bigfleet_shard_tls_expires_timestamp_seconds",
         "When the certificate in force expires",
         counts.expires_unix_seconds as f64,

@@ -67,13 +67,13 @@ pub enum StoreRefused {
     /// A file or the directory cannot be read or written.
     #[error("{}: {problem}", path.display())]
     Io {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         problem: String,
     },
     /// Another process has it.
-    #[error("{} is in use by another process (SH-4)", .0.display())]
+    #[error("{} is in use by another process", .0.display())]
     InUse(PathBuf),
     /// It was written by a later version.
     #[error(
@@ -81,15 +81,15 @@ pub enum StoreRefused {
         path.display()
     )]
     Newer {
-        /// Which file.
+        /// The database.
         path: PathBuf,
-        /// What it says.
+        /// The format it says it has.
         found: u64,
     },
     /// It does not hold what was written.
     #[error("{} is damaged: {problem}; restore it, or move it away and start with --epoch-floor", path.display())]
     Damaged {
-        /// Which file.
+        /// The database.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -97,7 +97,7 @@ pub enum StoreRefused {
     /// The epoch is not one.
     #[error("{}: {refused}", path.display())]
     Epoch {
-        /// Which file.
+        /// The epoch file.
         path: PathBuf,
         /// What is wrong with it.
         refused: bigfleet_shard_core::StartRefused,
@@ -376,9 +376,10 @@ fn write_all(
         let count = records.len() as u64;
         trouble.works("store");
         trouble.writes("commit", &records);
-        let written = match trouble.store_forgets() {
-            true => Ok(()),
-            false => commit(database, &records),
+        let written = if trouble.store_forgets() {
+            Ok(())
+        } else {
+            commit(database, &records)
         };
         trouble.writes("committed", &records);
         if let Err(why) = written {
@@ -477,7 +478,7 @@ impl<'t> Tables<'t> {
                 let (cluster, print) = (need.cluster.as_str(), need.fingerprint.as_str());
                 let key = (cluster, print, need.group.as_str());
                 match at {
-                    Some(at) => drop(self.arrivals.insert(key, at.seconds())?),
+                    Some(at) => drop(self.arrivals.insert(key, format::seconds(*at))?),
                     None => drop(self.arrivals.remove(key)?),
                 }
             }
@@ -506,9 +507,10 @@ fn mark(
     key: &str,
     there: bool,
 ) -> Result<(), redb::Error> {
-    match there {
-        true => drop(table.insert(key, ())?),
-        false => drop(table.remove(key)?),
+    if there {
+        drop(table.insert(key, ())?)
+    } else {
+        drop(table.remove(key)?)
     }
     Ok(())
 }

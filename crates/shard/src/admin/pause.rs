@@ -4,6 +4,8 @@
 //! What configuration pauses, only configuration lifts. Both are on disk before they are answered, so a
 //! pause lasts as long as it was asked for, whatever happens to the process.
 
+use std::time::Duration;
+
 use bigfleet_model::Time;
 use bigfleet_shard_core::{Event, Pause, PauseNote, PausedBy, RailsView, Scope};
 use bigfleet_wire::unix_nanos;
@@ -21,7 +23,7 @@ pub(super) async fn pause(
     request: &PauseRequest,
     by: &str,
 ) -> Result<PauseResponse, Status> {
-    let scope = checks::scope(request.scope.as_ref(), &admin.place)?;
+    let scope = checks::scope(request.scope.as_ref(), &admin.info)?;
     checks::reason(&request.reason)?;
     if request.expires_after_seconds < 1 {
         return Err(Status::invalid_argument(format!(
@@ -39,27 +41,27 @@ pub(super) async fn pause(
             return Err(Status::not_found(why));
         }
     }
-    let now = admin.place.now();
-    let until = now.seconds() + request.expires_after_seconds as f64;
-    let until = Time::from_seconds(until).unwrap_or(now);
+    let now = admin.info.now();
+    let until = now + Duration::from_secs(request.expires_after_seconds.unsigned_abs());
     let note = PauseNote {
         requested_by: by.to_owned(),
         reason: request.reason.clone(),
     };
     let work = all_work(&admin.hub).await?.into_iter();
     let work_paused = work.filter(|(one, _)| concerns(&scope, one)).count();
-    let pause = match request.dry_run {
-        true => PauseView {
+    let pause = if request.dry_run {
+        PauseView {
             pause_id: pause_id(PausedBy::Admin, &scope),
-            scope: Some(scope_message(&scope, &admin.place)),
+            scope: Some(scope_message(&scope, &admin.info)),
             origin: PauseOrigin::Admin.into(),
             requested_by: note.requested_by,
             reason: note.reason,
             started_unix_nanos: unix_nanos(now),
             expires_unix_nanos: unix_nanos(until),
             withheld_total: 0,
-        },
-        false => set(admin, scope, until, note).await?,
+        }
+    } else {
+        set(admin, scope, until, note).await?
     };
     Ok(PauseResponse {
         pause: Some(pause),
@@ -83,7 +85,7 @@ async fn set(
     let rails = admin.hub.submit_durably(event, |core| core.rails());
     let rails = rails.await?;
     let id = pause_id(PausedBy::Admin, &scope);
-    let mut shown = pauses(&rails, &admin.place).into_iter();
+    let mut shown = pauses(&rails, &admin.info).into_iter();
     let shown = shown.find(|pause| pause.pause_id == id);
     shown.ok_or_else(|| Status::aborted("the pause ran out before it was answered"))
 }
@@ -98,22 +100,21 @@ pub(super) async fn resume(
         None => Err(Status::invalid_argument(
             "target is empty; it must be pause_id or scope",
         )),
-        Some(Target::Scope(scope)) => checks::scope(Some(scope), &admin.place),
+        Some(Target::Scope(scope)) => checks::scope(Some(scope), &admin.info),
         Some(Target::PauseId(id)) => named(&rails, id),
     }?;
     let is_meant = |pause: &&Pause| pause.by == PausedBy::Admin && pause.scope == scope;
     let lifted: Vec<Pause> = rails.pauses.iter().filter(is_meant).cloned().collect();
-    let lifted = pauses(&only(&rails, lifted), &admin.place);
-    let after = match request.dry_run || lifted.is_empty() {
-        true => rails.clone(),
-        false => {
-            let event = Event::Resume {
-                by: PausedBy::Admin,
-                scope: scope.clone(),
-            };
-            let rails = admin.hub.submit_durably(event, |core| core.rails());
-            rails.await?
-        }
+    let lifted = pauses(&only(&rails, lifted), &admin.info);
+    let after = if request.dry_run || lifted.is_empty() {
+        rails.clone()
+    } else {
+        let event = Event::Resume {
+            by: PausedBy::Admin,
+            scope: scope.clone(),
+        };
+        let rails = admin.hub.submit_durably(event, |core| core.rails());
+        rails.await?
     };
     let stays = |pause: &&Pause| {
         let goes = pause.by == PausedBy::Admin && pause.scope == scope;
@@ -126,7 +127,7 @@ pub(super) async fn resume(
     };
     Ok(ResumeResponse {
         lifted,
-        remaining: pauses(&remaining, &admin.place),
+        remaining: pauses(&remaining, &admin.info),
     })
 }
 
@@ -149,7 +150,7 @@ fn named(rails: &RailsView, id: &str) -> Result<Scope, Status> {
             "pause_id {id} was set by configuration, and only configuration lifts it (SH-16)"
         ))),
         None if id == "fenced" && rails.fenced => Err(Status::failed_precondition(
-            "a fenced process does not act again; the one that took its place does",
+            "a fenced process does not act again; the one that took its info does",
         )),
         None => Err(Status::not_found(format!(
             "pause_id \"{}\" is not in force",

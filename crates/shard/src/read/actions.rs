@@ -72,8 +72,8 @@ pub(super) async fn send(
     let frame = |frame| InspectActionsResponse { frame: Some(frame) };
     let mut entries = reads.history.newest_first(wanted.after);
     entries.retain(|entry| wanted.admits(entry));
-    let (place, total) = (Arc::clone(&reads.place), entries.len());
-    let header = reads.hub.ask(move |core| place.header(core, total));
+    let (info, total) = (Arc::clone(&reads.info), entries.len());
+    let header = reads.hub.ask(move |core| info.header(core, total));
     out.send(frame(Frame::Header(header.await?))).await?;
     for entry in entries.drain(..limited(wanted.limit, total)) {
         out.send(frame(Frame::Action(message(&entry)))).await?;
@@ -200,7 +200,7 @@ mod tests {
         let cluster = |id| ClusterId::new(id).unwrap();
         Entry {
             sequence: 1,
-            time: Time::ZERO,
+            time: Time::from_nanos(0),
             cycle: 4,
             decided_cycle: 3,
             kind: Some(kind),

@@ -19,9 +19,10 @@ pub(super) fn shortfall(view: &NeedView, reason: UnmetReason) -> String {
         1 => " for 1 cycle".to_owned(),
         age => format!(" for {age} cycles"),
     };
-    let parked = match verdict.parked {
-        true => format!("; parked for {} cycles", view.parked_age),
-        false => String::new(),
+    let parked = if verdict.parked {
+        format!("; parked for {} cycles", view.parked_age)
+    } else {
+        String::new()
     };
     let missing = amounts(&verdict.residual);
     format!("short of {missing}{since}: {why}{parked}")
@@ -126,9 +127,10 @@ pub(super) fn amounts(amounts: &Amounts) -> String {
         format!("{}={}", shown(name.as_str()), format_short(milli))
     };
     let words: Vec<String> = amounts.iter().map(word).collect();
-    match words.is_empty() {
-        true => "nothing".to_owned(),
-        false => words.join(" "),
+    if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        words.join(" ")
     }
 }
 
@@ -144,7 +146,7 @@ pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
 
 /// How far a moment is from another, in whole seconds.
 pub(super) fn seconds(from: Time, to: Time) -> String {
-    format!("{:.0} s", to.since(from).max(0.0))
+    format!("{:.0} s", to.duration_since(from).as_secs_f64())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! There are never more than a few thousand (SH-2), so they are collected first and sorted here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bigfleet_model::{ClusterId, MachineId};
 use bigfleet_shard_core::{Scope, Stage, WorkView};
@@ -43,10 +44,11 @@ impl WorkFilter {
 
     fn admits(&self, work: &WorkView, now: bigfleet_model::Time) -> bool {
         let of_cluster = |wanted: &ClusterId| work.cluster.as_ref() == Some(wanted);
-        let age = now.since(work.committed);
+        // A negative or absent least age is none.
+        let least = Duration::from_secs(u64::try_from(self.min_age_seconds).unwrap_or(0));
         self.cluster.as_ref().is_none_or(of_cluster)
             && (self.kinds.is_empty() || self.kinds.contains(&kind(work.action)))
-            && (self.min_age_seconds <= 0 || self.min_age_seconds as f64 <= age)
+            && least <= now.duration_since(work.committed)
     }
 }
 
@@ -91,16 +93,13 @@ pub(super) async fn send(
     out: &Out<InspectWorkResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectWorkResponse { frame: Some(frame) };
-    let now = reads.place.now();
+    let now = reads.info.now();
     let mut work = all(&reads.hub).await?;
     work.retain(|(one, _)| wanted.admits(one, now));
     // Found by machine id, and the sort is stable.
-    work.sort_by(|(one, _), (other, _)| {
-        let moments = (one.committed.seconds(), other.committed.seconds());
-        moments.0.total_cmp(&moments.1)
-    });
-    let (place, total) = (Arc::clone(&reads.place), work.len());
-    let header = reads.hub.ask(move |core| place.header(core, total));
+    work.sort_by_key(|(one, _)| one.committed);
+    let (info, total) = (Arc::clone(&reads.info), work.len());
+    let header = reads.hub.ask(move |core| info.header(core, total));
     out.send(frame(Frame::Header(header.await?))).await?;
     for (one, purpose) in work.drain(..limited(wanted.limit, total)) {
         out.send(frame(Frame::Work(message(one, purpose)))).await?;

@@ -177,7 +177,7 @@ impl Value {
             undeletable: kept.undeletable,
             given_up: kept.given_up.map(|(times, until)| GivenUp {
                 times,
-                until: until.seconds(),
+                until: seconds(until),
             }),
             bound_by: kept.bound_by.map(|id| StoredId {
                 epoch: id.epoch,
@@ -207,8 +207,8 @@ impl Value {
 
     pub(super) fn of_pause(kept: &KeptPause) -> Self {
         let pause = StoredPause {
-            since: kept.since.seconds(),
-            until: kept.until.map(Time::seconds),
+            since: seconds(kept.since),
+            until: kept.until.map(seconds),
             requested_by: kept.note.requested_by.clone(),
             reason: kept.note.reason.clone(),
         };
@@ -323,8 +323,8 @@ impl StoredOperation {
             decided_cycle: operation.decided_cycle,
             grace_seconds: operation.grace_seconds,
             preemptor_priority: operation.preemptor_priority,
-            deadline: operation.deadline.seconds(),
-            held_since: operation.held_since.map(Time::seconds),
+            deadline: seconds(operation.deadline),
+            held_since: operation.held_since.map(seconds),
         }
     }
 
@@ -350,9 +350,27 @@ impl StoredOperation {
     }
 }
 
-/// A moment, if the number can be one.
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// A moment as the file has it: unix seconds, as the nearest double, which is less than a microsecond
+/// away. Reading it and writing it again gives the same bytes.
+pub(super) fn seconds(moment: Time) -> f64 {
+    let whole = moment.nanos().div_euclid(NANOS_PER_SECOND);
+    let nanos = moment.nanos().rem_euclid(NANOS_PER_SECOND);
+    whole as f64 + nanos as f64 / NANOS_PER_SECOND as f64
+}
+
+/// The moment to the nanosecond, if the number can be one.
 pub(super) fn moment(seconds: f64) -> Result<Time, String> {
-    Time::from_seconds(seconds).ok_or_else(|| format!("{seconds} is no moment"))
+    let whole = seconds.floor();
+    let nanos = ((seconds - whole) * NANOS_PER_SECOND as f64).round();
+    let in_range = whole.is_finite() && whole.abs() < i64::MAX as f64;
+    let all = in_range.then(|| (whole as i64).checked_mul(NANOS_PER_SECOND));
+    let all = all
+        .flatten()
+        .and_then(|whole| whole.checked_add(nanos as i64));
+    let moment = all.map(Time::from_nanos);
+    moment.ok_or_else(|| format!("{seconds} is no moment"))
 }
 
 fn cluster_id(text: &str) -> Result<ClusterId, String> {

@@ -316,7 +316,7 @@ fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
     let pause = Record::Paused {
         scope: Scope::All,
         kept: Some(KeptPause {
-            since: Time::ZERO,
+            since: Time::from_nanos(0),
             until: Time::from_seconds(9.0),
             note: PauseNote::default(),
         }),
@@ -386,6 +386,12 @@ fn need() -> impl Strategy<Value = NeedKey> {
     })
 }
 
+/// Moments that were on disk before.
+fn stored_time() -> impl Strategy<Value = Time> {
+    let nanos = i64::MIN / 2..i64::MAX / 2;
+    nanos.prop_map(|nanos| format::moment(format::seconds(Time::from_nanos(nanos))).unwrap())
+}
+
 fn operation() -> impl Strategy<Value = KeptOperation> {
     let actions = prop::sample::select(vec![
         ActionKind::Bootstrap,
@@ -403,8 +409,8 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
         Reason::Release,
     ]);
     let ids = (any::<u64>(), any::<u64>(), any::<u64>());
-    let held = prop::option::of(-1e12..1e12);
-    let rest = (any::<u32>(), any::<i32>(), -1e12..1e12, held);
+    let held = prop::option::of(stored_time());
+    let rest = (any::<u32>(), any::<i32>(), stored_time(), held);
     (ids, actions, reasons, prop::option::of(need()), rest).prop_map(
         |((epoch, number, decided_cycle), action, reason, need, rest)| KeptOperation {
             id: OperationId { epoch, number },
@@ -415,8 +421,8 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
             decided_cycle,
             grace_seconds: rest.0,
             preemptor_priority: rest.1,
-            deadline: Time::from_seconds(rest.2).unwrap(),
-            held_since: rest.3.and_then(Time::from_seconds),
+            deadline: rest.2,
+            held_since: rest.3,
         },
     )
 }
@@ -428,7 +434,7 @@ proptest! {
         assigned in (terms(), any::<String>(), any::<String>(), keep_price()),
         intent in prop::option::of((need(), terms(), keep_price())),
         not_ready: bool,
-        given_up in prop::option::of((any::<u32>(), -1e12..1e12)),
+        given_up in prop::option::of((any::<u32>(), stored_time())),
         operation in prop::option::of(operation()),
     ) {
         let kept = Kept {
@@ -443,13 +449,22 @@ proptest! {
             intent: intent.map(|(need, terms, keep_price)| Intent { need, terms, keep_price }),
             not_ready,
             undeletable: !not_ready,
-            given_up: given_up
-                .map(|(times, until)| (times, Time::from_seconds(until).unwrap())),
+            given_up,
             operation: operation.map(Box::new),
         };
         let bytes = Value::of_machine(&kept).seal();
         let record = Record::Machine { machine: machine("m1"), kept: Some(Box::new(kept)) };
         prop_assert_eq!(format::machine("m1", &bytes, &mut format::Names::default()), Ok(record));
+    }
+
+    /// The file has seconds as doubles, and no restart may move a moment again and again.
+    #[test]
+    fn a_moment_is_stored_to_the_microsecond_and_does_not_drift(nanos in i64::MIN / 2..i64::MAX / 2) {
+        let moment = Time::from_nanos(nanos);
+        let stored = format::seconds(moment);
+        let read = format::moment(stored).unwrap();
+        prop_assert!(read.nanos().abs_diff(nanos) < 1_000, "{nanos} {}", read.nanos());
+        prop_assert_eq!(format::seconds(read).to_bits(), stored.to_bits());
     }
 
     #[test]
