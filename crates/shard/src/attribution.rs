@@ -7,27 +7,51 @@
 //! Reads only, and only with its flag on. Two of its numbers must be zero at steady demand: machines
 //! reclaimed in the cycle that a row left short would have matched, and of those the ones that fit.
 
+use std::sync::Arc;
+
 use bigfleet_model::{ActionKind, Machine};
-use bigfleet_shard_core::{Effect, NeedView, Record, ShardCore};
+use bigfleet_shard_core::{Decided, Effect, NeedView, Record, ShardCore};
 
 /// Cycles from one probe to the next.
 const EVERY: u64 = 20;
 /// Samples of each kind per probe.
 const SAMPLES: usize = 5;
 
-/// To be called after each cycle, with what it asked for.
-pub(crate) fn of_cycle(core: &mut ShardCore, effects: &[Effect]) {
-    let cycle = core.cycle();
-    if (cycle + 1).is_multiple_of(EVERY) {
-        core.want_verdicts();
+/// What a probe looks at.
+pub(crate) struct Probe {
+    decided: Arc<Decided>,
+    /// Machines whose reclaim the cycle has committed.
+    reclaims: Vec<Machine>,
+}
+
+impl Probe {
+    /// To be called after each cycle, with what it asked for. Answers with what to look at, if this is
+    /// the cycle to do so.
+    pub(crate) fn of_cycle(core: &mut ShardCore, effects: &[Effect]) -> Option<Self> {
+        let cycle = core.cycle();
+        if (cycle + 1).is_multiple_of(EVERY) {
+            core.want_verdicts();
+        }
+        if !cycle.is_multiple_of(EVERY) {
+            return None;
+        }
+        // If nothing was decided, the provider has not been seen.
+        let decided = core.decided().filter(|decided| decided.cycle == cycle)?;
+        Some(Self {
+            decided: Arc::clone(decided),
+            reclaims: reclaimed(core, effects),
+        })
     }
-    if cycle.is_multiple_of(EVERY) {
-        probe(core, &reclaimed(core, effects));
+
+    /// Compares every reclaim with every row left short, and logs what it finds. Takes time in proportion
+    /// to both, so not on the core's thread.
+    pub(crate) fn log(&self) {
+        log(&self.decided, &self.reclaims);
     }
 }
 
 /// Machines whose reclaim this cycle has committed.
-fn reclaimed<'c>(core: &'c ShardCore, effects: &[Effect]) -> Vec<&'c Machine> {
+fn reclaimed(core: &ShardCore, effects: &[Effect]) -> Vec<Machine> {
     let written = effects.iter().filter_map(|effect| match effect {
         Effect::Persist { records, .. } => Some(records),
         _ => None,
@@ -40,14 +64,11 @@ fn reclaimed<'c>(core: &'c ShardCore, effects: &[Effect]) -> Vec<&'c Machine> {
         }
         _ => None,
     });
-    ids.filter_map(|id| core.machine(id)).collect()
+    ids.filter_map(|id| core.machine(id).cloned()).collect()
 }
 
-fn probe(core: &ShardCore, reclaims: &[&Machine]) {
-    let cycle = core.cycle();
-    let Some(decided) = core.decided().filter(|decided| decided.cycle == cycle) else {
-        return; // nothing was decided: the provider has not been seen
-    };
+fn log(decided: &Decided, reclaims: &[Machine]) {
+    let cycle = decided.cycle;
     let is_gang = |view: &&NeedView| view.verdict.need.row.profile.same_key().is_some();
     let short: Vec<&NeedView> = decided
         .needs
@@ -62,7 +83,7 @@ fn probe(core: &ShardCore, reclaims: &[&Machine]) {
             (true, fitting || fits(row))
         })
     };
-    let fates: Vec<(bool, bool)> = reclaims.iter().map(|machine| fate(machine)).collect();
+    let fates: Vec<(bool, bool)> = reclaims.iter().map(fate).collect();
     tracing::info!(
         cycle,
         needs_total = decided.needs.len(),

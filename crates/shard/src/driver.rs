@@ -17,10 +17,11 @@ use bigfleet_shard_core::{
     Alert, Barrier, CloseReason, Effect, Event, Frame, SessionId, ShardCore,
 };
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tonic::Status;
 
-use crate::attribution;
+use crate::attribution::Probe;
 use crate::audit::{AuditLog, RailRecord};
 use crate::clock::Clock;
 use crate::history::History;
@@ -43,9 +44,9 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(250);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{component}: {problem}")]
 pub struct Failed {
-    /// Which part.
+    /// The part, by the name it has in the log.
     pub component: &'static str,
-    /// What happened to it.
+    /// What happened to it, for people.
     pub problem: String,
 }
 
@@ -63,6 +64,8 @@ pub(crate) struct Driver {
     pub(crate) cycles: watch::Sender<EndedCycle>,
     /// Whether to probe attribution now and then.
     pub(crate) attribution_probe: bool,
+    /// Where work goes that is too much for this thread.
+    pub(crate) runtime: Handle,
     /// Told once, when the shard cannot go on.
     pub(crate) failed: watch::Sender<Option<Failed>>,
 }
@@ -77,10 +80,11 @@ struct Running {
     durable: Barrier,
     /// Who waits for a write to be on disk.
     awaiting: VecDeque<(Barrier, Question)>,
-    /// The picture that hangs is older than the last cycle, since when one hangs, and what it shows
-    /// that must never be old.
+    /// A cycle has ended since the last snapshot was published.
     stale: bool,
+    /// When the last snapshot was published.
     published: Instant,
+    /// What it says of the things that are published at once when they change.
     shown: Urgent,
     counted: news::Counted,
     stopwatch: Stopwatch,
@@ -90,8 +94,8 @@ struct Running {
     since_question: u32,
 }
 
-/// What is shown at once: whoever has paused the shard, and looks, must not see that it is not, and who
-/// waits for it to be ready need not wait longer.
+/// What is published as soon as it changes: somebody who has just paused the shard must not be shown that
+/// it is not paused, and nobody should wait for a shard that is already ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Urgent {
     paused: bool,
@@ -207,9 +211,10 @@ impl Running {
             }
             Told::Durably(event, then) => {
                 self.happened(event);
-                match self.handed <= self.durable {
-                    true => then(&mut self.driver.core),
-                    false => self.awaiting.push_back((self.handed, then)),
+                if self.handed <= self.durable {
+                    then(&mut self.driver.core)
+                } else {
+                    self.awaiting.push_back((self.handed, then))
                 }
             }
             Told::Opened {
@@ -252,8 +257,13 @@ impl Running {
         let before = self.driver.core.cycle();
         self.handle(event);
         let was_cycle = self.driver.core.cycle() != before;
-        if was_cycle && self.driver.attribution_probe {
-            attribution::of_cycle(&mut self.driver.core, &self.effects);
+        if was_cycle
+            && self.driver.attribution_probe
+            && let Some(probe) = Probe::of_cycle(&mut self.driver.core, &self.effects)
+        {
+            let span = tracing::Span::current();
+            let runtime = &self.driver.runtime;
+            runtime.spawn_blocking(move || span.in_scope(|| probe.log()));
         }
         self.start_effects();
         if let Some(took) = self.stopwatch.stop(was_cycle, Instant::now()) {
@@ -330,10 +340,10 @@ impl Running {
             Effect::Close { session, reason } => {
                 let status = match reason {
                     CloseReason::Replaced => {
-                        Status::aborted("a newer session of the cluster took its place (SE-4)")
+                        Status::aborted("the cluster's operator has opened a newer session")
                     }
                     CloseReason::Identity => Status::permission_denied(
-                        "the certificate names another cluster than Hello (SE-2)",
+                        "the certificate names another cluster than Hello does",
                     ),
                 };
                 if let Some(link) = self.sessions.remove(&session) {
@@ -396,7 +406,7 @@ impl Running {
         if let Err(Stuck) = link.push(frame) {
             tracing::warn!(cluster = %link.cluster, "session ended: the operator does not read");
             link.end(Err(Status::resource_exhausted(
-                "frames wait that were not read; connect again (SE-6)",
+                "the operator reads too slowly: too many messages wait for it; connect again",
             )));
             // The reader of the session tells the core of its end.
             self.sessions.remove(&session);

@@ -43,9 +43,23 @@ struct Said {
     count: usize,
     oldest: Vec<String>,
     at: Option<Instant>,
+    /// When the shortfalls were last looked through.
+    looked: Option<Instant>,
 }
 
 impl Said {
+    /// Whether to look through the shortfalls now: at once when they begin or end, and not with every
+    /// cycle, since there may be tens of thousands.
+    fn looks(&mut self, is_short: bool, now: Instant) -> bool {
+        let turned = (0 < self.count) != is_short;
+        let passed = |looked| CHANGED_AFTER <= now.saturating_duration_since(looked);
+        let looks = turned || self.looked.is_none_or(passed);
+        if looks {
+            self.looked = Some(now);
+        }
+        looks
+    }
+
     /// Whether to say this now: at once when it begins and when it ends, when it changed but not with
     /// every cycle, and again now and then.
     fn takes(&mut self, count: usize, oldest: &[&str], now: Instant) -> bool {
@@ -84,8 +98,15 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
     }
     (before.suppressed, before.capped) = (suppressed, counters.reclaims_capped);
     before.deferred = counters.deferred;
+    if before.short.looks(core.shortfalls().next().is_some(), now) {
+        say_shortfalls(core, &mut before.short, now);
+    }
+    held_back
+}
+
+fn say_shortfalls(core: &ShardCore, said: &mut Said, now: Instant) {
     let mut count = 0;
-    // The three oldest, the first by name among equals: there may be thousands, and this is each cycle.
+    // The three oldest, the first by name among equals.
     let mut oldest: Vec<(Reverse<u32>, &str)> = Vec::new();
     for short in core.shortfalls() {
         count += 1;
@@ -100,13 +121,12 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
         }
     }
     let top_fingerprints: Vec<&str> = oldest.into_iter().map(|(_, text)| text).collect();
-    if before.short.takes(count, &top_fingerprints, now) {
+    if said.takes(count, &top_fingerprints, now) {
         match count {
             0 => tracing::info!("no shortfall any more"),
             _ => tracing::warn!(count, ?top_fingerprints, "shortfalls present"),
         }
     }
-    held_back
 }
 
 /// Says what an effect means, where that is news.
@@ -241,6 +261,22 @@ fn of_alert(alert: &Alert) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shortfalls_are_looked_through_when_they_begin_and_end_and_every_ten_seconds() {
+        let (mut said, start) = (Said::default(), Instant::now());
+        let mut at = |tenths: u64, count: usize| {
+            let now = start + Duration::from_millis(100 * tenths);
+            let looks = said.looks(0 < count, now);
+            if looks {
+                said.takes(count, &[], now);
+            }
+            looks
+        };
+        let looked =
+            (0..400).filter(|tenths| at(*tenths, usize::from(5 <= *tenths && *tenths < 300)));
+        assert_eq!(looked.collect::<Vec<_>>(), [0, 5, 105, 205, 300]);
+    }
 
     /// Cycles come ten times a second; a day of one shortfall is a few hundred lines.
     #[test]

@@ -20,6 +20,7 @@ use bigfleet_net::{
 use bigfleet_shard_core::ShardCore;
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdminServer;
 use bigfleet_wire::v1alpha1::shard_read_server::ShardReadServer;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
@@ -35,7 +36,7 @@ use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{About, Metrics, Publisher};
-use crate::read::{EndedCycle, Place, Reads};
+use crate::read::{EndedCycle, Reads, ShardInfo};
 use crate::session::Sessions;
 use crate::settings::Settings;
 use crate::store::{self, Store, StoreRefused};
@@ -55,9 +56,9 @@ pub enum StartRefused {
     /// The audit log.
     #[error("audit log: {}: {source}", path.display())]
     Audit {
-        /// Where.
+        /// The file that was asked for.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be written.
         source: std::io::Error,
     },
     /// The certificates.
@@ -235,20 +236,21 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         publisher: metrics.publisher.clone(),
         cycles,
         attribution_probe: settings.attribution_probe,
+        runtime: Handle::current(),
         failed,
     };
     let driver = drive(driver, span.clone())?;
 
-    let place = Arc::new(Place::new(&settings, clock));
+    let info = Arc::new(ShardInfo::new(&settings, clock));
     let sessions = Sessions::new(hub.clone(), Arc::clone(&metrics.sessions), clock);
     let reads = Reads::new(
         hub.clone(),
-        Arc::clone(&place),
+        Arc::clone(&info),
         history,
         Arc::clone(&metrics.sessions),
         ended_cycles,
     );
-    let admin = Admin::new(hub.clone(), place, lines);
+    let admin = Admin::new(hub.clone(), info, lines);
     let router = router(settings.reflection, sessions, reads, admin)?;
     let server = serve(grpc, tls.clone(), router)?;
     let (trouble, watching) = (settings.trouble.clone(), pause.watch(hub.clone()));
