@@ -67,9 +67,10 @@ impl Dial {
     pub fn check(target: &str) -> Result<(), DialRefused> {
         let uri = Uri::try_from(format!("http://{target}")).ok();
         let is_address = uri.is_some_and(|uri| uri.host().is_some() && uri.port_u16().is_some());
-        match is_address {
-            true => Ok(()),
-            false => Err(DialRefused(target.to_owned())),
+        if is_address {
+            Ok(())
+        } else {
+            Err(DialRefused(target.to_owned()))
         }
     }
 

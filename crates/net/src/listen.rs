@@ -39,9 +39,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {addr}")]
 pub struct ListenRefused {
-    /// Which address.
+    /// The address that was asked for.
     pub addr: String,
-    /// Why not.
+    /// What the system says.
     pub source: io::Error,
 }
 

@@ -119,9 +119,12 @@ mod tests {
         let is_ready = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_ready);
         let probes = Probes {
-            ready: Arc::new(move || match flag.load(Ordering::Relaxed) {
-                true => Ok(()),
-                false => Err("no inventory yet".to_owned()),
+            ready: Arc::new(move || {
+                if flag.load(Ordering::Relaxed) {
+                    Ok(())
+                } else {
+                    Err("no inventory yet".to_owned())
+                }
             }),
             metrics: Arc::new(|| Box::pin(async { "up 1\n".to_owned() })),
         };

@@ -87,15 +87,15 @@ pub enum TlsRefused {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// What the system says.
         source: std::io::Error,
     },
     /// A file does not hold what it should.
     #[error("{}: {problem}", path.display())]
     Content {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,

@@ -12,6 +12,6 @@
 
 mod counts;
 mod link;
-mod words;
+mod messages;
 
 pub use link::{Link, Settings, start};

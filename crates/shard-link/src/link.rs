@@ -15,7 +15,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 use crate::counts::{Counts, Ended};
-use crate::words::{self, About};
+use crate::messages::{self, About};
 
 /// A report that takes longer has not arrived (wire 8.3).
 const MOST_PER_REPORT: Duration = Duration::from_secs(10);
@@ -135,7 +135,7 @@ impl Reporter {
         let report = self.hub.ask(|core| core.report()).await?;
         let acks = report.acks.clone();
         self.reports += 1;
-        let message = words::report(
+        let message = messages::report(
             report,
             &self.about,
             self.reports,
@@ -185,7 +185,7 @@ impl Reporter {
         self.send_domains = answer.send_domains;
         // A term below zero is none.
         let term = u64::try_from(answer.coordinator_term).unwrap_or_default();
-        let instructions = answer.instructions.into_iter().map(words::instruction);
+        let instructions = answer.instructions.into_iter().map(messages::instruction);
         let instructed = Event::Instructed {
             term,
             instructions: instructions.collect(),

@@ -31,21 +31,21 @@ use tonic::{Request, Response, Status};
 
 use crate::audit::AuditLines;
 use crate::hub::Hub;
-use crate::read::Place;
+use crate::read::ShardInfo;
 use audit::Asked;
 
 /// The service admins call.
 #[derive(Clone, Debug)]
 pub(crate) struct Admin {
     hub: Hub,
-    place: Arc<Place>,
+    info: Arc<ShardInfo>,
     /// Where every call is written down.
     audit: Option<AuditLines>,
 }
 
 impl Admin {
-    pub(crate) fn new(hub: Hub, place: Arc<Place>, audit: Option<AuditLines>) -> Self {
-        Self { hub, place, audit }
+    pub(crate) fn new(hub: Hub, info: Arc<ShardInfo>, audit: Option<AuditLines>) -> Self {
+        Self { hub, info, audit }
     }
 }
 

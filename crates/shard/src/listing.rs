@@ -35,7 +35,7 @@ use crate::settings::Settings;
 
 const LIST: &str = "/bigfleet.v1alpha1.CapacityProvider/List";
 /// Machines asked for per page, of a provider that pages.
-const PAGE: i32 = 5_000;
+const MACHINES_PER_PAGE: i32 = 5_000;
 /// Machines the core takes in at once; between two such pieces it can decide.
 const PIECE: usize = 250;
 /// Refused records named in the log, per List.
@@ -75,14 +75,14 @@ pub(crate) struct Lister {
 }
 
 /// A page's records: those that can be used, and those that cannot.
-struct Page {
+struct ScreenedPage {
     pieces: Vec<Vec<Sighting>>,
     refused: Vec<RefusedRecord>,
 }
 
 /// What the pages of a List say together.
 #[derive(Default)]
-struct End {
+struct ListTotals {
     /// The last page, without its records.
     last: Listing,
     removed: Vec<MachineId>,
@@ -103,14 +103,11 @@ impl Lister {
 
     /// Lists all machines, or what changed since the cursor, to the core.
     pub(crate) async fn list(&self, list: ListId, cursor: Vec<u8>) -> Result<Listed, Broken> {
-        let since_revision = match self.incremental {
-            true => cursor,
-            false => Vec::new(),
-        };
+        let since_revision = if self.incremental { cursor } else { Vec::new() };
         let everything = since_revision.is_empty();
         let filter = ListFilter {
             since_revision,
-            page_size: PAGE,
+            page_size: MACHINES_PER_PAGE,
             accept_removed: true,
             ..ListFilter::default()
         };
@@ -124,7 +121,7 @@ impl Lister {
         };
         let (end, told) = tokio::join!(reading, telling);
         told?;
-        let End {
+        let ListTotals {
             last,
             removed,
             seen,
@@ -137,9 +134,10 @@ impl Lister {
             let text = format!("the List has {seen} of {total} machines");
             return Err(Broken::Provider(text));
         }
-        let cursor = match self.incremental {
-            true => last.revision,
-            false => Vec::new(),
+        let cursor = if self.incremental {
+            last.revision
+        } else {
+            Vec::new()
         };
         Ok(Listed::Complete {
             full,
@@ -151,9 +149,9 @@ impl Lister {
     async fn read_pages(
         &self,
         mut filter: ListFilter,
-        read: mpsc::Sender<Page>,
-    ) -> Result<End, Broken> {
-        let (mut end, mut alike) = (End::default(), Alike::default());
+        read: mpsc::Sender<ScreenedPage>,
+    ) -> Result<ListTotals, Broken> {
+        let (mut end, mut alike) = (ListTotals::default(), Alike::default());
         let mut answer = self.page(filter.clone()).await?;
         loop {
             let token = Listing::next_page(&answer)?.to_vec();
@@ -163,9 +161,10 @@ impl Lister {
             }
             filter.page_token = token;
             let next = async {
-                match filter.page_token.is_empty() {
-                    true => None,
-                    false => Some(self.page(filter.clone()).await),
+                if filter.page_token.is_empty() {
+                    None
+                } else {
+                    Some(self.page(filter.clone()).await)
                 }
             };
             let rpcs = Arc::clone(&self.rpcs);
@@ -202,7 +201,7 @@ impl Lister {
 
     /// The core has one piece to take in while it takes in another, and a page is told when it has
     /// taken in all of it.
-    async fn tell(&self, list: ListId, page: Page) -> Result<(), Stopping> {
+    async fn tell(&self, list: ListId, page: ScreenedPage) -> Result<(), Stopping> {
         let refused = page.refused.into_iter().map(breach).collect();
         let mut before = self.hand(list, Vec::new(), refused).await?;
         for piece in page.pieces {
@@ -228,8 +227,8 @@ impl Lister {
     }
 }
 
-impl End {
-    fn add(&mut self, page: &Page, mut listing: Listing) {
+impl ListTotals {
+    fn add(&mut self, page: &ScreenedPage, mut listing: Listing) {
         for record in page.refused.iter().take(NAMED.saturating_sub(self.named)) {
             self.named += 1;
             let machine = record.id.as_ref().map_or("", MachineId::as_str);
@@ -241,7 +240,11 @@ impl End {
     }
 }
 
-fn screen(answer: &[u8], alike: &mut Alike, rpcs: &Rpcs) -> Result<(Page, Listing), Unreadable> {
+fn screen(
+    answer: &[u8],
+    alike: &mut Alike,
+    rpcs: &Rpcs,
+) -> Result<(ScreenedPage, Listing), Unreadable> {
     let mut listing = Listing::read_bytes(answer, alike)?;
     rpcs.heed(&listing.records);
     let refused = std::mem::take(&mut listing.refused);
@@ -251,7 +254,7 @@ fn screen(answer: &[u8], alike: &mut Alike, rpcs: &Rpcs) -> Result<(Page, Listin
     let next = || Some(records.by_ref().take(PIECE).collect::<Vec<_>>());
     let pieces = std::iter::from_fn(next).take_while(|piece| !piece.is_empty());
     let pieces = pieces.collect();
-    Ok((Page { pieces, refused }, listing))
+    Ok((ScreenedPage { pieces, refused }, listing))
 }
 
 /// A refused record as the core counts it. What breaks a rule of the wire rather than of the grid

@@ -22,8 +22,8 @@ mod explainer;
 mod export;
 mod machines;
 mod needs;
-mod place;
 mod rails;
+mod shard_info;
 mod shortfall_text;
 mod stream;
 #[cfg(test)]
@@ -32,8 +32,8 @@ mod verdicts;
 mod work;
 
 pub(crate) use machines::message as machine_message;
-pub(crate) use place::Place;
 pub(crate) use rails::{pause_id, pauses, scope_message};
+pub(crate) use shard_info::ShardInfo;
 pub(crate) use work::{all as all_work, concerns};
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ use verdicts::Verdicts;
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     hub: Hub,
-    place: Arc<Place>,
+    info: Arc<ShardInfo>,
     history: Arc<History>,
     sessions: Arc<SessionCounts>,
     verdicts: Arc<Verdicts>,
@@ -74,17 +74,17 @@ pub(crate) struct Reads {
 impl Reads {
     pub(crate) fn new(
         hub: Hub,
-        place: Arc<Place>,
+        info: Arc<ShardInfo>,
         history: Arc<History>,
         sessions: Arc<SessionCounts>,
         cycles: watch::Receiver<EndedCycle>,
     ) -> Self {
         Self {
-            verdicts: Arc::new(Verdicts::new(place.patience(), cycles)),
+            verdicts: Arc::new(Verdicts::new(info.patience(), cycles)),
             explainers: Arc::default(),
             exports: Exports::default(),
             hub,
-            place,
+            info,
             history,
             sessions,
         }

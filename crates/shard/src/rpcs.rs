@@ -50,13 +50,12 @@ impl Rpcs {
     /// A List has come to its end, or has not.
     pub(crate) fn listed(&self, complete: bool) {
         let mut counted = self.counted();
-        match complete {
-            true => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH);
-                counted.last_complete = now.map_or(0.0, |since| since.as_secs_f64());
-                counted.failed_in_a_row = 0;
-            }
-            false => counted.failed_in_a_row += 1,
+        if complete {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            counted.last_complete = now.map_or(0.0, |since| since.as_secs_f64());
+            counted.failed_in_a_row = 0;
+        } else {
+            counted.failed_in_a_row += 1
         }
     }
 

@@ -42,9 +42,10 @@ pub(crate) fn message(frame: Frame, cluster: &ClusterId) -> ShardMessage {
             deadline,
             preemptor_priority,
         } => {
-            let named = match node_name.is_empty() {
-                true => machine.to_string(),
-                false => node_name.clone(),
+            let named = if node_name.is_empty() {
+                machine.to_string()
+            } else {
+                node_name.clone()
             };
             Payload::ReclaimInstruction(ReclaimInstruction {
                 instruction_id: instruction.to_string(),

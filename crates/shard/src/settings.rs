@@ -21,7 +21,7 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The least epoch to start with, for a data directory that was lost.
     pub epoch_floor: u64,
-    /// The provider.
+    /// The provider's address, `host:port`.
     pub provider_addr: String,
     /// Ask the provider for changes only, and for everything now and then.
     pub incremental_reconcile: bool,
@@ -50,15 +50,15 @@ pub struct Settings {
 /// what is in force.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
-    /// The coordinator that is reported to.
+    /// The coordinator the shard reports to.
     pub coordinator_addr: Option<String>,
-    /// As what.
+    /// The address the shard reports as its own.
     pub advertise_addr: String,
-    /// How often.
+    /// The time between two reports.
     pub heartbeat: Duration,
     /// How log lines are written.
     pub log_format: String,
-    /// What is logged.
+    /// The log filter.
     pub log_level: String,
 }
 

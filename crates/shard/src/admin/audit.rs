@@ -67,7 +67,7 @@ impl<'a> Asked<'a> {
             "admin");
         if let Some(audit) = &admin.audit {
             audit.admin(AdminRecord {
-                time: admin.place.now(),
+                time: admin.info.now(),
                 verb,
                 by,
                 reason,

@@ -5,7 +5,7 @@ use bigfleet_shard_core::Scope;
 use bigfleet_wire::v1alpha1::{PauseScope, pause_scope};
 use tonic::Status;
 
-use crate::read::{Place, cluster_id};
+use crate::read::{ShardInfo, cluster_id};
 
 /// Bytes of a reason: a few sentences.
 const MOST_REASON: usize = 4096;
@@ -28,7 +28,7 @@ pub(super) fn machine_id(text: &str) -> Result<MachineId, Status> {
 }
 
 /// What a pause covers, which must be said: nothing is not everything.
-pub(super) fn scope(scope: Option<&PauseScope>, place: &Place) -> Result<Scope, Status> {
+pub(super) fn scope(scope: Option<&PauseScope>, info: &ShardInfo) -> Result<Scope, Status> {
     let stated = scope.and_then(|scope| scope.scope.as_ref());
     match stated {
         None => Err(Status::invalid_argument(
@@ -37,11 +37,11 @@ pub(super) fn scope(scope: Option<&PauseScope>, place: &Place) -> Result<Scope, 
         Some(pause_scope::Scope::All(_)) => Ok(Scope::All),
         Some(pause_scope::Scope::ClusterId(id)) => cluster_id(id).map(Scope::Cluster),
         Some(pause_scope::Scope::ProviderAddress(address)) => match *address {
-            _ if *address == place.provider_address => Ok(Scope::Provider(place.provider.clone())),
+            _ if *address == info.provider_address => Ok(Scope::Provider(info.provider.clone())),
             _ => Err(Status::not_found(format!(
                 "scope.provider_address \"{}\" is not the provider of this shard, \"{}\"",
                 shown(address),
-                place.provider_address
+                info.provider_address
             ))),
         },
     }

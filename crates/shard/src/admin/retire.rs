@@ -39,6 +39,6 @@ pub(super) async fn retire(
             return Err(Status::failed_precondition(why));
         }
     }
-    let machine = Some(machine_message(&view, &admin.place));
+    let machine = Some(machine_message(&view, &admin.info));
     Ok(RetireMachineResponse { machine })
 }

@@ -24,7 +24,7 @@ pub(super) async fn send(
     out: &Out<InspectClustersResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectClustersResponse { frame: Some(frame) };
-    let place = Arc::clone(&reads.place);
+    let info = Arc::clone(&reads.info);
     let began = reads.hub.ask(move |core| {
         let mut ids = core.clusters();
         ids.retain(|id| wanted.as_ref().is_none_or(|wanted| wanted == id));
@@ -32,7 +32,7 @@ pub(super) async fn send(
         let backoffs: Backoffs = backoffs
             .map(|backoff| (backoff.cluster.clone(), backoff))
             .collect();
-        (place.header(core, ids.len()), ids, backoffs)
+        (info.header(core, ids.len()), ids, backoffs)
     });
     let (header, ids, backoffs) = began.await?;
     out.send(frame(Frame::Header(header))).await?;
@@ -43,7 +43,7 @@ pub(super) async fn send(
             let built = reads.sessions.built(&view.cluster);
             let seen = view.session.and_then(|(id, ..)| reads.sessions.seen(id));
             let backoff = backoffs.get(&view.cluster);
-            let mut view = message(&view, seen.unwrap_or_default(), backoff, reads.place.now());
+            let mut view = message(&view, seen.unwrap_or_default(), backoff, reads.info.now());
             if let Some(rollup) = &mut view.rollup {
                 rollup.timestamp_unix_nanos = built;
             }

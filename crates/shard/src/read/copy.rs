@@ -8,7 +8,7 @@ use bigfleet_wire::v1alpha1::InspectHeader;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
-use super::Place;
+use super::ShardInfo;
 use crate::hub::Hub;
 
 /// Exports at once. A large fleet is hundreds of megabytes, and a file of it more.
@@ -33,14 +33,17 @@ impl Exports {
 }
 
 /// The fleet of one moment, and what it is taken from.
-pub(super) async fn copy(hub: &Hub, place: &Arc<Place>) -> Result<(Fleet, InspectHeader), Status> {
+pub(super) async fn copy(
+    hub: &Hub,
+    info: &Arc<ShardInfo>,
+) -> Result<(Fleet, InspectHeader), Status> {
     let mut export = Export::new();
     loop {
-        let place = Arc::clone(place);
+        let info = Arc::clone(info);
         let stepped = hub.ask(move |core| {
             let fleet = core.export_step(&mut export, PAGE);
             let copied = fleet.map(|fleet| {
-                let header = place.header(core, fleet.machines.len());
+                let header = info.header(core, fleet.machines.len());
                 (fleet, header)
             });
             (export, copied)

@@ -73,7 +73,7 @@ pub(super) async fn explain(
     reads: &Reads,
     NamedNeed(key): NamedNeed,
 ) -> Result<ExplainNeedResponse, Status> {
-    let explained = reads.explainers.explain(&reads.hub, &reads.place, &key);
+    let explained = reads.explainers.explain(&reads.hub, &reads.info, &key);
     let Answer {
         header,
         explanation,
@@ -117,16 +117,13 @@ fn summary(view: &NeedView, reason: UnmetReason) -> String {
         1 => "1 machine".to_owned(),
         count => format!("{count} machines"),
     };
-    match verdict.satisfied {
-        true => {
-            let wants = shortfall_text::amounts(&verdict.need.row.aggregate);
-            format!("{wants} is covered by {machines}, of which {} new", {
-                verdict.bootstrap + verdict.provision
-            })
-        }
-        false => {
-            let why = shortfall_text::shortfall(view, reason);
-            format!("{machines} count for it and it is {why}")
-        }
+    if verdict.satisfied {
+        let wants = shortfall_text::amounts(&verdict.need.row.aggregate);
+        format!("{wants} is covered by {machines}, of which {} new", {
+            verdict.bootstrap + verdict.provision
+        })
+    } else {
+        let why = shortfall_text::shortfall(view, reason);
+        format!("{machines} count for it and it is {why}")
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn send(
     let frame = |frame| ExportFleetResponse { frame: Some(frame) };
     // Held until the last byte has left: the file is as large as the copy.
     let _turn = reads.exports.turn().await?;
-    let (fleet, mut header) = copy(&reads.hub, &reads.place).await?;
+    let (fleet, mut header) = copy(&reads.hub, &reads.info).await?;
     let written = offload(move || {
         let fleet = match wanted {
             None => fleet,
@@ -78,10 +78,11 @@ fn only(mut fleet: Fleet, cluster: &ClusterId) -> Result<Fleet, Status> {
     drop(needs);
     let mut keep = keep.into_iter();
     fleet.machines.retain(|_, _| keep.next().unwrap_or(false));
-    match fleet.clusters.is_empty() && fleet.machines.is_empty() {
-        true => Err(Status::not_found(format!(
+    if fleet.clusters.is_empty() && fleet.machines.is_empty() {
+        Err(Status::not_found(format!(
             "cluster {cluster} has no demand and no machines here"
-        ))),
-        false => Ok(fleet),
+        )))
+    } else {
+        Ok(fleet)
     }
 }

@@ -23,7 +23,7 @@ use bigfleet_wire::v1alpha1::{
 use tonic::Status;
 
 use super::stream::{Cut, Out, limited};
-use super::{Place, Reads, cluster_filter};
+use super::{Reads, ShardInfo, cluster_filter};
 use crate::hub::{Hub, Stopping};
 
 /// Ids one request may name.
@@ -144,14 +144,14 @@ pub(super) async fn send(
         }
         ids = known;
     }
-    let (place, total) = (Arc::clone(&reads.place), ids.len());
-    let header = reads.hub.ask(move |core| place.header(core, total));
+    let (info, total) = (Arc::clone(&reads.info), ids.len());
+    let header = reads.hub.ask(move |core| info.header(core, total));
     out.send(frame(Frame::Header(header.await?))).await?;
     ids.truncate(limited(wanted.limit, total));
     for ids in ids.chunks(PAGE) {
         for view in views(&reads.hub, ids.to_vec()).await? {
             if wanted.admits(&view) {
-                let view = message(&view, &reads.place);
+                let view = message(&view, &reads.info);
                 out.send(frame(Frame::Machine(view))).await?;
             }
         }
@@ -165,7 +165,7 @@ async fn views(hub: &Hub, ids: Vec<MachineId>) -> Result<Vec<MachineView>, Stopp
 }
 
 /// A machine as readers see it.
-pub(crate) fn message(view: &MachineView, place: &Place) -> wire::MachineView {
+pub(crate) fn message(view: &MachineView, info: &ShardInfo) -> wire::MachineView {
     let machine = &view.machine;
     let unavailable = view.unavailable.map(|why| unavailable(why, machine));
     wire::MachineView {
@@ -180,7 +180,7 @@ pub(crate) fn message(view: &MachineView, place: &Place) -> wire::MachineView {
         state_since_unix_nanos: view.state_since.map_or(0, unix_nanos),
         seen_at_unix_nanos: view.seen_at.map_or(0, unix_nanos),
         node_name: view.node_name.clone(),
-        provider_address: place.provider_address.clone(),
+        provider_address: info.provider_address.clone(),
         unavailable: unavailable.is_some(),
         unavailable_reason: unavailable.unwrap_or_default(),
         not_ready: view.not_ready,

@@ -11,22 +11,22 @@ use bigfleet_wire::v1alpha1::{
 use tonic::Status;
 
 use super::stream::count;
-use super::{Place, Reads, shortfall_text};
+use super::{Reads, ShardInfo, shortfall_text};
 
 pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Status> {
-    let place = Arc::clone(&reads.place);
+    let info = Arc::clone(&reads.info);
     let asked = reads.hub.ask(move |core| {
         let capped = core.counters().reclaims_capped;
-        (place.header(core, 0), core.rails(), capped)
+        (info.header(core, 0), core.rails(), capped)
     });
     let (mut header, view, capped) = asked.await?;
-    let rails = rails(&view, capped, reads.place.now());
+    let rails = rails(&view, capped, reads.info.now());
     header.total = count(rails.len());
     Ok(InspectRailsResponse {
         header: Some(header),
         rails,
-        pauses: pauses(&view, &reads.place),
-        breakers: breakers(&view, &reads.place),
+        pauses: pauses(&view, &reads.info),
+        breakers: breakers(&view, &reads.info),
         dry_run: view.dry_run,
         fenced: view.fenced,
     })
@@ -74,9 +74,10 @@ fn guard(view: &RailsView) -> RailView {
         name: "rollup-guard".to_owned(),
         enabled: view.roll_up_guard,
         engaged: 0 < held,
-        setting: match view.roll_up_guard {
-            true => "a roll-up that withdraws nearly everything is held until repeated".to_owned(),
-            false => "off".to_owned(),
+        setting: if view.roll_up_guard {
+            "a roll-up that withdraws nearly everything is held until repeated".to_owned()
+        } else {
+            "off".to_owned()
         },
         detail: match held {
             0 => String::new(),
@@ -125,16 +126,16 @@ fn bootstrap(backoff: &BackoffView, now: Time) -> RailView {
 }
 
 /// The pauses in force as readers see them, oldest first.
-pub(crate) fn pauses(view: &RailsView, place: &Place) -> Vec<PauseView> {
+pub(crate) fn pauses(view: &RailsView, info: &ShardInfo) -> Vec<PauseView> {
     let mut pauses: Vec<PauseView> = view
         .pauses
         .iter()
-        .map(|pause| pause_view(pause, place))
+        .map(|pause| pause_view(pause, info))
         .collect();
     if view.fenced {
         pauses.push(PauseView {
             pause_id: "fenced".to_owned(),
-            scope: Some(scope_message(&Scope::All, place)),
+            scope: Some(scope_message(&Scope::All, info)),
             origin: PauseOrigin::Fenced.into(),
             reason: "a provider refused a token as old: another process runs this shard".to_owned(),
             ..PauseView::default()
@@ -146,17 +147,17 @@ pub(crate) fn pauses(view: &RailsView, place: &Place) -> Vec<PauseView> {
     pauses
 }
 
-fn pause_view(pause: &Pause, place: &Place) -> PauseView {
+fn pause_view(pause: &Pause, info: &ShardInfo) -> PauseView {
     let origin = match pause.by {
         PausedBy::Admin => PauseOrigin::Admin,
-        PausedBy::Configuration if place.flag_pauses && pause.scope == Scope::All => {
+        PausedBy::Configuration if info.flag_pauses && pause.scope == Scope::All => {
             PauseOrigin::Flag
         }
         PausedBy::Configuration => PauseOrigin::File,
     };
     PauseView {
         pause_id: pause_id(pause.by, &pause.scope),
-        scope: Some(scope_message(&pause.scope, place)),
+        scope: Some(scope_message(&pause.scope, info)),
         origin: origin.into(),
         requested_by: pause.note.requested_by.clone(),
         reason: pause.note.reason.clone(),
@@ -180,23 +181,23 @@ pub(crate) fn pause_id(by: PausedBy, scope: &Scope) -> String {
 }
 
 /// A scope as the wire has it: people know the provider by its address.
-pub(crate) fn scope_message(scope: &Scope, place: &Place) -> PauseScope {
+pub(crate) fn scope_message(scope: &Scope, info: &ShardInfo) -> PauseScope {
     let scope = match scope {
         Scope::All => pause_scope::Scope::All(pause_scope::All {}),
         Scope::Cluster(id) => pause_scope::Scope::ClusterId(id.to_string()),
-        Scope::Provider(name) if *name == place.provider => {
-            pause_scope::Scope::ProviderAddress(place.provider_address.clone())
+        Scope::Provider(name) if *name == info.provider => {
+            pause_scope::Scope::ProviderAddress(info.provider_address.clone())
         }
         Scope::Provider(name) => pause_scope::Scope::ProviderAddress(name.clone()),
     };
     PauseScope { scope: Some(scope) }
 }
 
-fn breakers(view: &RailsView, place: &Place) -> Vec<BreakerView> {
+fn breakers(view: &RailsView, info: &ShardInfo) -> Vec<BreakerView> {
     let breakers = view.breakers.iter();
     breakers
         .map(|breaker| BreakerView {
-            provider_address: place.provider_address.clone(),
+            provider_address: info.provider_address.clone(),
             instance_type: breaker.pool.instance_type.clone(),
             zone: breaker.pool.zone.clone(),
             failures: count(breaker.failures as usize),

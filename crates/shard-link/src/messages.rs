@@ -1,4 +1,4 @@
-//! Words: a report as a message, and an instruction back from one (wire 3.4, 6.15).
+//! Messages: a report as the coordinator reads it, and an instruction as the core has it (wire 3.4, 6.15).
 
 use bigfleet_shard_core::{
     CapacityPool, Disposition, Domain, Instruction, InstructionAck, Order, Report,

@@ -1,4 +1,4 @@
-//! Place: what a reader is told that the core does not know.
+//! Shard info: what readers and admins are told that the core does not know.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// Which shard this is, and what it stands beside.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ShardInfo {
     pub(crate) shard: String,
     /// The provider's name, which the core uses.
     pub(crate) provider: String,
@@ -25,7 +25,7 @@ pub(crate) struct Place {
     clock: Clock,
 }
 
-impl Place {
+impl ShardInfo {
     pub(crate) fn new(settings: &Settings, clock: Clock) -> Self {
         Self {
             shard: settings.core.shard.clone(),
