@@ -1,10 +1,10 @@
 //! Fencing: per shard and machine, only a strictly newer token passes, before anything else is looked at.
 
+use bigfleet_seeded::Prng;
 use bigfleet_wire::v1alpha1::MachineState as State;
 use tonic::Code;
 
 use crate::check::{code, expect, refused};
-use crate::random::Random;
 use crate::subject::{Call, Token, configure, token};
 use crate::{Behaviour, Check, Subject};
 
@@ -275,7 +275,7 @@ async fn mark_of_a_refused_call(subject: &Subject) -> Check {
 
 async fn oracle(subject: &Subject) -> Check {
     let (id, shard) = (subject.fresh().await?, subject.shard());
-    let mut random = Random(subject.rng_seed);
+    let mut random = Prng::new(subject.rng_seed);
     let mut mark = None;
     for step in 0..200 {
         let (epoch, sequence) = match step {

@@ -13,7 +13,6 @@ mod check;
 
 mod bench;
 mod boot;
-mod random;
 mod runner;
 mod subject;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bigfleet_seeded::Prng;
 use bigfleet_wire::v1alpha1::MachineState as State;
 use tonic::Code;
 
 use crate::check::{code, expect, refused, unfenced};
-use crate::random::Random;
 use crate::subject::{Call, Map, configure, token};
 use crate::{Behaviour, Check, Subject, Unmet};
 
@@ -73,7 +73,7 @@ async fn passes(
 
 async fn tokens(subject: &Subject) -> Check {
     let (id, shard) = (subject.fresh().await?, subject.shard());
-    let mut random = Random(subject.rng_seed);
+    let mut random = Prng::new(subject.rng_seed);
     let mut mark: Option<(i64, i64)> = None;
     for step in 0..240 {
         let (epoch, sequence) = mark.unwrap_or((1, 1));
@@ -104,11 +104,11 @@ async fn tokens(subject: &Subject) -> Check {
 
 async fn maps(subject: &Subject) -> Check {
     let id = subject.idle().await?;
-    let mut random = Random(subject.rng_seed);
+    let mut random = Prng::new(subject.rng_seed);
     for round in 0..20 {
         let count = random.below(12);
         let metadata: Map = (0..count)
-            .map(|_| (random.text(20), random.text(60)))
+            .map(|_| (text(&mut random, 20), text(&mut random, 60)))
             .collect();
         subject
             .call(&id, Call::Configure("a".to_owned(), metadata.clone()))
@@ -134,7 +134,7 @@ async fn maps(subject: &Subject) -> Check {
 }
 
 async fn walks(subject: &Subject) -> Check {
-    let mut random = Random(subject.rng_seed);
+    let mut random = Prng::new(subject.rng_seed);
     for walk in 0..5 {
         let id = subject.fresh().await?;
         let mut state = State::Speculative;
@@ -175,7 +175,7 @@ async fn walks(subject: &Subject) -> Check {
 async fn pairs(subject: &Subject) -> Check {
     let machines = subject.fresh_many(4).await?;
     let shards = [subject.shard(), subject.shard(), subject.shard()];
-    let mut random = Random(subject.rng_seed);
+    let mut random = Prng::new(subject.rng_seed);
     let mut marks: BTreeMap<(String, String), (i64, i64)> = BTreeMap::new();
     for step in 0..200 {
         let (id, shard) = (random.pick(&machines).clone(), random.pick(&shards).clone());
@@ -204,7 +204,7 @@ async fn pairs(subject: &Subject) -> Check {
 }
 
 async fn bad_shapes(subject: &Subject) -> Check {
-    let mut random = Random(subject.rng_seed);
+    let mut random = Prng::new(subject.rng_seed);
     for round in 0..40 {
         let what = format!("round {round} of seed {}", subject.rng_seed);
         let odd = token(
@@ -231,13 +231,18 @@ async fn bad_shapes(subject: &Subject) -> Check {
             3 => {
                 let count = 400 + random.below(400);
                 let metadata: Map = (0..count)
-                    .map(|at| (format!("{at}{}", random.text(9)), random.text(40)))
+                    .map(|at| {
+                        (
+                            format!("{at}{}", text(&mut random, 9)),
+                            text(&mut random, 40),
+                        )
+                    })
                     .collect();
                 crate::errors::whole_or_refused(subject, metadata).await?;
             }
             _ => {
                 let id = subject.idle().await?;
-                let size = (64 << 10) + random.below(64 << 10) as usize;
+                let size = (64 << 10) + random.below(64 << 10);
                 let request = bigfleet_wire::v1alpha1::ConfigureRequest {
                     machine_id: id.clone(),
                     cluster_id: "a".to_owned(),
@@ -255,4 +260,17 @@ async fn bad_shapes(subject: &Subject) -> Check {
         }
     }
     Ok(())
+}
+
+/// Any text, from control characters to the far planes.
+fn text(random: &mut Prng, most: usize) -> String {
+    let length = random.below(most + 1);
+    (0..length)
+        .map(|_| match random.below(4) {
+            0 => char::from(random.below(32) as u8),
+            1 => char::from(32 + random.below(95) as u8),
+            2 => char::from_u32(0x00a1 + random.below(0x2000) as u32).unwrap_or('ß'),
+            _ => char::from_u32(0x1_f300 + random.below(0x200) as u32).unwrap_or('🚀'),
+        })
+        .collect()
 }

@@ -2,7 +2,8 @@
 
 use crate::{Mode, obey};
 use bigfleet_model::{Cluster, Decision, Fleet, Need};
-use bigfleet_testkit::{generate::Generator, prng::Prng};
+use bigfleet_seeded::Prng;
+use bigfleet_testkit::generate::Generator;
 
 /// Makes up a first fleet and what happens to it.
 pub(crate) struct Inventor {

@@ -12,7 +12,7 @@ use bigfleet_engine::Engine;
 use bigfleet_model::{
     Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, Machine, MachineId, Need, Time,
 };
-use bigfleet_testkit::prng::Prng;
+use bigfleet_seeded::Prng;
 
 /// How often something is decided on the way, more or less.
 const DECISIONS: usize = 200;

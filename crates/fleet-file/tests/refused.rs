@@ -1,7 +1,8 @@
 //! Bad files: every problem is named, with its place, and nothing panics.
 
 use bigfleet_fleet_file::{Format, MAX_TEXT_BYTES, read, write};
-use bigfleet_testkit::{generate::Generator, prng::Prng};
+use bigfleet_seeded::Prng;
+use bigfleet_testkit::generate::Generator;
 use proptest::prelude::*;
 
 /// The problems of a JSON file, one per line.

@@ -1,12 +1,12 @@
 //! Knobs: how this cloud misbehaves. All off means a prompt, truthful cloud.
 
+use std::f64::consts::TAU;
 use std::str::FromStr;
 use std::time::Duration;
 
 use bigfleet_provider_kit::Transition;
+use bigfleet_seeded::Prng;
 use serde::Deserialize;
-
-use crate::random::Random;
 
 /// A text that cannot be read as what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,13 +40,13 @@ impl Latency {
     pub const NONE: Self = Self::Fixed(Duration::ZERO);
 
     /// Draws one latency.
-    pub fn draw(self, random: &mut Random) -> Duration {
+    pub fn draw(self, random: &mut Prng) -> Duration {
         match self {
             Self::Fixed(time) => time,
             Self::Uniform(least, most) => least + most.saturating_sub(least).mul_f64(random.unit()),
             Self::LogNormal { median, sigma } => {
                 // A factor beyond a million is a typo, not a latency.
-                median.mul_f64((sigma * random.normal()).exp().min(1e6))
+                median.mul_f64((sigma * normal(random)).exp().min(1e6))
             }
         }
     }
@@ -67,6 +67,12 @@ impl Latency {
             },
         }
     }
+}
+
+/// From the normal distribution around 0 with deviation 1.
+fn normal(random: &mut Prng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (TAU * random.unit()).cos()
 }
 
 impl Default for Latency {
@@ -293,7 +299,7 @@ mod tests {
 
     #[test]
     fn half_of_a_log_normal_is_below_its_median() {
-        let mut random = Random::new(1);
+        let mut random = Prng::new(1);
         let latency = Latency::LogNormal {
             median: Duration::from_secs(10),
             sigma: 1.0,

@@ -12,7 +12,6 @@ mod catalogue;
 mod knobs;
 mod lies;
 mod process;
-mod random;
 mod selectors;
 mod substrate;
 

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use bigfleet_provider_kit::{ListPage, Query, Reads};
+use bigfleet_seeded::Prng;
 
 use crate::knobs::Knobs;
-use crate::random::Random;
 
 /// Replaces some answers of List: with an earlier one, with its first half, or with machines missing.
 #[derive(Debug)]
@@ -18,14 +18,14 @@ pub struct Lies {
 
 #[derive(Debug)]
 struct Memory {
-    random: Random,
+    random: Prng,
     earlier: Option<ListPage>,
 }
 
 impl Lies {
     /// Lies as much as the knobs say.
     pub fn new(knobs: &Knobs) -> Self {
-        let random = Random::new(knobs.seed ^ 0x11e5);
+        let random = Prng::new(knobs.seed ^ 0x11e5);
         Self {
             stale: knobs.stale_list,
             truncated: knobs.truncated_list,
@@ -47,17 +47,17 @@ impl Reads for Lies {
             return page;
         }
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let stale = memory.random.happens(self.stale);
+        let stale = memory.random.chance(self.stale);
         if let Some(earlier) = memory.earlier.clone().filter(|_| stale) {
             return earlier;
         }
         memory.earlier = Some(page.clone());
         let mut told = page;
-        if memory.random.happens(self.truncated) {
+        if memory.random.chance(self.truncated) {
             told.machines.truncate(told.machines.len().div_ceil(2));
         }
         told.machines
-            .retain(|_| !memory.random.happens(self.flapping));
+            .retain(|_| !memory.random.chance(self.flapping));
         told
     }
 }

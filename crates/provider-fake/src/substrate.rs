@@ -8,9 +8,9 @@ use bigfleet_model::{CapacityType, Host, State};
 use bigfleet_provider_kit::{
     Created, Event, Failure, Instance, Machine, Outcome, Quote, Transition,
 };
+use bigfleet_seeded::Prng;
 
 use crate::knobs::Knobs;
-use crate::random::Random;
 use crate::selectors::{Selector, cannot_be_created};
 
 /// What becomes of one operation.
@@ -60,7 +60,7 @@ pub struct Substrate {
     provider: String,
     knobs: Knobs,
     hooks: bool,
-    random: Random,
+    random: Prng,
     slots: BTreeMap<String, Slot>,
     hosts: u64,
 }
@@ -68,7 +68,7 @@ pub struct Substrate {
 impl Substrate {
     /// A cloud with these slots. With `hooks`, callers can pick faults over the wire.
     pub fn new(provider: &str, slots: Vec<Instance>, knobs: Knobs, hooks: bool) -> Self {
-        let random = Random::new(knobs.seed);
+        let random = Prng::new(knobs.seed);
         let slot = |instance: Instance| (instance.id.clone(), Slot::new(instance));
         let slots = slots.into_iter().map(slot).collect();
         Self {
@@ -126,9 +126,9 @@ impl Substrate {
             // Budgets are honoured for the grace and not a moment longer: then it is forced.
             after = after.min(grace.max(Duration::from_millis(1)));
         }
-        let failed = self.random.happens(self.knobs.failure.of(kind));
+        let failed = self.random.chance(self.knobs.failure.of(kind));
         let busy = self.knobs.busy.of(kind);
-        let busy = busy != 0.0 && self.random.happens(busy);
+        let busy = busy != 0.0 && self.random.chance(busy);
         let chosen = self.chosen(kind, machine);
         let error = |text: &str| End::Returns(Err(Failure::permanent(text)));
         let end = match (kind, chosen) {
@@ -254,8 +254,8 @@ impl Substrate {
         // The chance of at least one event of a rate in the time that passed.
         let chance = |rate: f64| 1.0 - (-rate * seconds).exp();
         let (knobs, random) = (&self.knobs, &mut self.random);
-        let reprice = random.happens(chance(knobs.price_change_rate));
-        let relabel = random.happens(chance(knobs.label_change_rate));
+        let reprice = random.chance(chance(knobs.price_change_rate));
+        let relabel = random.chance(chance(knobs.label_change_rate));
         if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
             if reprice && slot.market_price != 0.0 {
                 slot.market_price *= 0.9 + 0.2 * random.unit();
@@ -270,7 +270,7 @@ impl Substrate {
         if !matches!(machine.state, State::Idle | State::Configured) {
             return None;
         }
-        if random.happens(chance(knobs.host_loss_rate)) {
+        if random.chance(chance(knobs.host_loss_rate)) {
             if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
                 slot.instance.host = None;
             }
@@ -278,8 +278,8 @@ impl Substrate {
         }
         let spot = machine.offer.capacity_type == CapacityType::Spot;
         let hourly = machine.offer.interruption_probability / 3600.0;
-        let interrupted = spot && random.happens(chance(knobs.interruption_factor * hourly));
-        let broken = random.happens(chance(knobs.failure_rate));
+        let interrupted = spot && random.chance(chance(knobs.interruption_factor * hourly));
+        let broken = random.chance(chance(knobs.failure_rate));
         let failure = match (interrupted, broken) {
             (true, _) => Failure::retryable("spot capacity was taken back"),
             (false, true) => Failure::permanent("simulated machine fault"),

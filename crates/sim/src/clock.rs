@@ -8,7 +8,7 @@
 //! events is favoured; and the same seed draws the same order everywhere.
 
 use bigfleet_model::Time;
-use bigfleet_testkit::prng::Prng;
+use bigfleet_seeded::Prng;
 use std::{cmp::Ordering, collections::BinaryHeap, fmt};
 
 /// A moment of the simulation, in whole milliseconds.

@@ -3,7 +3,7 @@
 //! Distributions are tables of whole numbers with straight lines between them. No platform's `ln`
 //! or `exp` is asked, so the same seed gives the same bytes on every machine.
 
-use bigfleet_testkit::prng::Prng;
+use bigfleet_seeded::Prng;
 
 /// Quantiles of the exponential distribution with mean 1000, at the middle of each sixty-fourth.
 const EXPONENTIAL: [u64; 64] = [

@@ -13,8 +13,8 @@ mod machines;
 mod palette;
 mod rows;
 
-use crate::prng::Prng;
 use bigfleet_model::{Cluster, ClusterId, Fleet, Holds, Need, Row, Time};
+use bigfleet_seeded::Prng;
 use palette::Palette;
 use std::time::Duration;
 

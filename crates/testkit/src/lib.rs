@@ -42,7 +42,6 @@ mod outcome;
 mod supply;
 
 pub mod generate;
-pub mod prng;
 
 #[cfg(test)]
 mod tests;

@@ -17,10 +17,11 @@
 //! for a cycle. A gang that folds has another aggregate while a member is away, so it folds with the
 //! gangs of that size, or alone, and then wants a machine, if there are none.
 
+use bigfleet_seeded::Stream;
+
 use crate::{
     SeededMachine, Workload,
     demand::{asked, write_row, write_rows},
-    random::Random,
 };
 use bigfleet_model::Row;
 use std::{mem, time::Duration};
@@ -78,7 +79,7 @@ pub struct Changes {
 pub struct Churn<'a> {
     workload: &'a Workload,
     rates: Rates,
-    random: Random,
+    random: Stream,
     /// Pods missing, by cell.
     missing: Vec<u32>,
     /// Pods that were missing a cycle ago.
@@ -103,7 +104,7 @@ impl<'a> Churn<'a> {
         Self {
             workload,
             rates: Rates { clusters, ..rates },
-            random: Random::stream(seed, CHURN_STREAM),
+            random: Stream::new(seed, CHURN_STREAM),
             missing: vec![0; workload.demand.len()],
             before: vec![0; workload.demand.len()],
             failed: vec![false; workload.seats.starts[clusters]],

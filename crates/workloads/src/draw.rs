@@ -3,11 +3,12 @@
 //! Every cluster has its own stream of the seed, so the first twenty clusters of a fleet of two
 //! thousand are those of a fleet of twenty.
 
+use bigfleet_seeded::Stream;
+
 use crate::{
     catalog::{Archetype, BANDS, Catalog, ORDERED_MOST, Together},
     catalogs::ZONES,
     demand::Demand,
-    random::Random,
     tables::Tables,
     valid,
 };
@@ -94,7 +95,7 @@ impl<'a> Draw<'a> {
     /// Draws one cluster of so many Pods. The last object is cut to what is left.
     pub(crate) fn cluster(
         &mut self,
-        random: &mut Random,
+        random: &mut Stream,
         pods: u32,
         tables: &mut Tables,
         demand: &mut Demand,
@@ -181,7 +182,7 @@ impl Kind {
     }
 }
 
-fn replicas(archetype: &Archetype, random: &mut Random) -> u32 {
+fn replicas(archetype: &Archetype, random: &mut Stream) -> u32 {
     if let Some(gang) = archetype.gang {
         let (least, most) = gang.sizes();
         return random.between(least, most);

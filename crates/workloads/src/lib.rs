@@ -33,7 +33,6 @@
 //!
 //! Rule ids and sections are those of `docs/spec`.
 
-mod random;
 mod size;
 
 mod catalog;

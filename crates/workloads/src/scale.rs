@@ -1,5 +1,7 @@
 //! Scale: the named fleets, and how a workload is built from one (workloads.md §5).
 
+use bigfleet_seeded::Stream;
+
 use crate::{
     Workload,
     catalog::Catalog,
@@ -8,7 +10,6 @@ use crate::{
     demand::Demand,
     draw::Draw,
     hosts::{Hosts, Tier},
-    random::Random,
     seed::{Seats, Seeder, pool},
     sizing,
     tables::Tables,
@@ -102,7 +103,7 @@ impl Scale {
             .filter(|tier| self.tier(*tier).iter().any(|n| 0 < *n));
         let used: Vec<Tier> = used.collect();
         let hosts = Hosts::new(&self.catalog, self.density, &used, &mut tables);
-        let stream = |tier: Tier| Random::stream(seed, tier_stream(tier));
+        let stream = |tier: Tier| Stream::new(seed, tier_stream(tier));
         let mut seeder = Seeder::new(&self.catalog, &hosts, &draw, stream(Tier::Configured));
         let (mut demand, mut seats) = (Demand::default(), Seats::default());
         let mut left = self.pods();
@@ -110,7 +111,7 @@ impl Scale {
             let pods = left.min(self.pods_per_cluster.max(1).into()) as u32;
             left -= u64::from(pods);
             let cluster = demand.clusters();
-            let mut random = Random::stream(seed, FIRST_CLUSTER + cluster as u64);
+            let mut random = Stream::new(seed, FIRST_CLUSTER + cluster as u64);
             draw.cluster(&mut random, pods, &mut tables, &mut demand);
             match self.served {
                 true => seeder.cluster(&demand, cluster, &mut tables, &mut seats),

@@ -11,13 +11,14 @@
 //! covers what is left, and an archetype's sizes differ by a factor of two at most, so whichever
 //! machine one takes away, the row is short. A decision on the seeded fleet has nothing to do.
 
+use bigfleet_seeded::Stream;
+
 use crate::{
     Size,
     catalog::{Catalog, Together},
     demand::{Cell, Demand},
     draw::Draw,
     hosts::{Hosts, Places, Tier},
-    random::Random,
     tables::Tables,
 };
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ pub(crate) struct Seeder<'a> {
     catalog: &'a Catalog,
     hosts: &'a Hosts,
     places: Places<'a>,
-    random: Random,
+    random: Stream,
     /// Archetype of each Pod size.
     archetypes: Vec<usize>,
     size_weights: Vec<Vec<u32>>,
@@ -81,7 +82,7 @@ impl<'a> Seeder<'a> {
         catalog: &'a Catalog,
         hosts: &'a Hosts,
         draw: &Draw<'_>,
-        random: Random,
+        random: Stream,
     ) -> Self {
         let mut archetypes = Vec::new();
         for (at, archetype) in catalog.archetypes().iter().enumerate() {
@@ -181,7 +182,7 @@ pub(crate) fn pool(
     hosts: &Hosts,
     tier: Tier,
     counts: &[u64],
-    mut random: Random,
+    mut random: Stream,
 ) -> Vec<u16> {
     let mut places = Places::new(hosts, tier);
     let mut shapes = Vec::with_capacity(counts.iter().sum::<u64>() as usize);

@@ -10,7 +10,7 @@ use crate::commit::{change, commit, fail, mature};
 use bigfleet_model::{
     Action, ActionKind, Decision, Fleet, Holds, MachineId, NeedKey, Reason, State, Time,
 };
-use bigfleet_testkit::prng::Prng;
+use bigfleet_seeded::Prng;
 use std::collections::BTreeMap;
 
 /// What is driven.

@@ -7,7 +7,8 @@
 mod checks;
 
 use bigfleet_model::{Cluster, ClusterId, Decision, Fleet};
-use bigfleet_testkit::{generate::Generator, prng::Prng};
+use bigfleet_seeded::Prng;
+use bigfleet_testkit::generate::Generator;
 
 /// The engine under test.
 const DECIDE: fn(&Fleet) -> Decision = bigfleet_engine::decide;

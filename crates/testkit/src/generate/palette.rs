@@ -1,7 +1,7 @@
 //! Palette: the few values one generator draws from.
 
-use crate::prng::Prng;
 use bigfleet_model::{Amounts, Bucket, CapacityType, ClusterId, Dimension};
+use bigfleet_seeded::Prng;
 
 const DIMENSIONS: [&[&str]; 4] = [
     &["cpu"],

@@ -6,8 +6,8 @@
 //! edges        wire · net · k8s · fleet-file
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
-//! vocabulary   model
-//! beside       sim · testkit · bench · shard-bench · engine-fuzz · xtask · oracle · workloads
+//! vocabulary   model · seeded
+//! beside       sim · testkit · scripted-operator · bench · shard-bench · engine-fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -60,11 +60,17 @@ pub(super) const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// Crates beside the rings that tests everywhere, and other crates beside, may import.
-pub(super) const FOR_TESTS: &[&str] = &["testkit", "oracle", "workloads", "engine-fuzz"];
+pub(super) const FOR_TESTS: &[&str] = &[
+    "testkit",
+    "oracle",
+    "workloads",
+    "engine-fuzz",
+    "scripted-operator",
+];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
 /// --engine oracle|incremental`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
-/// `bigfleet up` plays the workloads everything is measured with.
+/// `bigfleet up` plays the workloads everything is measured with, through scripted operators.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
     ("bigfleet", "engine-fuzz"),
@@ -73,6 +79,7 @@ pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "shard-bench"),
     ("bigfleet", "sim"),
     ("up", "workloads"),
+    ("up", "scripted-operator"),
 ];
 
 /// A value that decides must see only its arguments.
@@ -116,6 +123,13 @@ const CORES: &[&str] = &["engine", "shard-core", "coordinator-core", "operator-c
 pub(super) const TABLE: &[Row] = &[
     Row {
         name: "model",
+        ring: Ring::Vocabulary,
+        keeps_out: &["*"],
+        outside: Outside::StdOnly,
+        bans: PURE,
+    },
+    Row {
+        name: "seeded",
         ring: Ring::Vocabulary,
         keeps_out: &["*"],
         outside: Outside::StdOnly,
@@ -295,6 +309,13 @@ pub(super) const TABLE: &[Row] = &[
         keeps_out: &[],
         outside: Outside::Without(&["tokio", "openraft", "kube"]),
         bans: &[Rule::Clock, Rule::Thread, Rule::HashOrder],
+    },
+    Row {
+        name: "scripted-operator",
+        ring: Ring::Beside,
+        keeps_out: &["engine", "shard*", "coordinator*", "operator*"],
+        outside: Outside::Without(&["openraft", "kube"]),
+        bans: &[],
     },
     Row {
         name: "bench",

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same everywhere for the same seed (SplitMix64).
+//! Prng: numbers that look random and are the same everywhere for the same seed (SplitMix64).
 
 /// A stream of numbers made from a seed.
 #[derive(Clone, Debug)]
@@ -51,6 +51,17 @@ impl Prng {
         }
     }
 
+    /// A number from 0 up to, but not, 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Whether something of this probability happens. Does not draw for zero, so that a fault that
+    /// is off leaves every other draw as it was.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        0.0 < probability && self.unit() < probability
+    }
+
     /// A stream of its own, so that drawing more from one leaves the other alone.
     pub fn fork(&mut self) -> Self {
         Self(self.next_u64())
@@ -80,5 +91,14 @@ mod tests {
         prng.shuffle(&mut items);
         items.sort_unstable();
         assert_eq!(items, (0..9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_never_happens_does_not_draw() {
+        let (mut asked, mut untouched) = (Prng::new(2), Prng::new(2));
+        assert!(!asked.chance(0.0));
+        assert_eq!(asked.next_u64(), untouched.next_u64());
+        let happened = (0..10_000).filter(|_| asked.chance(0.25)).count();
+        assert!((2300..2700).contains(&happened), "{happened}");
     }
 }
