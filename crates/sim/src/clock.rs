@@ -25,6 +25,8 @@ pub(crate) const fn minutes(count: u64) -> u64 {
     count * 60_000
 }
 
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
 impl Moment {
     /// The beginning.
     pub(crate) const START: Self = Self(0);
@@ -43,17 +45,15 @@ impl Moment {
 
     /// As the core counts time.
     pub(crate) fn time(self) -> Time {
-        Time::from_seconds(self.0 as f64 / 1000.0).unwrap_or_default()
+        let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
+        Time::from_nanos(millis.saturating_mul(NANOS_PER_MILLI))
     }
 
     /// The first whole millisecond that is not before a moment of the core.
     pub(crate) fn not_before(time: Time) -> Self {
-        let mut moment = Self((time.seconds() * 1000.0).ceil().max(0.0) as u64);
-        // The product is rounded, and may be rounded down.
-        while moment.time() < time {
-            moment.0 += 1;
-        }
-        moment
+        let nanos = time.nanos().max(0);
+        let begun = i64::from(nanos % NANOS_PER_MILLI != 0);
+        Self((nanos / NANOS_PER_MILLI + begun) as u64)
     }
 }
 
@@ -152,14 +152,13 @@ mod tests {
 
     #[test]
     fn a_moment_of_the_core_is_never_met_too_early() {
-        for millis in 0..20_000 {
-            for later in [0.1, 5.0, 10.0] {
-                let time = Time::from_seconds(f64::from(millis) / 1000.0 + later).unwrap();
-                assert!(
-                    time <= Moment::not_before(time).time(),
-                    "{millis} and {later}"
-                );
-            }
-        }
+        let at = |nanos| Moment::not_before(Time::from_nanos(nanos));
+        assert_eq!(at(-5), Moment::START);
+        assert_eq!(at(0), Moment::START);
+        assert_eq!(at(1), Moment(1));
+        assert_eq!(at(1_000_000), Moment(1));
+        assert_eq!(at(1_000_001), Moment(2));
+        assert_eq!(Moment(1783).time(), Time::from_nanos(1_783_000_000));
+        assert_eq!(Moment::not_before(Moment(1783).time()), Moment(1783));
     }
 }
