@@ -9,23 +9,26 @@
 //! stories anybody can read. A change that is meant is written anew, and looked at, with
 //! `BIGFLEET_SIM_GOLDEN=write cargo test -p bigfleet-sim --test golden`.
 
-use bigfleet_sim::{Class, Scenario, run};
-use std::{env, fmt::Write, fs, path::PathBuf};
+mod list;
 
-const SCRIPTED: [&str; 6] = [
-    "training-job-topology",
-    "capacity-stockout",
-    "priority-inversion",
-    "withdrawal",
-    "provider-configure-failure",
-    "drain-failure-withdrawal",
-];
+use bigfleet_sim::{Class, Scenario, run};
+use list::dashed;
+use std::{env, fs, path::PathBuf};
+
+fn file(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    path.join("tests/golden").join(format!("{name}.txt"))
+}
+
+/// Whether the goldens are to be written anew instead of compared with.
+fn writes() -> bool {
+    env::var("BIGFLEET_SIM_GOLDEN").is_ok_and(|value| value == "write")
+}
 
 /// Compares with what is written down, or writes it down if that is asked for.
 fn golden(name: &str, is: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let path = path.join("tests/golden").join(format!("{name}.txt"));
-    if env::var("BIGFLEET_SIM_GOLDEN").is_ok_and(|value| value == "write") {
+    let path = file(name);
+    if writes() {
         let written = fs::write(&path, is);
         assert!(written.is_ok(), "{}: {written:?}", path.display());
     }
@@ -60,24 +63,96 @@ fn story(lines: &[String]) -> String {
     told
 }
 
-#[test]
-fn the_scripted_scenarios_are_what_they_were() {
-    for name in SCRIPTED {
-        let report = run(&Scenario::named(name).unwrap(), 1, None, true);
-        let told = story(&report.lines);
-        assert!(told.contains(" commit "), "{name} commits nothing");
-        golden(name, &told);
+/// A scripted scenario is what it was, line by line.
+fn is_the_story_it_was(name: &str) {
+    let report = run(&Scenario::named(name).unwrap(), 1, None, true);
+    let told = story(&report.lines);
+    assert!(told.contains(" commit "), "{name} commits nothing");
+    golden(name, &told);
+}
+
+mod scripted {
+    use super::is_the_story_it_was;
+
+    #[test]
+    fn training_job_topology() {
+        is_the_story_it_was("training-job-topology");
+    }
+
+    #[test]
+    fn capacity_stockout() {
+        is_the_story_it_was("capacity-stockout");
+    }
+
+    #[test]
+    fn priority_inversion() {
+        is_the_story_it_was("priority-inversion");
+    }
+
+    #[test]
+    fn withdrawal() {
+        is_the_story_it_was("withdrawal");
+    }
+
+    #[test]
+    fn provider_configure_failure() {
+        is_the_story_it_was("provider-configure-failure");
+    }
+
+    #[test]
+    fn drain_failure_withdrawal() {
+        is_the_story_it_was("drain-failure-withdrawal");
     }
 }
 
-#[test]
-fn every_small_scenario_is_the_same_run_on_every_machine() {
-    let mut digests = String::new();
-    for scenario in Scenario::all() {
-        if scenario.class == Class::Small {
-            let report = run(&scenario, 1, None, false);
-            writeln!(digests, "{} {:016x}", scenario.name, report.digest).unwrap();
-        }
+/// The line of a scenario in `digests.txt`.
+fn digest(scenario: &Scenario) -> String {
+    let report = run(scenario, 1, None, false);
+    format!("{} {:016x}", scenario.name, report.digest)
+}
+
+fn is_the_run_it_was(name: &str) {
+    if writes() {
+        return; // `digests_are_of_the_small_scenarios` writes all of them
     }
-    golden("digests", &digests);
+    let now = digest(&Scenario::named(&dashed(name)).unwrap());
+    let written = fs::read_to_string(file("digests")).unwrap();
+    assert!(
+        written.lines().any(|line| line == now),
+        "{now} is not in digests.txt; if that is meant: \
+         BIGFLEET_SIM_GOLDEN=write cargo test -p bigfleet-sim --test golden"
+    );
+}
+
+macro_rules! digest_tests {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                super::is_the_run_it_was(stringify!($name));
+            }
+        )*
+    };
+}
+
+/// Seed 1 of every small scenario is the same run on every machine.
+mod digests {
+    crate::list::small_scenarios!(digest_tests);
+}
+
+#[test]
+fn digests_are_of_the_small_scenarios() {
+    let small = Scenario::usual();
+    assert!(small.iter().all(|one| one.class == Class::Small));
+    if writes() {
+        let lines = small.iter().map(|one| digest(one) + "\n");
+        golden("digests", &lines.collect::<String>());
+    }
+    let written = fs::read_to_string(file("digests")).unwrap();
+    let of: Vec<&str> = written
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let names: Vec<&str> = small.iter().map(|one| one.name).collect();
+    assert_eq!(of, names);
 }

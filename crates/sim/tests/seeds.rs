@@ -1,37 +1,92 @@
 //! Every scenario with a few seeds, as the test command runs it; many more are run by
 //! `bigfleet sim sweep`.
 
+mod list;
+
 use bigfleet_sim::{Class, Defect, Rule, Scenario, hunt, run};
+use list::{are_all, dashed};
 use std::collections::BTreeMap;
 
-fn holds(scenario: &Scenario, seeds: std::ops::RangeInclusive<u64>) {
+fn holds(name: &str, seeds: std::ops::RangeInclusive<u64>) {
+    let scenario = Scenario::named(&dashed(name)).unwrap();
     for seed in seeds {
-        let report = run(scenario, seed, None, false);
-        let name = scenario.name;
-        if let Some(broken) = report.broken {
+        if let Some(broken) = run(&scenario, seed, None, false).broken {
+            let name = scenario.name;
             panic!("{broken}\nagain: bigfleet sim run {name} --seed {seed}");
         }
     }
 }
 
-#[test]
-fn every_small_scenario_holds_with_twenty_seeds() {
-    let all = Scenario::all().into_iter();
-    let small: Vec<Scenario> = all.filter(|one| one.class == Class::Small).collect();
-    assert!(40 < small.len());
-    small.iter().for_each(|scenario| holds(scenario, 1..=20));
+macro_rules! small_tests {
+    ($($name:ident)*) => {
+        pub(super) const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                super::holds(stringify!($name), 1..=20);
+            }
+        )*
+    };
+}
+
+macro_rules! large_tests {
+    ($($name:ident)*) => {
+        pub(super) const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                super::holds(stringify!($name), 1..=1);
+            }
+        )*
+    };
+}
+
+macro_rules! defect_tests {
+    ($($name:ident)*) => {
+        pub(super) const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                super::is_caught(stringify!($name));
+            }
+        )*
+    };
+}
+
+/// Every small scenario holds with twenty seeds.
+mod small {
+    crate::list::small_scenarios!(small_tests);
+}
+
+/// Every large scenario holds with one.
+mod large {
+    crate::list::large_scenarios!(large_tests);
+}
+
+/// Every defect is objected to.
+mod defect {
+    crate::list::defects!(defect_tests);
+}
+
+fn is_caught(name: &str) {
+    let defect = Defect::named(&dashed(name)).unwrap();
+    let caught = hunt(defect, 10, &Scenario::usual());
+    assert!(caught.is_some(), "{} escapes", defect.name());
 }
 
 #[test]
-fn the_soak_holds() {
-    holds(&Scenario::named("soak").unwrap(), 1..=1);
+fn every_scenario_has_a_test() {
+    for (class, tested) in [(Class::Small, small::TESTED), (Class::Large, large::TESTED)] {
+        let all = Scenario::all().into_iter();
+        let there = all.filter(|one| one.class == class);
+        are_all(tested, there.map(|one| one.name.to_owned()).collect());
+    }
 }
 
 #[test]
-fn every_large_profile_holds() {
-    let all = Scenario::all().into_iter();
-    let large = all.filter(|one| one.class == Class::Large && one.name != "soak");
-    large.for_each(|scenario| holds(&scenario, 1..=1));
+fn every_defect_has_a_test() {
+    let there = Defect::all().into_iter().map(Defect::name);
+    are_all(defect::TESTED, there.collect());
 }
 
 /// Same seed, same bytes: pinned, so that another machine or a changed draw is noticed.
@@ -43,18 +98,6 @@ fn the_same_seed_is_the_same_run() {
         assert_eq!(one.lines, other.lines, "{name}");
         assert_eq!(one.digest, run(&scenario, 7, None, false).digest, "{name}");
         assert_ne!(one.digest, run(&scenario, 8, None, false).digest, "{name}");
-    }
-}
-
-#[test]
-fn every_defect_is_caught() {
-    let usual = Scenario::usual();
-    for defect in Defect::all() {
-        assert!(
-            hunt(defect, 10, &usual).is_some(),
-            "{} escapes",
-            defect.name()
-        );
     }
 }
 
@@ -145,39 +188,71 @@ fn every_fault_strikes() {
 }
 
 /// Seeds that once broke a rule, by what they showed.
-#[test]
-fn what_was_found_stays_fixed() {
-    // An operation remembered over a restart, on a machine that was gone, ended without an audit record.
-    holds(&Scenario::named("random-faults-rails").unwrap(), 43..=43);
-    // A List with a cursor passed over a machine that a Get had just told of, and never showed it again.
-    holds(&Scenario::named("random-faults").unwrap(), 419..=419);
-    // A List with a cursor showed what a call had led to before the call was answered, and never again.
-    holds(&Scenario::named("twins").unwrap(), 3..=3);
-    // Rest was judged before the first truthful List after the lies had reached the shard.
-    holds(&Scenario::named("random-faults").unwrap(), 126..=126);
-    holds(&Scenario::named("random-faults-rails").unwrap(), 479..=479);
-    // Machines that were back since the List was made counted as believed gone.
-    holds(&Scenario::named("random-faults").unwrap(), 21..=21);
-    // The pause outlived a crash, and nobody lifted it, since there was nobody to tell when the faults stopped.
-    holds(&Scenario::named("random-faults-rails").unwrap(), 841..=841);
-    // A machine that was promised to one cluster and turned out to be another's still: the first was not
-    // told that it is not coming.
-    holds(&Scenario::named("random-weather").unwrap(), 261..=261);
-    // A machine that never became a node, held back or given up: judged as if it served.
-    holds(&Scenario::named("random-weather").unwrap(), 387..=387);
-    holds(&Scenario::named("random-faults-rails").unwrap(), 349..=349);
-    // What a gang has in another rack than the one it is served in: judged as if it waited for it.
-    holds(&Scenario::named("random-weather").unwrap(), 221..=221);
-    holds(&Scenario::named("random-faults-rails").unwrap(), 431..=431);
-    // A List that lagged showed what an earlier life had since bound, which counted as bound by nobody.
-    holds(&Scenario::named("random-faults").unwrap(), 468..=468);
-    holds(&Scenario::named("random-faults-rails").unwrap(), 579..=579);
-    // Lists had to agree, and were not whole.
-    holds(&Scenario::named("random-faults").unwrap(), 86..=86);
-    // The drain that was to fail began after the faults had stopped; a fleet settled later than was thought.
-    holds(
-        &Scenario::named("drain-failure-withdrawal").unwrap(),
-        130..=130,
-    );
-    holds(&Scenario::named("gang-scatter").unwrap(), 116..=116);
+mod found {
+    use super::holds;
+
+    #[test]
+    fn an_operation_remembered_over_a_restart_ends_with_an_audit_record() {
+        holds("random-faults-rails", 43..=43);
+    }
+
+    #[test]
+    fn a_cursor_does_not_pass_over_a_machine_that_a_get_told_of() {
+        holds("random-faults", 419..=419);
+    }
+
+    #[test]
+    fn a_cursor_shows_what_a_call_led_to_before_its_answer() {
+        holds("twins", 3..=3);
+    }
+
+    #[test]
+    fn rest_is_judged_after_the_first_truthful_list() {
+        holds("random-faults", 126..=126);
+        holds("random-faults-rails", 479..=479);
+    }
+
+    #[test]
+    fn machines_that_are_back_since_a_list_are_not_believed_gone() {
+        holds("random-faults", 21..=21);
+    }
+
+    #[test]
+    fn a_pause_that_outlives_a_crash_is_lifted() {
+        holds("random-faults-rails", 841..=841);
+    }
+
+    #[test]
+    fn a_cluster_is_told_that_a_machine_promised_to_it_is_not_coming() {
+        holds("random-weather", 261..=261);
+    }
+
+    #[test]
+    fn a_machine_that_never_became_a_node_is_not_judged_as_serving() {
+        holds("random-weather", 387..=387);
+        holds("random-faults-rails", 349..=349);
+    }
+
+    #[test]
+    fn a_gang_does_not_wait_for_what_it_has_in_another_rack() {
+        holds("random-weather", 221..=221);
+        holds("random-faults-rails", 431..=431);
+    }
+
+    #[test]
+    fn a_list_that_lags_shows_what_an_earlier_life_bound() {
+        holds("random-faults", 468..=468);
+        holds("random-faults-rails", 579..=579);
+    }
+
+    #[test]
+    fn lists_that_are_not_whole_need_not_agree() {
+        holds("random-faults", 86..=86);
+    }
+
+    #[test]
+    fn a_fleet_that_settles_late_settles() {
+        holds("drain-failure-withdrawal", 130..=130);
+        holds("gang-scatter", 116..=116);
+    }
 }

@@ -1,0 +1,137 @@
+//! Every scenario and every defect by name, so that each is a test of its own.
+//!
+//! A name is written with `_` for `-`. One that is missing here fails `every_…_has_a_test`.
+
+#![allow(
+    dead_code,
+    unused_macros,
+    unused_imports,
+    reason = "not every test that shares this file uses all of it"
+)]
+
+/// Hands the names of all small scenarios to a macro, in the order of `Scenario::all`.
+macro_rules! small_scenarios {
+    ($make_tests:ident) => {
+        $make_tests! {
+            training_job_topology
+            capacity_stockout
+            priority_inversion
+            withdrawal
+            provider_configure_failure
+            drain_failure_withdrawal
+            steady_state
+            bare_pods
+            supply_exhaustion
+            bound_counts
+            bound_counts_shrinkage
+            cost_routing
+            idle_release
+            release_after_shrink
+            steady_state_rails
+            supply_exhaustion_rails
+            release_after_shrink_rails
+            gang_scatter
+            unsatisfiable_gang
+            sub_machine_gangs
+            oversized_gangs
+            gang_contention
+            gang_dwell
+            incumbency
+            incumbency_shared_racks
+            at_1_static
+            at_2_one_loss
+            at_3_backlog
+            at_4_failed_create
+            runway
+            runway_churn
+            runway_burst
+            loss_rate
+            shed_regrow
+            machine_rotation
+            gang_sweep
+            large_gangs
+            kept_promises
+            promises_over_a_crash
+            own_rack
+            first_come
+            long_drain
+            bigger_and_cheaper
+            withdrawal_rails
+            empty_roll_ups
+            crash_while_buying
+            disk_lost
+            no_node
+            twins
+            stock_out
+            half_a_list
+            random
+            random_weather
+            random_faults
+            random_faults_rails
+            soak_short
+        }
+    };
+}
+
+/// The same for the large ones.
+macro_rules! large_scenarios {
+    ($make_tests:ident) => {
+        $make_tests! {
+            soak
+            day_1k
+            scarcity_5k
+            preemption_5k
+            oscillation_5k
+            cost_routing_5k
+            spot_churn_5k
+            uber_5k
+            gang_sweep_at_scale
+        }
+    };
+}
+
+/// The same for the defects.
+macro_rules! defects {
+    ($make_tests:ident) => {
+        $make_tests! {
+            attribution_lost_at_maturing
+            claims_not_committed
+            roll_up_arrival_reset
+            first_roll_up_gate_off
+            truncated_list_believed
+            create_error_burns_slot
+            commit_after_calling
+            intent_not_durable
+            fencing_not_checked
+            reclaim_cap_off
+            creating_not_credited
+            credit_by_cluster_only
+            draining_not_promised
+            no_make_before_break
+            no_own_first
+            no_incumbent
+            no_group_on_metadata
+            unjoined_counted
+            provider_ignores_fences
+            roll_up_guard_off
+            bare_pods
+            unmet_only
+        }
+    };
+}
+
+pub(crate) use {defects, large_scenarios, small_scenarios};
+
+/// `gang_dwell` to `gang-dwell`.
+pub(crate) fn dashed(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// Fails unless the tests are exactly what there is to test.
+#[track_caller]
+pub(crate) fn are_all(tested: &[&str], mut there: Vec<String>) {
+    let mut tested: Vec<String> = tested.iter().map(|name| dashed(name)).collect();
+    tested.sort();
+    there.sort();
+    assert_eq!(tested, there, "the names in tests/list/mod.rs");
+}
