@@ -30,7 +30,7 @@ struct Series {
 
 /// A cluster's machines, by the states of [`BOUND`].
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Held {
+struct ClusterSeries {
     cluster: String,
     states: [Vec<f64>; 3],
 }
@@ -58,7 +58,7 @@ pub struct Chart {
     /// Machines in each state of [`State::ALL`].
     states: Vec<Series>,
     /// In the order people count: c2 before c10.
-    clusters: Vec<Held>,
+    clusters: Vec<ClusterSeries>,
     /// Needs that are short, Pods that are pending.
     missing: [Series; 2],
     /// Seconds of each action, by kind.
@@ -174,12 +174,12 @@ impl Chart {
         Ok(())
     }
 
-    fn held(&mut self, cluster: &str) -> &mut Held {
+    fn held(&mut self, cluster: &str) -> &mut ClusterSeries {
         let known = self.clusters.iter().position(|one| one.cluster == cluster);
         let at = known.unwrap_or_else(|| {
             let cluster = cluster.to_owned();
             let states = Default::default();
-            self.clusters.push(Held { cluster, states });
+            self.clusters.push(ClusterSeries { cluster, states });
             self.clusters.len() - 1
         });
         &mut self.clusters[at]
@@ -229,7 +229,7 @@ impl Chart {
     }
 }
 
-impl Held {
+impl ClusterSeries {
     /// In whichever state.
     fn machines(&self) -> Vec<f64> {
         let [on_the_way, serving, leaving] = &self.states;
@@ -258,12 +258,13 @@ fn count(text: &str) -> Result<f64, String> {
 
 fn numbers(text: &str, between: char, wanted: usize) -> Result<Vec<f64>, String> {
     let numbers: Vec<f64> = text.split(between).map(count).collect::<Result<_, _>>()?;
-    match numbers.len() == wanted {
-        true => Ok(numbers),
-        false => Err(format!(
+    if numbers.len() == wanted {
+        Ok(numbers)
+    } else {
+        Err(format!(
             "\"{text}\" has {} counts, not {wanted}",
             numbers.len()
-        )),
+        ))
     }
 }
 

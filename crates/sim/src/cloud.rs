@@ -274,9 +274,10 @@ impl Cloud {
             removed: page.removed,
             full: page.is_full,
             lied: page.machines.len() != all,
-            cursor: match asked.incremental {
-                true => page.revision,
-                false => Vec::new(),
+            cursor: if asked.incremental {
+                page.revision
+            } else {
+                Vec::new()
             },
         }
     }

@@ -107,10 +107,7 @@ impl Dice {
             Latency::Between(least, most) => self.between(least, most),
             Latency::LongTail(median) => self.quantile(&LOG_NORMAL, median),
             Latency::Stragglers(usual, chance, slow) => {
-                let (least, most) = match self.per_mille(chance) {
-                    true => slow,
-                    false => usual,
-                };
+                let (least, most) = if self.per_mille(chance) { slow } else { usual };
                 self.between(least, most)
             }
         }

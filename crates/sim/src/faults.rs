@@ -2,8 +2,8 @@
 
 use crate::{
     clock::{Moment, seconds},
+    descriptions,
     plan::{Change, Left, Strike},
-    words,
     world::{Happening, World},
 };
 use bigfleet_model::{CapacityType, MachineId, State};
@@ -19,11 +19,11 @@ impl World {
     /// One entry of the timeline.
     pub(crate) fn change(&mut self, change: &Change) {
         let clusters = &self.plan.clusters;
-        let words = || format!("change {}", words::told(change, clusters));
+        let words = || format!("change {}", descriptions::change(change, clusters));
         self.trace.line(self.now, words);
         self.watch.disturbed(self.now);
         if change.strikes_at_once() {
-            self.struck(words::name(change));
+            self.struck(descriptions::change_name(change));
         }
         match *change {
             Change::Scale {
@@ -187,8 +187,9 @@ impl World {
             return;
         };
         self.struck("crash");
-        self.trace
-            .line(self.now, || format!("crash with {}", words::left(disk)));
+        self.trace.line(self.now, || {
+            format!("crash with {}", descriptions::disk(disk))
+        });
         self.current = 0;
         if 0 < process.disk.unsure() {
             self.struck("crash with a write under way");

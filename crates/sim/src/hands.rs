@@ -10,7 +10,7 @@
 use crate::{
     clock::Moment,
     plan::Strike,
-    process::Said,
+    process::RollUpOnSession,
     world::{Happening, World},
 };
 use bigfleet_shard_core::{CallOutcome, Code, Effect, Event, Frame, Listed};
@@ -68,7 +68,11 @@ impl World {
 
     /// A roll-up that says what the one in force on its session says is handed in without its rows, as
     /// the runtime does. Answers also with what is to be in force if this one is accepted.
-    fn as_the_hands_put_it(&mut self, epoch: u64, event: Event) -> (Event, Option<Said>) {
+    fn as_the_hands_put_it(
+        &mut self,
+        epoch: u64,
+        event: Event,
+    ) -> (Event, Option<RollUpOnSession>) {
         let Event::RolledUp {
             session,
             rollup_id,

@@ -21,8 +21,8 @@ mod dice;
 mod size;
 
 mod build;
+mod descriptions;
 mod plan;
-mod words;
 
 mod cloud;
 mod log;

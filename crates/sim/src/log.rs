@@ -6,13 +6,10 @@ use bigfleet_model::{ActionKind, ClusterId, MachineId};
 /// One committed action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Committed {
-    /// When.
     pub(crate) at: Moment,
-    /// What.
     pub(crate) kind: ActionKind,
-    /// With which machine.
     pub(crate) machine: MachineId,
-    /// For or from which cluster.
+    /// The cluster that gets or loses the machine.
     pub(crate) cluster: Option<ClusterId>,
     /// Of a Preempt: the priority of whom the machine served, and of whom it is taken for.
     pub(crate) priorities: Option<(i32, i32)>,
@@ -21,7 +18,6 @@ pub(crate) struct Committed {
 /// The state of the fleet at a moment, for charts and drift.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// When.
     pub(crate) at: Moment,
     /// Needs that are short.
     pub(crate) short: u32,

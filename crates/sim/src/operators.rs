@@ -103,9 +103,10 @@ impl World {
             self.struck("roll-up empty");
         }
         self.watch.demand.sent(&rollup_id, &rows);
-        let rows = match self.happens("roll-up invalid", weather.roll_up_invalid) {
-            true => Err("row 1: cpu: \"many\" is not a quantity".to_owned()),
-            false => Ok(rows),
+        let rows = if self.happens("roll-up invalid", weather.roll_up_invalid) {
+            Err("row 1: cpu: \"many\" is not a quantity".to_owned())
+        } else {
+            Ok(rows)
         };
         let event = Event::RolledUp {
             session,
@@ -138,12 +139,13 @@ impl World {
                 if failing {
                     self.struck("blob errors");
                 }
-                let answer = match failing {
-                    true => BlobAnswer::Error("no token could be made".to_owned()),
-                    false => BlobAnswer::Blob {
+                let answer = if failing {
+                    BlobAnswer::Error("no token could be made".to_owned())
+                } else {
+                    BlobAnswer::Blob {
                         user_data: b"join".to_vec(),
                         ttl_seconds: 0,
-                    },
+                    }
                 };
                 if self.happens("blob lost", self.plan.weather.blob_lost) {
                     return;

@@ -20,7 +20,6 @@ use std::sync::Arc;
 pub(crate) struct Plan {
     /// The provider's machines at the start.
     pub(crate) machines: Vec<MachinePlan>,
-    /// The clusters.
     pub(crate) clusters: Vec<ClusterPlan>,
     /// What happens when; in any order.
     pub(crate) timeline: Vec<(Moment, Change)>,
@@ -43,7 +42,6 @@ pub(crate) struct Plan {
 /// A machine at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct MachinePlan {
-    /// Its id.
     pub(crate) id: String,
     /// What it offers; machines that offer the same share it.
     pub(crate) offer: Arc<Offer>,
@@ -56,18 +54,14 @@ pub(crate) struct MachinePlan {
 /// Where a machine begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// A slot.
     Speculative,
     /// A host that serves nobody.
     Idle,
     /// A host that serves a cluster, by their positions in the plan, and whether it is known which
     /// workload it serves.
     Serving {
-        /// The cluster.
         cluster: usize,
-        /// The workload.
         work: usize,
-        /// Whether its metadata says so.
         stamped: bool,
     },
 }
@@ -75,7 +69,6 @@ pub(crate) enum Start {
 /// A cluster and its operator.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterPlan {
-    /// Its name.
     pub(crate) name: String,
     /// What it runs.
     pub(crate) works: Vec<Work>,
@@ -130,62 +123,45 @@ pub(crate) enum Load {
     },
     /// A row as it is; Pods are not looked at.
     Row {
-        /// The sum.
         aggregate: Amounts,
         /// The largest unit.
         unit: Amounts,
     },
 }
 
-/// Something that happens once.
+/// Something that happens once. Clusters and workloads are named by their position in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A workload now has so many Pods.
     Scale {
-        /// The cluster, by position.
         cluster: usize,
-        /// The workload, by position.
         work: usize,
-        /// How many Pods.
         pods: u32,
     },
     /// Every workload of a cluster has so many thousandths of the Pods it began with.
-    ScaleAll {
-        /// The cluster, by position.
-        cluster: usize,
-        /// Thousandths.
-        per_mille: u32,
-    },
+    ScaleAll { cluster: usize, per_mille: u32 },
     /// A workload that is a row has so many thousandths of what it began with.
     ScaleRow {
-        /// The cluster, by position.
         cluster: usize,
-        /// The workload, by position.
         work: usize,
-        /// Thousandths.
         per_mille: u32,
     },
     /// A workload's priority is edited.
     Priority {
-        /// The cluster, by position.
         cluster: usize,
-        /// The workload, by position.
         work: usize,
-        /// The new priority.
         priority: i32,
     },
     /// Serving machines break: they are Failed from now on.
     Break {
         /// Of this cluster, or of any.
         cluster: Option<usize>,
-        /// How many.
         count: u32,
     },
     /// Serving machines vanish: the provider no longer knows them.
     Vanish {
         /// Of this cluster, or of any.
         cluster: Option<usize>,
-        /// How many.
         count: u32,
     },
     /// The provider gives notice to this share of its spot machines, in thousandths, and takes them back soon.
@@ -196,16 +172,13 @@ pub(crate) enum Change {
     StockOut {
         /// The type; empty for all.
         kind: String,
-        /// How long.
         millis: u64,
     },
     /// The next calls of this kind are taken on and then fail.
     FailNext {
-        /// Which calls.
         kind: bigfleet_provider_kit::Kind,
         /// About which machine; `None` for any.
         machine: Option<&'static str>,
-        /// How many.
         count: u32,
     },
     /// The shard's process dies and is started again so many milliseconds later.
@@ -214,62 +187,33 @@ pub(crate) enum Change {
         strike: Strike,
         /// What is left of its disk.
         disk: Left,
-        /// How long it is away.
         millis: u64,
     },
     /// A second process of the shard is started from a copy of its disk, while the first goes on for
     /// so many milliseconds more without operators.
-    Twin {
-        /// How long the first goes on.
-        millis: u64,
-    },
+    Twin { millis: u64 },
     /// A cluster's operator is gone for so many milliseconds.
-    OperatorAway {
-        /// The cluster, by position.
-        cluster: usize,
-        /// How long.
-        millis: u64,
-    },
+    OperatorAway { cluster: usize, millis: u64 },
     /// The provider does not answer for so many milliseconds.
     ProviderAway {
-        /// How long.
         millis: u64,
         /// Whether it is started anew, so that what was under way has failed.
         restart: bool,
     },
     /// The next Lists lack this share of the machines, in thousandths, and claim to be complete.
     TruncatedLists {
-        /// How many Lists.
         lists: u32,
         /// Thousandths that are missing.
         per_mille: u64,
     },
     /// Disruption budgets of a cluster block every drain for so many milliseconds.
-    BlockDrains {
-        /// The cluster, by position.
-        cluster: usize,
-        /// How long.
-        millis: u64,
-    },
+    BlockDrains { cluster: usize, millis: u64 },
     /// A cluster's next roll-ups are empty, though its Pods are there.
-    EmptyRollUps {
-        /// The cluster, by position.
-        cluster: usize,
-        /// How many.
-        count: u32,
-    },
+    EmptyRollUps { cluster: usize, count: u32 },
     /// A cluster's operator cannot make bootstrap blobs for so many milliseconds.
-    BlobErrors {
-        /// The cluster, by position.
-        cluster: usize,
-        /// How long.
-        millis: u64,
-    },
+    BlobErrors { cluster: usize, millis: u64 },
     /// Everything is paused for so many milliseconds.
-    Pause {
-        /// How long.
-        millis: u64,
-    },
+    Pause { millis: u64 },
 }
 
 impl Change {
@@ -436,9 +380,9 @@ impl Default for Stages {
 /// How the shard is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardPlan {
-    /// Rails on.
+    /// Whether the safety rails are on.
     pub(crate) rails: bool,
-    /// Lists ask for changes only.
+    /// Whether Lists ask only for what changed.
     pub(crate) incremental: bool,
     /// Seconds between cycles.
     pub(crate) cycle_seconds: u64,

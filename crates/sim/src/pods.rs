@@ -73,9 +73,10 @@ impl Running {
     fn row(&self, pending_only: bool) -> Option<Row> {
         let (aggregate, min_unit) = match &self.work.load {
             Load::Pods { each, .. } => {
-                let counted = match pending_only {
-                    true => self.live - self.on_nodes(),
-                    false => self.live,
+                let counted = if pending_only {
+                    self.live - self.on_nodes()
+                } else {
+                    self.live
                 };
                 let unit = each.amounts();
                 (unit.scale(counted.into()), unit)

@@ -53,11 +53,11 @@ impl Process {
 }
 
 /// A roll-up and the session it came on.
-pub(crate) type Said = (SessionId, Vec<Row>);
+pub(crate) type RollUpOnSession = (SessionId, Vec<Row>);
 
 impl Process {
     /// A roll-up was handed in: if it was accepted it is in force, and if not the one before it is.
-    pub(crate) fn remember(&mut self, said: Option<Said>) {
+    pub(crate) fn remember(&mut self, said: Option<RollUpOnSession>) {
         let Some((session, rows)) = said else {
             return;
         };

@@ -24,12 +24,13 @@ impl World {
     ) {
         let outcome = self.answer_call(epoch, machine, token, call);
         let lost = self.happens("answer lost", self.plan.weather.answer_lost);
-        let (outcome, after) = match lost {
-            true => (
+        let (outcome, after) = if lost {
+            (
                 CallOutcome::refused(Code::DeadlineExceeded),
                 self.dice.between(5_000, 30_000),
-            ),
-            false => (outcome, self.dice.latency(self.plan.stages.network)),
+            )
+        } else {
+            (outcome, self.dice.latency(self.plan.stages.network))
         };
         let sequence = token.sequence;
         let event = Event::CallEnded {
@@ -175,9 +176,10 @@ impl World {
         let known = self.cloud.machine(&machine);
         let creating = known.filter(|one| one.state == State::Creating);
         if let Some(offer) = creating.map(|one| Arc::clone(&one.offer)) {
-            match outcome.is_err() {
-                true => self.watch.pool_failed(&offer, self.now),
-                false => self.watch.pool_delivered(&offer),
+            if outcome.is_err() {
+                self.watch.pool_failed(&offer, self.now)
+            } else {
+                self.watch.pool_delivered(&offer)
             }
         }
         let settled = kit::Event::Settled {
@@ -246,13 +248,14 @@ impl World {
             machines: answer.machines,
             refused,
         };
-        let outcome = match fails {
-            true => Listed::Failed,
-            false => Listed::Complete {
+        let outcome = if fails {
+            Listed::Failed
+        } else {
+            Listed::Complete {
                 full: answer.full,
                 removed: answer.removed,
                 cursor: answer.cursor,
-            },
+            }
         };
         let ended = Event::ListEnded { list, outcome };
         for event in [page, ended] {

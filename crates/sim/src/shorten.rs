@@ -12,12 +12,12 @@
 
 use crate::{
     defect::Defect,
+    descriptions,
     dice::Dice,
     plan::{Plan, Weather},
     run::run_without,
     scenarios::Scenario,
     watch::{Broken, Rule},
-    words,
 };
 use std::{collections::BTreeSet, fmt};
 
@@ -136,7 +136,7 @@ pub fn shorten(
     let mut left: Vec<_> = left.filter(|(when, _)| *when <= search.broken.at).collect();
     left.sort_by_key(|(when, _)| *when);
     let in_words = |(when, change): &(_, &_)| {
-        let words = words::told(change, &plan.clusters);
+        let words = descriptions::change(change, &plan.clusters);
         format!("{when} {words}")
     };
     Shortened {

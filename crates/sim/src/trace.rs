@@ -12,8 +12,8 @@
 
 use crate::{
     clock::Moment,
+    descriptions,
     log::{Committed, Sample},
-    words,
 };
 use bigfleet_model::MachineId;
 use bigfleet_provider_kit::Machine;
@@ -183,7 +183,7 @@ fn told(event: &Event) -> String {
         } => {
             let mut text = format!("RolledUp {cluster} {rollup_id}");
             for row in rows.iter().flatten().take(4) {
-                let _ = write!(text, " [{}]", words::amounts(&row.aggregate));
+                let _ = write!(text, " [{}]", descriptions::amounts(&row.aggregate));
             }
             text
         }

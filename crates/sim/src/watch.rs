@@ -92,12 +92,12 @@ pub enum Rule {
     ClaimsStand,
     /// What the scenario demands.
     Gate,
-    /// Nothing is impossible: an assertion of the shard or of this crate did not hold.
+    /// No assertion of the shard or of this crate failed.
     Panicked,
 }
 
 impl Rule {
-    /// Everything that can be looked away from: all but a panic.
+    /// Every rule a plan can be exempt from: all but a panic.
     #[cfg(test)]
     pub(crate) const ALL_BUT_PANIC: [Self; 23] = [
         Self::OneOwner,
@@ -156,16 +156,16 @@ impl Rule {
     }
 }
 
-/// A rule that broke.
+/// A rule that did not hold in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The rule.
     pub rule: Rule,
-    /// When.
+    /// The simulated moment at which it was noticed.
     pub at: Moment,
-    /// How.
+    /// What was seen, in a sentence.
     pub text: String,
-    /// Which gate was missed, and on which side; of a gate only.
+    /// For [`Rule::Gate`]: which gate was missed, and on which side.
     pub missed: Option<Missed>,
 }
 
@@ -210,9 +210,9 @@ pub(crate) struct Watch {
     failed_pools: BTreeMap<(String, String), (Moment, u32)>,
 }
 
-/// For how long a pool is left alone at first after a failure, and at most (SH-11).
+/// How long the shard backs off from a pool after its first failure, and at most (SH-11).
 const BACKOFF: (u64, u64) = (seconds(10), seconds(600));
-/// Longer than the news of a failure takes to the shard, and its next cycle.
+/// Longer than it takes the shard to hear of a failure and run its next cycle.
 const NOTICED: u64 = seconds(45);
 
 impl Watch {
@@ -241,23 +241,23 @@ impl Watch {
         }
     }
 
-    /// A Create failed: its pool may be left alone for a while.
+    /// A Create failed, so the shard may back off from its pool for a while.
     pub(crate) fn pool_failed(&mut self, offer: &Offer, now: Moment) {
         let pool = (offer.instance_type.clone(), offer.zone.clone());
         let (at, times) = self.failed_pools.entry(pool).or_insert((now, 0));
         (*at, *times) = (now, *times + 1);
     }
 
-    /// A Create succeeded: its pool is as good as any.
+    /// A Create succeeded, so its pool is not backed off from any more.
     pub(crate) fn pool_delivered(&mut self, offer: &Offer) {
         let pool = (offer.instance_type.clone(), offer.zone.clone());
         self.failed_pools.remove(&pool);
     }
 
-    /// Whether some pool may still be left alone, so that a Need is short for a while longer.
-    fn some_pool_waits(&self, now: Moment) -> bool {
+    /// Whether the shard may still back off from some pool, which keeps Needs short a while longer.
+    fn some_pool_is_backed_off(&self, now: Moment) -> bool {
         let mut failed = self.failed_pools.values();
-        failed.any(|failed| is_left_alone(*failed, now))
+        failed.any(|failed| is_backed_off(*failed, now))
     }
 
     fn is_backing_off(&self, machine: &Machine, now: Moment) -> bool {
@@ -265,7 +265,7 @@ impl Watch {
         let pool = (shape.instance_type.clone(), shape.zone.clone());
         let failed = self.failed_pools.get(&pool);
         machine.state() == State::Speculative
-            && failed.is_some_and(|failed| is_left_alone(*failed, now))
+            && failed.is_some_and(|failed| is_backed_off(*failed, now))
     }
 
     /// Notes that a rule broke; the first one counts.
@@ -286,12 +286,12 @@ impl Watch {
         self.disturbed_at = now;
     }
 
-    /// An operator is gone: it will be told anew what is its own.
+    /// An operator disconnected: the shard will tell it again which machines are its own.
     pub(crate) fn disconnected(&mut self, cluster: usize) {
         self.told.retain(|_, owner| *owner != cluster);
     }
 
-    /// A process is gone: what it was told and what it had accepted is gone with it.
+    /// A process died, and with it whatever it had been told and had accepted.
     pub(crate) fn process_lost(&mut self, now: Moment) {
         self.disturbed_at = now;
         self.demand.forget();
@@ -301,8 +301,8 @@ impl Watch {
     }
 }
 
-/// Whether a pool whose Creates failed may still be left alone: twice as long each time.
-fn is_left_alone((at, times): (Moment, u32), now: Moment) -> bool {
+/// Whether the shard may still back off from a pool whose Creates failed: twice as long each time.
+fn is_backed_off((at, times): (Moment, u32), now: Moment) -> bool {
     let (first, longest) = BACKOFF;
     let backoff = first << times.saturating_sub(1).min(10);
     now.since(at) < backoff.min(longest) + NOTICED
@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// An operation that is no longer among the records has come to its end, and that has been told.
+    /// An operation that a machine's record no longer mentions has ended, so it must have been audited.
     fn look_at_ends(&mut self, records: &[Record]) {
         if let Some((operation, machine)) = self.watch.commits.ended_unaudited(records) {
             let text = format!("{operation} on {machine} is over, and no audit record says so");

@@ -121,7 +121,7 @@ pub(crate) struct Cluster {
     pub(crate) last_down: Moment,
 }
 
-/// Everything.
+/// The state of a run: the fleet, the shard's processes, the clusters, and what is still to happen.
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) defect: Option<Defect>,
@@ -354,9 +354,10 @@ impl World {
 
     fn config(&self) -> ShardConfig {
         let plan = &self.plan.shard;
-        let mut config = match plan.rails {
-            true => ShardConfig::production("sim", "sim"),
-            false => ShardConfig::undamped("sim", "sim"),
+        let mut config = if plan.rails {
+            ShardConfig::production("sim", "sim")
+        } else {
+            ShardConfig::undamped("sim", "sim")
         };
         config.cycle_interval = Duration::from_secs(plan.cycle_seconds);
         config.execute_concurrency = plan.workers;
@@ -425,9 +426,10 @@ fn serving(plan: &Plan, machine: &MachinePlan) -> Option<(String, BTreeMap<Strin
         group: work.group.clone(),
         keep_price: None,
     };
-    let metadata = match stamped {
-        true => assignment.to_metadata(),
-        false => BTreeMap::new(),
+    let metadata = if stamped {
+        assignment.to_metadata()
+    } else {
+        BTreeMap::new()
     };
     Some((cluster.name.clone(), metadata))
 }

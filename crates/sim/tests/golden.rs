@@ -9,6 +9,8 @@
 //! stories anybody can read. A change that is meant is written anew, and looked at, with
 //! `BIGFLEET_SIM_GOLDEN=write cargo test -p bigfleet-sim --test golden`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod list;
 
 use bigfleet_sim::{Class, Scenario, run};

@@ -1,6 +1,8 @@
 //! Every scenario with a few seeds, as the test command runs it; many more are run by
 //! `bigfleet sim sweep`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod list;
 
 use bigfleet_sim::{Class, Defect, Rule, Scenario, hunt, run};

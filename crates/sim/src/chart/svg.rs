@@ -13,7 +13,7 @@
 //! points, so the file of a day is no larger than that of an hour.
 
 use super::{
-    BOUND, Chart, Held, Mark, Series, most,
+    BOUND, Chart, ClusterSeries, Mark, Series, most,
     pen::{
         Frame, LEFT, Layer, SLICES, WIDE, beside, border, escaped, full, label, line, stack,
         stacked_peak, steps, written,
@@ -180,9 +180,9 @@ impl Chart {
     }
 
     /// The clusters that are drawn, and the names of those that never had a machine.
-    fn cells(&self) -> (Vec<Held>, Vec<&str>) {
+    fn cells(&self) -> (Vec<ClusterSeries>, Vec<&str>) {
         let all = self.clusters.iter();
-        let (held, empty): (Vec<&Held>, Vec<&Held>) =
+        let (held, empty): (Vec<&ClusterSeries>, Vec<&ClusterSeries>) =
             all.partition(|held| 0.0 < most(&held.machines()));
         let empty = empty.iter().map(|held| held.cluster.as_str()).collect();
         if held.len() <= CELLS {
@@ -194,8 +194,8 @@ impl Chart {
         let (largest, rest) = by_size.split_at(CELLS - 1);
         let mut largest = largest.to_vec();
         largest.sort_unstable();
-        let mut cells: Vec<Held> = largest.iter().map(|at| held[*at].clone()).collect();
-        let mut others = Held {
+        let mut cells: Vec<ClusterSeries> = largest.iter().map(|at| held[*at].clone()).collect();
+        let mut others = ClusterSeries {
             cluster: format!("the other {} together", rest.len()),
             states: [0; 3].map(|_| vec![0.0; self.times.len()]),
         };

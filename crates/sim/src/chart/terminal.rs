@@ -126,9 +126,10 @@ impl Chart {
         let words: Vec<String> = marks
             .map(|mark| format!("{} {}", mark.letter(), mark.word()))
             .collect();
-        match words.is_empty() {
-            true => String::new(),
-            false => format!("marks: {}\n", words.join(", ")),
+        if words.is_empty() {
+            String::new()
+        } else {
+            format!("marks: {}\n", words.join(", "))
         }
     }
 

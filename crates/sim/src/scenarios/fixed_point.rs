@@ -143,9 +143,10 @@ fn at_2(dice: &mut Dice) -> Plan {
 fn loss(dice: &mut Dice, count: u32) -> (Moment, Change) {
     let when = Moment(seconds(dice.between(300, 330)));
     let cluster = Some(0);
-    let change = match dice.per_mille(500) {
-        true => Change::Break { cluster, count },
-        false => Change::Vanish { cluster, count },
+    let change = if dice.per_mille(500) {
+        Change::Break { cluster, count }
+    } else {
+        Change::Vanish { cluster, count }
     };
     (when, change)
 }
@@ -237,11 +238,12 @@ fn one_for_one(world: &World) -> Result<(), String> {
     let count = |kind| world.log.count(kind, Moment::START, Moment::NEVER);
     let (bought, drained) = (count(ActionKind::Provision), count(ActionKind::Reclaim));
     let twentieth = losses / 20;
-    match losses <= bought && bought <= losses + twentieth && drained <= twentieth {
-        true => Ok(()),
-        false => Err(format!(
+    if losses <= bought && bought <= losses + twentieth && drained <= twentieth {
+        Ok(())
+    } else {
+        Err(format!(
             "{losses} losses, {bought} provisions, {drained} reclaims"
-        )),
+        ))
     }
 }
 
@@ -279,9 +281,10 @@ fn each_shed_alike(world: &World) -> Result<(), String> {
         reclaims(STEPS[2], STEPS[2] + seconds(60)),
     ];
     let all = reclaims(0, u64::MAX);
-    match sheds == [20, 20] && all == 40 {
-        true => Ok(()),
-        false => Err(format!("sheds of {sheds:?} machines, {all} in all")),
+    if sheds == [20, 20] && all == 40 {
+        Ok(())
+    } else {
+        Err(format!("sheds of {sheds:?} machines, {all} in all"))
     }
 }
 

@@ -205,9 +205,10 @@ impl Setting {
             let made = gang(self.medium.1 - less).kinds(&["a3"]);
             made.zone_gang(&format!("medium-{number}")).build()
         });
-        match self.medium_first {
-            true => medium.chain(small).collect(),
-            false => small.chain(medium).collect(),
+        if self.medium_first {
+            medium.chain(small).collect()
+        } else {
+            small.chain(medium).collect()
         }
     }
 
@@ -221,9 +222,10 @@ impl Setting {
         };
         let mut pools = Vec::new();
         for cluster in 0..CLUSTERS {
-            let (small, medium) = match self.medium_first {
-                true => (self.medium.0, 0),
-                false => (0, self.small.0),
+            let (small, medium) = if self.medium_first {
+                (self.medium.0, 0)
+            } else {
+                (0, self.small.0)
             };
             for (name, count, work) in [
                 ("small", self.serving.0, small),
@@ -231,10 +233,7 @@ impl Setting {
             ] {
                 let made = pool(&format!("{name}-c{cluster}"), GPU, count);
                 let made = place(made.serving(cluster, work), count);
-                pools.push(match self.stamped {
-                    true => made,
-                    false => made.unstamped(),
-                });
+                pools.push(if self.stamped { made } else { made.unstamped() });
             }
         }
         pools.push(place(pool("idle", GPU, self.idle).owned(), self.idle));

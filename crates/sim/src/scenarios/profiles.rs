@@ -370,11 +370,12 @@ fn sheds_repeat(world: &World) -> Result<(), String> {
     let (late, all) = (settled.sum::<usize>(), reclaimed(0, u64::MAX).count());
     // The first is of the seeded fleet, packed as no decision packs it.
     let alike = 0 < sheds[1] && sheds[1].abs_diff(sheds[2]) * 50 <= sheds[1].unsigned_abs();
-    match alike && late == 0 && all <= 15_000 {
-        true => Ok(()),
-        false => Err(format!(
+    if alike && late == 0 && all <= 15_000 {
+        Ok(())
+    } else {
+        Err(format!(
             "sheds of {sheds:?} GiB, {late} machines late, {all} in all"
-        )),
+        ))
     }
 }
 
@@ -397,16 +398,18 @@ fn routed(world: &World) -> Result<(), String> {
     {
         let spot = machine.shape().capacity_type == CapacityType::Spot;
         let minds = 0.0 < machine.terms().interruption.dollars();
-        match spot != minds {
-            true => right += 1,
-            false => wrong += 1,
+        if spot != minds {
+            right += 1
+        } else {
+            wrong += 1
         }
     }
-    match 0 < right && wrong == 0 {
-        true => Ok(()),
-        false => Err(format!(
+    if 0 < right && wrong == 0 {
+        Ok(())
+    } else {
+        Err(format!(
             "{right} machines serve whom they should, {wrong} do not"
-        )),
+        ))
     }
 }
 
@@ -454,11 +457,12 @@ fn losses_are_replaced(world: &World) -> Result<(), String> {
         .log
         .count(ActionKind::Reclaim, Moment::START, Moment::NEVER);
     let replaced = memory[0] <= memory[1] * 2 && memory[1] * 2 <= memory[0] * 3;
-    match 30 <= losses && gpus[0] == gpus[1] && replaced && reclaims * 20 <= losses as u64 {
-        true => Ok(()),
-        false => Err(format!(
+    if 30 <= losses && gpus[0] == gpus[1] && replaced && reclaims * 20 <= losses as u64 {
+        Ok(())
+    } else {
+        Err(format!(
             "{losses} losses; lost and bought: {gpus:?} GPU hosts, {memory:?} GiB elsewhere; {reclaims} reclaims"
-        )),
+        ))
     }
 }
 
@@ -468,9 +472,10 @@ fn has_gpus(machine: &Machine) -> bool {
 
 /// The memory a machine offers.
 fn gibibytes(offer: &Offer) -> i64 {
-    let offers = match offer.allocatable.is_empty() {
-        true => &offer.resources,
-        false => &offer.allocatable,
+    let offers = if offer.allocatable.is_empty() {
+        &offer.resources
+    } else {
+        &offer.allocatable
     };
     let milli = offers.get("memory").map(|text| parse_supply(text));
     milli.and_then(Result::ok).unwrap_or(0) / (1000 << 30)

@@ -87,12 +87,13 @@ fn soak(dice: &mut Dice, cycles: u64, clusters: usize, part: u32) -> Plan {
 fn the_ledger_has_all(world: &World) -> Result<(), String> {
     let core = world.process().map(|process| &process.core);
     let known = core.map_or(0, |core| core.machines().count());
-    match known == world.plan.machines.len() {
-        true => Ok(()),
-        false => Err(format!(
+    if known == world.plan.machines.len() {
+        Ok(())
+    } else {
+        Err(format!(
             "the ledger has {known} machines of {}",
             world.plan.machines.len()
-        )),
+        ))
     }
 }
 
@@ -100,8 +101,9 @@ fn the_ledger_has_all(world: &World) -> Result<(), String> {
 fn as_many_serve_as_are_wanted(world: &World) -> Result<(), String> {
     let wanted: u32 = world.clusters.iter().map(|one| one.pods.live()).sum();
     let serve = world.cloud.count(State::Configured);
-    match serve == world.cloud.len().min(wanted as usize) && wanted != 0 {
-        true => Ok(()),
-        false => Err(format!("{serve} machines serve, {wanted} are wanted")),
+    if serve == world.cloud.len().min(wanted as usize) && wanted != 0 {
+        Ok(())
+    } else {
+        Err(format!("{serve} machines serve, {wanted} are wanted"))
     }
 }

@@ -11,7 +11,7 @@
 //! only, as in [cover](super::cover).
 
 use super::{Decided, Rule, cover};
-use crate::{words, world::World};
+use crate::{descriptions, world::World};
 use bigfleet_model::{Amounts, Machine, MachineId, NeedKey, Row};
 use std::collections::BTreeSet;
 
@@ -46,7 +46,10 @@ impl World {
             }
             let names = |machines: Vec<&Machine>| cover::names(machines.into_iter(), core);
             let (new, old) = (names(new), names(old));
-            let (need, wanted) = (words::need(need), words::amounts(&row.aggregate));
+            let (need, wanted) = (
+                descriptions::need(need),
+                descriptions::amounts(&row.aggregate),
+            );
             Some(format!(
                 "{need}: wants {wanted}, has {old}, and is given {new}"
             ))

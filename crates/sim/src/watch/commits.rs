@@ -185,9 +185,10 @@ impl Commits {
             return Err("was never written");
         };
         operation.left = true;
-        match operation.on_disk {
-            true => Ok(()),
-            false => Err("is not on disk"),
+        if operation.on_disk {
+            Ok(())
+        } else {
+            Err("is not on disk")
         }
     }
 

@@ -9,7 +9,7 @@
 //! to check.
 
 use super::{Decided, Rule};
-use crate::{words, world::World};
+use crate::{descriptions, world::World};
 use bigfleet_model::{ActionKind, Amounts, Machine, MachineId, NeedKey, Row, Shape, State};
 use bigfleet_shard_core::ShardCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,11 +100,11 @@ impl World {
                 continue;
             }
             let serving = attributed(core, &key, |one| one.state() == State::Configured);
-            let need = words::need(&key);
+            let need = descriptions::need(&key);
             let text = if !serving.covers(&row.aggregate) {
                 let own = core.machines().filter(|one| is_attributed(one, &key));
                 let own = names(own, core);
-                let wanted = words::amounts(&row.aggregate);
+                let wanted = descriptions::amounts(&row.aggregate);
                 let node = if is_node { "" } else { " (no node)" };
                 format!(
                     "{machine}{node} is reclaimed from {id} while {need} wants {wanted} and has {own}"
@@ -114,9 +114,10 @@ impl World {
             } else {
                 continue;
             };
-            let rule = match serving.covers(&row.aggregate) {
-                true => Rule::NoRoundTrip,
-                false => Rule::MakeBeforeBreak,
+            let rule = if serving.covers(&row.aggregate) {
+                Rule::NoRoundTrip
+            } else {
+                Rule::MakeBeforeBreak
             };
             self.watch.broke(rule, self.now, text);
             return;
@@ -174,9 +175,10 @@ pub(super) fn names<'a>(machines: impl Iterator<Item = &'a Machine>, core: &Shar
 }
 
 fn readiness(core: &ShardCore, machine: &MachineId) -> &'static str {
-    match core.is_not_ready(machine) {
-        true => " (no node)",
-        false => "",
+    if core.is_not_ready(machine) {
+        " (no node)"
+    } else {
+        ""
     }
 }
 

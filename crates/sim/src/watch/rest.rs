@@ -3,7 +3,7 @@
 use super::{Rule, cover};
 use crate::{
     clock::{Moment, seconds},
-    words,
+    descriptions,
     world::World,
 };
 use bigfleet_model::{ActionKind, Intent, Machine, Price, Probability, State};
@@ -72,7 +72,7 @@ impl World {
             && self.clusters.iter().all(|one| {
                 one.session.is_some() && process.core.withheld(&one.id).is_none()
             })
-            && !(0 < process.core.shortfalls().count() && self.watch.some_pool_waits(self.now))
+            && !(0 < process.core.shortfalls().count() && self.watch.some_pool_is_backed_off(self.now))
     }
 
     /// Whether a machine serves a cluster that reports nodes, is none, and has not been given up on.
@@ -183,7 +183,7 @@ impl World {
         });
         if let Some(promised) = promised {
             let (id, state) = (promised.id(), promised.state());
-            let need = promised.attribution().map(|need| words::need(&need));
+            let need = promised.attribution().map(|need| descriptions::need(&need));
             let need = need.unwrap_or_default();
             text.get_or_insert(format!("{id} is {state} and promised to {need} for ever"));
         }
@@ -230,8 +230,8 @@ impl World {
                     && cover::can_use(&need.row, one.shape())
             })?;
             let has = victim.attribution();
-            let has = has.map_or_else(|| "nobody".to_owned(), |need| words::need(&need));
-            let (need, victim) = (words::need(&need.key()), victim.id());
+            let has = has.map_or_else(|| "nobody".to_owned(), |need| descriptions::need(&need));
+            let (need, victim) = (descriptions::need(&need.key()), victim.id());
             Some(format!("{need}: short while {victim} serves {has}"))
         });
         if let Some(text) = wrong {

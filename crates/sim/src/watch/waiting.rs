@@ -12,8 +12,8 @@ use super::{Rule, cover};
 use crate::{
     chart::BOUND,
     clock::seconds,
+    descriptions,
     log::Sample,
-    words,
     world::{Happening, World},
 };
 use bigfleet_model::{Amounts, Machine, NeedKey, Row, Shape, State};
@@ -40,20 +40,22 @@ impl World {
                 && self.watch.paused_until < self.now
                 && process.core.gauges().in_flight < ADMITTED
         });
-        let short = match judged && self.cloud.away_until <= self.now {
-            true => self.short_beside_free(),
-            false => BTreeSet::new(),
+        let short = if judged && self.cloud.away_until <= self.now {
+            self.short_beside_free()
+        } else {
+            BTreeSet::new()
         };
         self.watch.short.retain(|need, _| short.contains(need));
         let (now, patience) = (self.now, self.patience());
         for need in short {
             let since = *self.watch.short.entry(need.clone()).or_insert(now);
-            let parked = match need.group.is_empty() {
-                true => 0,
-                false => seconds(self.plan.shard.cycle_seconds) * PARKED,
+            let parked = if need.group.is_empty() {
+                0
+            } else {
+                seconds(self.plan.shard.cycle_seconds) * PARKED
             };
             if patience + parked + self.turn() < now.since(since) {
-                let need = words::need(&need);
+                let need = descriptions::need(&need);
                 let text = format!("{need}: short since {since} s beside machines it may take");
                 self.watch.broke(Rule::ServedInTime, now, text);
                 return;

@@ -1,4 +1,4 @@
-//! Entries of a timeline in words: what a shortened failure needs, and what a trace says happened.
+//! Descriptions: entries of a timeline, Needs and amounts as text, for traces, charts and reports.
 //!
 //! ```text
 //! Change::Vanish { cluster: Some(0), count: 1 } ─▶ "machines vanish: 1 of a"
@@ -11,8 +11,8 @@ use crate::plan::{Change, ClusterPlan, Left, Strike};
 use bigfleet_model::{Amounts, NeedKey, quantity::format_short};
 
 /// An entry of the timeline, with the clusters by name.
-pub(crate) fn told(change: &Change, clusters: &[ClusterPlan]) -> String {
-    let name = name(change);
+pub(crate) fn change(change: &Change, clusters: &[ClusterPlan]) -> String {
+    let name = change_name(change);
     match details(change, clusters) {
         details if details.is_empty() => name.to_owned(),
         details => format!("{name}: {details}"),
@@ -20,7 +20,7 @@ pub(crate) fn told(change: &Change, clusters: &[ClusterPlan]) -> String {
 }
 
 /// As where faults are counted, once they strike.
-pub(crate) fn name(change: &Change) -> &'static str {
+pub(crate) fn change_name(change: &Change) -> &'static str {
     match change {
         Change::Scale { .. } | Change::ScaleAll { .. } | Change::ScaleRow { .. } => "demand moves",
         Change::Priority { .. } => "priority edited",
@@ -105,7 +105,12 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             strike,
             disk,
             millis,
-        } => format!("{}, {}, away {}", at(strike), left(disk), span(millis)),
+        } => format!(
+            "{}, {}, away {}",
+            at(strike),
+            self::disk(disk),
+            span(millis)
+        ),
         Change::Twin { millis } => format!("the first goes on for {}", span(millis)),
         Change::OperatorAway {
             cluster: at,
@@ -119,10 +124,13 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             cluster: at,
             millis,
         } => format!("{} for {}", cluster(at), span(millis)),
-        Change::ProviderAway { millis, restart } => match restart {
-            true => format!("{}, and it forgets what it was doing", span(millis)),
-            false => span(millis),
-        },
+        Change::ProviderAway { millis, restart } => {
+            if restart {
+                format!("{}, and it forgets what it was doing", span(millis))
+            } else {
+                span(millis)
+            }
+        }
         Change::TruncatedLists { lists, per_mille } => {
             format!("the next {lists} lack {per_mille} machines in 1000")
         }
@@ -143,7 +151,7 @@ fn at(strike: Strike) -> &'static str {
 }
 
 /// What a crash leaves, in words.
-pub(crate) fn left(disk: Left) -> &'static str {
+pub(crate) fn disk(disk: Left) -> &'static str {
     match disk {
         Left::Whole => "disk whole",
         Left::Torn => "last write torn",
@@ -198,7 +206,8 @@ mod tests {
     #[test]
     fn clusters_are_named_and_times_are_short() {
         let clusters = ["a", "late"].map(|name| ClusterPlan::new(name, Vec::new()));
-        let check = |change: Change, words: &str| assert_eq!(told(&change, &clusters), words);
+        let check =
+            |change: Change, words: &str| assert_eq!(super::change(&change, &clusters), words);
         let (cluster, count) = (Some(1), 3);
         check(
             Change::Vanish { cluster, count },
