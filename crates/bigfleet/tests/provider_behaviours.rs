@@ -36,9 +36,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         .iter()
         .filter(|report| report.verdict == Verdict::Kept)
         .count();
-    let caught = match options.filter.is_empty() {
-        true => runtime.block_on(a_liar_is_caught(&mut options))?,
-        false => true,
+    let caught = if options.filter.is_empty() {
+        runtime.block_on(a_liar_is_caught(&mut options))?
+    } else {
+        true
     };
     std::fs::remove_dir_all(&folder)?;
     let all = reports.len();
@@ -46,9 +47,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "\ntest result: {kept} of {all} behaviours kept in {:.1?}",
         started.elapsed()
     );
-    Ok(match kept == all && caught {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if kept == all && caught {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

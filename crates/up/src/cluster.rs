@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bigfleet_model::ClusterId;
+use bigfleet_scripted_operator::hello;
 use bigfleet_wire::Feature;
 use bigfleet_wire::v1alpha1::drain_report::Phase;
 use bigfleet_wire::v1alpha1::operator_message::Payload;
 use bigfleet_wire::v1alpha1::shard_message::Payload as FromShard;
 use bigfleet_wire::v1alpha1::{
-    Acknowledgement, BootstrapBlobResponse, CapacityNeed, ClusterCapacityNeeds, DrainReport, Hello,
+    Acknowledgement, BootstrapBlobResponse, CapacityNeed, ClusterCapacityNeeds, DrainReport,
     MachineState, NodeReport, NodeStateUpdate, ReclaimAck, ReclaimInstruction, ReportedNode,
-    ShardMessage,
 };
 
 /// How often a cluster says what it needs.
@@ -118,12 +118,8 @@ impl Cluster {
     pub(crate) fn opened(&mut self, now: Duration) -> Vec<Payload> {
         self.session = Some(BTreeSet::new());
         self.resync = None;
-        let hello = Hello {
-            cluster_id: self.id.to_string(),
-            protocol_version: "v1alpha1".to_owned(),
-            features: Feature::ALL.map(|feature| feature.name().to_owned()).into(),
-        };
-        vec![Payload::Hello(hello), self.roll_up(now)]
+        let hello = hello(self.id.as_str(), &Feature::ALL);
+        vec![hello, self.roll_up(now)]
     }
 
     /// The session is over. What the cluster runs goes on running.
@@ -166,13 +162,13 @@ impl Cluster {
     }
 
     /// A frame came from the shard: what is answered.
-    pub(crate) fn heard(&mut self, now: Duration, message: ShardMessage) -> Vec<Payload> {
-        let mut said = match message.payload {
-            Some(FromShard::Ack(ack)) => {
+    pub(crate) fn heard(&mut self, now: Duration, frame: FromShard) -> Vec<Payload> {
+        let mut said = match frame {
+            FromShard::Ack(ack) => {
                 self.acknowledged(&ack);
                 Vec::new()
             }
-            Some(FromShard::BootstrapRequest(asked)) => {
+            FromShard::BootstrapRequest(asked) => {
                 let blob = format!("#cloud-config\n# {} joins {}\n", asked.machine_id, self.id);
                 vec![Payload::BootstrapResponse(BootstrapBlobResponse {
                     request_id: asked.request_id,
@@ -181,20 +177,19 @@ impl Cluster {
                     error: String::new(),
                 })]
             }
-            Some(FromShard::NodeStateUpdate(update)) => {
+            FromShard::NodeStateUpdate(update) => {
                 self.node_changed(update);
                 Vec::new()
             }
-            Some(FromShard::ReclaimInstruction(instruction)) => self.drain(now, &instruction),
-            Some(FromShard::ReclaimCancel(cancel)) => {
+            FromShard::ReclaimInstruction(instruction) => self.drain(now, &instruction),
+            FromShard::ReclaimCancel(cancel) => {
                 self.uncordon(&cancel.instruction_id);
                 Vec::new()
             }
-            Some(FromShard::AvailableCapacity(hint)) => {
+            FromShard::AvailableCapacity(hint) => {
                 self.hints.insert(hint.supersedes_key, hint.available_count);
                 Vec::new()
             }
-            None => Vec::new(), // of a newer shard: skipped
         };
         said.retain(|payload| self.is_understood(payload));
         said

@@ -11,19 +11,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bigfleet_net::{Dial, MAX_MESSAGE_BYTES};
-use bigfleet_wire::v1alpha1::OperatorMessage;
-use bigfleet_wire::v1alpha1::shard_client::ShardClient;
+use bigfleet_scripted_operator::Session;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
 use crate::cluster::{Cluster, Order};
 use crate::pace::Pace;
 
 /// First and longest wait before it dials again.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// Messages that may wait to be sent; if the shard does not read them, the session counts as lost.
-const OUTBOX: usize = 256;
 /// Orders that may wait.
 pub(crate) const ORDERS: usize = 64;
 
@@ -95,23 +90,9 @@ async fn session(
     orders: &mut mpsc::Receiver<Order>,
 ) -> SessionEnd {
     let lost = |stood: bool| SessionEnd::Lost { stood };
-    let Ok(channel) = Dial::unknown(None).channel(&shard.to_string()) else {
-        return lost(false);
-    };
-    let mut client = ShardClient::new(channel)
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let (send, frames) = mpsc::channel::<OperatorMessage>(OUTBOX);
-    let say = |payloads: Vec<_>| {
-        let mut messages = payloads.into_iter().map(OperatorMessage::from);
-        messages.all(|message| send.try_send(message).is_ok())
-    };
-    if !say(cluster.opened(pace.fleet())) {
-        return lost(false);
-    }
-    let answer = client.session(ReceiverStream::new(frames)).await;
-    let mut incoming = match answer {
-        Ok(answer) => answer.into_inner(),
+    let first_words = cluster.opened(pace.fleet());
+    let mut session = match Session::open(shard, first_words).await {
+        Ok(session) => session,
         Err(status) => {
             tracing::debug!(cluster = %cluster.id(), %status, "no session");
             return lost(false);
@@ -131,7 +112,7 @@ async fn session(
                 }
                 Vec::new()
             }
-            frame = incoming.message() => match frame {
+            frame = session.next() => match frame {
                 Ok(Some(frame)) => {
                     stood = true;
                     cluster.heard(pace.fleet(), frame)
@@ -144,7 +125,8 @@ async fn session(
             },
             () = tokio::time::sleep_until(due) => cluster.woken(pace.fleet()),
         };
-        if !say(said) {
+        // A shard that does not read has lost its operator.
+        if !said.into_iter().all(|payload| session.say(payload)) {
             return lost(stood);
         }
     }

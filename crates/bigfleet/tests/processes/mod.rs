@@ -15,6 +15,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,10 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        let folder = format!("bigfleet-{name}-{}", std::process::id());
+        // Tests of one binary run side by side, and two of them may choose one name.
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let nth = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("bigfleet-{name}-{}-{nth}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         drop(std::fs::remove_dir_all(&folder));
         std::fs::create_dir_all(&folder).unwrap();

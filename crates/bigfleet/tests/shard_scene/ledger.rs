@@ -15,7 +15,7 @@ use wire::capacity_provider_client::CapacityProviderClient;
 use wire::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum CallKind {
     Create,
     Configure,
     Drain,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 /// One mutation as the provider saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
     pub(crate) machine: String,
     /// Epoch and sequence.
     pub(crate) token: (i64, i64),
@@ -64,6 +64,8 @@ pub(crate) struct Ledger {
     held: watch::Sender<bool>,
     waiting: Arc<AtomicUsize>,
     deltas: Arc<AtomicUsize>,
+    /// How many mutations came and how many were answered, together.
+    moments: watch::Sender<usize>,
 }
 
 /// How a machine is no more.
@@ -96,6 +98,7 @@ impl Ledgered {
             held: watch::Sender::new(false),
             waiting: Arc::default(),
             deltas: Arc::default(),
+            moments: watch::Sender::new(0),
         };
         let service = CapacityProviderServer::new(ledger.clone());
         let router = Limits::PROVIDER.server().add_service(service);
@@ -156,6 +159,13 @@ impl Ledger {
         self.deltas.load(Ordering::Relaxed)
     }
 
+    /// Waits until so many more mutations have come or been answered.
+    pub(crate) async fn moments(&self, more: usize) {
+        let mut moments = self.moments.subscribe();
+        let enough = *moments.borrow() + more;
+        moments.wait_for(|now| enough <= *now).await.unwrap();
+    }
+
     /// An answer without the machines that are no more.
     fn without_the_gone(&self, mut list: wire::MachineList, delta: bool) -> wire::MachineList {
         let gone = self.gone.lock().unwrap();
@@ -200,7 +210,7 @@ impl Ledger {
     }
 
     /// The provider's operations of a kind: a call answered twice with one operation is one.
-    pub(crate) fn operations(&self, kind: Kind) -> BTreeSet<String> {
+    pub(crate) fn operations(&self, kind: CallKind) -> BTreeSet<String> {
         let seen = self.seen();
         let of_kind = seen.into_iter().filter(|one| one.kind == kind);
         of_kind.filter_map(|one| one.answer.ok()).collect()
@@ -236,14 +246,15 @@ impl Ledger {
     async fn hand_on(
         &self,
         call: impl Future<Output = Answer> + Send + 'static,
-        kind: Kind,
+        kind: CallKind,
         machine: String,
         token: (i64, i64),
         (cluster, intent): (String, String),
     ) -> Answer {
         let (seen, waiting) = (Arc::clone(&self.seen), Arc::clone(&self.waiting));
-        let mut held = self.held.subscribe();
+        let (mut held, moments) = (self.held.subscribe(), self.moments.clone());
         let handed_on = tokio::spawn(async move {
+            moments.send_modify(|count| *count += 1);
             waiting.fetch_add(1, Ordering::Relaxed);
             drop(held.wait_for(|held| !held).await);
             waiting.fetch_sub(1, Ordering::Relaxed);
@@ -259,6 +270,7 @@ impl Ledger {
                     Err(status) => Err(status.code()),
                 },
             });
+            moments.send_modify(|count| *count += 1);
             answer
         });
         handed_on.await.unwrap()
@@ -272,7 +284,7 @@ impl CapacityProvider for Ledger {
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
         let call = async move { client.create(asked).await };
-        self.hand_on(call, Kind::Create, machine, token, Default::default())
+        self.hand_on(call, CallKind::Create, machine, token, Default::default())
             .await
     }
 
@@ -286,7 +298,7 @@ impl CapacityProvider for Ledger {
             intent.cloned().unwrap_or_default(),
         );
         let call = async move { client.configure(asked).await };
-        self.hand_on(call, Kind::Configure, machine, token, with)
+        self.hand_on(call, CallKind::Configure, machine, token, with)
             .await
     }
 
@@ -295,7 +307,7 @@ impl CapacityProvider for Ledger {
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
         let call = async move { client.drain(asked).await };
-        self.hand_on(call, Kind::Drain, machine, token, Default::default())
+        self.hand_on(call, CallKind::Drain, machine, token, Default::default())
             .await
     }
 
@@ -304,7 +316,7 @@ impl CapacityProvider for Ledger {
         let token = (asked.shard_epoch, asked.sequence_number);
         let machine = asked.machine_id.clone();
         let call = async move { client.delete(asked).await };
-        self.hand_on(call, Kind::Delete, machine, token, Default::default())
+        self.hand_on(call, CallKind::Delete, machine, token, Default::default())
             .await
     }
 
@@ -313,9 +325,10 @@ impl CapacityProvider for Ledger {
         request: Request<wire::MachineRef>,
     ) -> Result<Response<wire::Machine>, Status> {
         let asked = request.into_inner();
-        match self.exists(&asked.id) {
-            true => self.client.clone().get(asked).await,
-            false => Err(Status::not_found(asked.id)),
+        if self.exists(&asked.id) {
+            self.client.clone().get(asked).await
+        } else {
+            Err(Status::not_found(asked.id))
         }
     }
 

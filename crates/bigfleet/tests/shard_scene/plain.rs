@@ -23,7 +23,7 @@ use wire::MachineState::{
 };
 use wire::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 
-use super::ledger::{Answer, Kind};
+use super::ledger::{Answer, CallKind};
 
 /// When a mutation is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ struct State {
     machines: BTreeMap<String, Slot>,
     operations: u64,
     /// Every operation that was begun, in order.
-    begun: Vec<(Kind, String)>,
+    begun: Vec<(CallKind, String)>,
 }
 
 struct Slot {
     machine: wire::Machine,
     fences: BTreeMap<String, (i64, i64)>,
-    recorded: BTreeMap<Kind, String>,
+    recorded: BTreeMap<CallKind, String>,
     /// Reads until it is done, and what it is then.
     due: Option<(u32, MachineState)>,
 }
@@ -114,14 +114,14 @@ impl Plain {
     }
 
     /// How many operations of a kind were begun.
-    pub(crate) fn begun(&self, kind: Kind) -> usize {
+    pub(crate) fn begun(&self, kind: CallKind) -> usize {
         let state = self.state.lock().unwrap();
         state.begun.iter().filter(|(one, _)| *one == kind).count()
     }
 
     fn mutate(
         &self,
-        kind: Kind,
+        kind: CallKind,
         id: &str,
         (shard, epoch, sequence): (&str, i64, i64),
         change: impl FnOnce(&mut wire::Machine),
@@ -140,10 +140,10 @@ impl Plain {
         }
         *fence = token;
         let (source, transitional, target) = match kind {
-            Kind::Create => (Speculative, Creating, Idle),
-            Kind::Configure => (Idle, Configuring, Configured),
-            Kind::Drain => (Configured, Draining, Idle),
-            Kind::Delete => (Idle, Deleting, Speculative),
+            CallKind::Create => (Speculative, Creating, Idle),
+            CallKind::Configure => (Idle, Configuring, Configured),
+            CallKind::Drain => (Configured, Draining, Idle),
+            CallKind::Delete => (Idle, Deleting, Speculative),
         };
         let there = slot.machine.state();
         let again = slot
@@ -173,12 +173,12 @@ impl Plain {
 }
 
 /// What an operation of this kind makes possible anew.
-fn opposite(kind: Kind) -> Kind {
+fn opposite(kind: CallKind) -> CallKind {
     match kind {
-        Kind::Create => Kind::Delete,
-        Kind::Configure => Kind::Drain,
-        Kind::Drain => Kind::Configure,
-        Kind::Delete => Kind::Create,
+        CallKind::Create => CallKind::Delete,
+        CallKind::Configure => CallKind::Drain,
+        CallKind::Drain => CallKind::Configure,
+        CallKind::Delete => CallKind::Create,
     }
 }
 
@@ -234,7 +234,7 @@ macro_rules! token {
 impl CapacityProvider for Plain {
     async fn create(&self, request: Request<wire::CreateRequest>) -> Answer {
         let asked = request.into_inner();
-        self.mutate(Kind::Create, &asked.machine_id, token!(asked), |_| ())
+        self.mutate(CallKind::Create, &asked.machine_id, token!(asked), |_| ())
     }
 
     async fn configure(&self, request: Request<wire::ConfigureRequest>) -> Answer {
@@ -243,7 +243,7 @@ impl CapacityProvider for Plain {
             return Err(Status::invalid_argument("bootstrap_blob is empty"));
         }
         self.mutate(
-            Kind::Configure,
+            CallKind::Configure,
             &asked.machine_id,
             token!(asked),
             |machine| {
@@ -255,12 +255,12 @@ impl CapacityProvider for Plain {
 
     async fn drain(&self, request: Request<wire::DrainRequest>) -> Answer {
         let asked = request.into_inner();
-        self.mutate(Kind::Drain, &asked.machine_id, token!(asked), |_| ())
+        self.mutate(CallKind::Drain, &asked.machine_id, token!(asked), |_| ())
     }
 
     async fn delete(&self, request: Request<wire::DeleteRequest>) -> Answer {
         let asked = request.into_inner();
-        self.mutate(Kind::Delete, &asked.machine_id, token!(asked), |_| ())
+        self.mutate(CallKind::Delete, &asked.machine_id, token!(asked), |_| ())
     }
 
     async fn get(

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bigfleet_wire::v1alpha1::MachineState;
 
-use super::ledger::{Kind, Ledgered};
+use super::ledger::{CallKind, Ledgered};
 use super::operator::{Manner, Operator};
 use super::{Folder, Process, provider, shard, until};
 
@@ -102,7 +102,7 @@ impl Scene {
         Operator::connect(self.shard.addr, cluster, manner).await
     }
 
-    pub(crate) fn operations(&self, kind: Kind) -> usize {
+    pub(crate) fn operations(&self, kind: CallKind) -> usize {
         self.ledger.ledger.operations(kind).len()
     }
 

@@ -43,9 +43,10 @@ fn normal(text: &str) -> Vec<String> {
         }
         let head = words.contains(&"CYCLE");
         let named = words.iter().enumerate().map(|(at, word)| {
-            match cycle == Some(at) && !head && word.parse::<u64>().is_ok() {
-                true => "<cycle>".to_owned(),
-                false => name(word),
+            if cycle == Some(at) && !head && word.parse::<u64>().is_ok() {
+                "<cycle>".to_owned()
+            } else {
+                name(word)
             }
         });
         lines.push(named.collect::<Vec<_>>().join(" "));

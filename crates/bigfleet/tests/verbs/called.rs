@@ -95,9 +95,10 @@ fn star(value: &mut Value, varies: &[&str]) {
         Value::Array(items) => items.iter_mut().for_each(|item| star(item, varies)),
         Value::Object(fields) => {
             for (name, value) in fields {
-                match varies.contains(&name.as_str()) {
-                    true => *value = Value::String("*".to_owned()),
-                    false => star(value, varies),
+                if varies.contains(&name.as_str()) {
+                    *value = Value::String("*".to_owned())
+                } else {
+                    star(value, varies)
                 }
             }
         }
@@ -128,8 +129,9 @@ fn word(word: &str) -> String {
             .chars()
             .all(|c| c.is_ascii_digit() || "msh".contains(c));
     let is_port = bare.starts_with("127.0.0.1:");
-    match is_moment || is_span || is_port {
-        true => word.replace(bare, "*"),
-        false => word.to_owned(),
+    if is_moment || is_span || is_port {
+        word.replace(bare, "*")
+    } else {
+        word.to_owned()
     }
 }

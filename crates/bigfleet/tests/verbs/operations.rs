@@ -78,7 +78,7 @@ async fn an_action_is_called_the_same_by_the_audit_log_the_log_and_the_provider(
     let noted = &record.shard_metadata["bigfleet.lucy.sh/assigned-intent"];
     assert_eq!(bound["operation"], noted.as_str());
 
-    let b = Operator::connect(scene.shard.addr, "b", Manner::Penniless).await;
+    let b = Operator::connect(scene.shard.addr, "b", Manner::WithoutBlobs).await;
     b.needs(vec![row(4, 100, "")]).await;
     let failed = scene.shard.logged("action failed");
     assert!(

@@ -53,7 +53,7 @@ fn reclaim(machine: &str) -> FromShard {
 
 impl Cluster {
     fn tell(&mut self, payload: FromShard) -> Vec<Payload> {
-        self.heard(seconds(0), payload.into())
+        self.heard(seconds(0), payload)
     }
 
     fn has(&self) -> Vec<&str> {

@@ -1,15 +1,10 @@
 //! Prices of a running provider follow the price list, as often as it is told to look.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod processes;
-
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use crate::processes::{Folder, provider, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use processes::{Folder, provider};
 use wire::capacity_provider_client::CapacityProviderClient;
 
 #[tokio::test]
@@ -30,22 +25,15 @@ async fn a_refreshed_price_is_listed_and_counted() {
     };
     let before = prices(&first);
     // Only prices move here, and inventories are two minutes apart: what a delta brings is a quote.
-    let moved = async {
-        let since_revision = first.revision.clone();
-        let filter = wire::ListFilter {
-            since_revision,
-            ..Default::default()
-        };
-        loop {
-            let delta = client.list(filter.clone()).await.unwrap().into_inner();
-            if !delta.machines.is_empty() {
-                return delta;
-            }
-            tokio::task::yield_now().await;
-        }
+    let filter = wire::ListFilter {
+        since_revision: first.revision.clone(),
+        ..Default::default()
     };
-    let within = Duration::from_secs(20);
-    let delta = tokio::time::timeout(within, moved).await.unwrap();
+    let delta = until("a price that moved", async || {
+        let delta = client.list(filter.clone()).await.unwrap().into_inner();
+        (!delta.machines.is_empty(), delta)
+    })
+    .await;
     for (id, price) in prices(&delta) {
         assert_ne!(price, before[&id]);
         let price: f64 = price.parse().unwrap();

@@ -1,14 +1,10 @@
 //! What a shard says of its own work, read from outside: how long the phases of its cycles take, and the
 //! attribution probe.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::operator::{Manner, Operator, cpus, row};
+use crate::shard_scene::scene::offerings;
+use crate::shard_scene::{Folder, provider, shard, until};
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::operator::{Manner, Operator, cpus, row};
-use shard_scene::scene::offerings;
-use shard_scene::{Folder, provider, shard, until};
 use std::collections::BTreeMap;
 
 const PHASES: [&str; 7] = [

@@ -3,7 +3,7 @@
 use bigfleet_wire::v1alpha1 as wire;
 use wire::MachineState;
 
-use crate::scene::{Reader, nowhere, reader, recent, scene, settled, unix_nanos};
+use super::scene::{Reader, nowhere, reader, recent, scene, settled, unix_nanos};
 use crate::shard_scene::operator::{Heard, Manner, Operator, row};
 use crate::shard_scene::scene::knobs;
 use crate::shard_scene::{Folder, provider, shard, until};

@@ -11,17 +11,13 @@
 //!
 //! The methods are those of the descriptors, so that one added tomorrow is in the matrix tomorrow.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
 use std::sync::Arc;
 
+use crate::shard_scene::{Folder, Process, shard_flags, until};
 use bigfleet_net::testing::{Authority, Leaf};
 use bigfleet_net::{Dial, Tls, TlsFiles};
 use bigfleet_wire::v1alpha1 as wire;
 use prost::Message;
-use shard_scene::{Folder, Process, shard_flags, until};
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -213,9 +209,10 @@ async fn every_method_lets_in_whom_it_is_for_and_nobody_else() {
             let answer = call(&method, &channel).await;
             let (surface, path) = (method.surface, &method.path);
             let open = matches!(surface, Anyone | Elsewhere) || surfaces.contains(&surface);
-            let expected = match open {
-                true => let_in(&method),
-                false => Code::PermissionDenied,
+            let expected = if open {
+                let_in(&method)
+            } else {
+                Code::PermissionDenied
             };
             assert_eq!(code(&answer), expected, "{name} calls {path}: {answer:?}");
             refused_sessions += i32::from((surface, expected) == (Session, Code::PermissionDenied));
@@ -266,8 +263,8 @@ async fn who_proves_nothing_is_not_answered() {
 #[tokio::test]
 async fn without_tls_nobody_is_checked() {
     let folder = Folder::new("plaintext");
-    let provider = shard_scene::provider(&["--seed-count=2"]);
-    let shard = shard_scene::shard(&folder.file("data"), provider.addr, &[]);
+    let provider = crate::shard_scene::provider(&["--seed-count=2"]);
+    let shard = crate::shard_scene::shard(&folder.file("data"), provider.addr, &[]);
     let channel = Dial::unknown(None)
         .channel(&shard.addr.to_string())
         .unwrap();

@@ -1,20 +1,16 @@
 //! `bigfleet shard --coordinator-addr`: what the coordinator hears, and that the shard needs it for
 //! nothing. The coordinator is a script in the test, at an address that outlives it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::shard_scene::operator::{Manner, Operator, cpus};
+use crate::shard_scene::scene::offerings;
+use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_net::{Limits, Serving, listen, serve};
 use bigfleet_wire::v1alpha1 as wire;
 use ring::digest::{SHA256, digest};
-use shard_scene::operator::{Manner, Operator, cpus};
-use shard_scene::scene::offerings;
-use shard_scene::{Folder, Process, provider, shard, until};
 use tonic::{Request, Response, Status};
 use wire::coordinator_server::{Coordinator, CoordinatorServer};
 

@@ -12,16 +12,12 @@
 //! of it. The next process must come to the same end as if there had been one, by the ledger of what the
 //! provider saw. A store that says it has written and has not must be caught by the same ledger.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::ledger::{CallKind, Ledgered};
+use crate::shard_scene::operator::{Manner, Operator, cpus};
+use crate::shard_scene::scene::{knobs, offerings};
+use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::ledger::{Kind, Ledgered};
-use shard_scene::operator::{Manner, Operator, cpus};
-use shard_scene::scene::{knobs, offerings};
-use shard_scene::{Folder, Process, provider, shard, until};
 use tonic::transport::Channel;
 use wire::MachineState::{self, Configured, Idle, Speculative};
 use wire::capacity_provider_client::CapacityProviderClient;
@@ -66,8 +62,13 @@ impl Cell {
     }
 
     fn counts(&self) -> Counts {
-        [Kind::Create, Kind::Configure, Kind::Drain, Kind::Delete]
-            .map(|kind| self.ledger.ledger.operations(kind).len())
+        [
+            CallKind::Create,
+            CallKind::Configure,
+            CallKind::Drain,
+            CallKind::Delete,
+        ]
+        .map(|kind| self.ledger.ledger.operations(kind).len())
     }
 
     /// A process that ends at a named moment.

@@ -1,14 +1,12 @@
 //! What a running shard shows of itself, against what the test did to it; and a reader that does not
 //! read, which only keeps itself waiting.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 /// The header, then the rest, with nothing before and no second one.
 macro_rules! read {
     ($reader:expr, $method:ident($request:expr), $module:ident::$entry:ident) => {{
         use bigfleet_wire::v1alpha1::$module::Frame;
         let stream = $reader.$method($request).await.unwrap().into_inner();
-        let mut frames = $crate::scene::all(stream)
+        let mut frames = $crate::reads::scene::all(stream)
             .await
             .into_iter()
             .map(|one| one.frame.unwrap());
@@ -28,7 +26,5 @@ macro_rules! read {
 mod machines;
 mod needs;
 mod scene;
-#[path = "../shard_scene/mod.rs"]
-mod shard_scene;
 mod whole;
 mod work;

@@ -1,16 +1,12 @@
 //! `bigfleet shard` as a process: what its operators hear and what its provider sees, when things go
 //! well and when they do not. Real gRPC, a real store, a provider in a process of its own.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::ledger::{CallKind, Ledgered};
+use crate::shard_scene::operator::{Manner, Operator, cpus, row};
+use crate::shard_scene::scene::{Scene, offerings};
+use crate::shard_scene::{Folder, Process, provider, shard_flags, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::ledger::{Kind, Ledgered};
-use shard_scene::operator::{Manner, Operator, cpus, row};
-use shard_scene::scene::{Scene, offerings};
-use shard_scene::{Folder, Process, provider, shard_flags, until};
 use std::process::Command;
 use tokio_stream::wrappers::ReceiverStream;
 use wire::MachineState::{Configured, Creating, Draining, Failed, Idle, Speculative};
@@ -26,8 +22,8 @@ async fn demand_grows_and_shrinks_and_the_fleet_follows_exactly() {
     scene.is_quiet().await;
     assert_eq!(
         (
-            scene.operations(Kind::Create),
-            scene.operations(Kind::Configure)
+            scene.operations(CallKind::Create),
+            scene.operations(CallKind::Configure)
         ),
         (2, 8),
         "metal first, then two are bought"
@@ -35,7 +31,7 @@ async fn demand_grows_and_shrinks_and_the_fleet_follows_exactly() {
     a.needs(vec![cpus(3)]).await;
     a.has(3).await;
     scene.is_quiet().await;
-    assert_eq!(scene.operations(Kind::Drain), 5);
+    assert_eq!(scene.operations(CallKind::Drain), 5);
     assert_eq!(a.heard().instructions.len(), 5, "each one was announced");
     assert_eq!(scene.audited("Bootstrap", "success"), 8);
     assert_eq!(scene.audited("Reclaim", "success"), 5);
@@ -57,7 +53,7 @@ async fn what_matters_more_takes_machines_from_what_matters_less() {
     high.has(2).await;
     low.has(2).await;
     scene.is_quiet().await;
-    assert_eq!(scene.operations(Kind::Drain), 2);
+    assert_eq!(scene.operations(CallKind::Drain), 2);
     let instructions = low.heard().instructions;
     assert!(
         instructions
@@ -108,7 +104,7 @@ async fn a_provider_that_dies_and_returns_costs_nothing_but_time() {
     let failed = || scene.shard.metric("bigfleet_shard_lists_failed_total");
     until("Lists that fail", async || (3.0 <= failed(), failed())).await;
     a.needs(vec![cpus(5)]).await;
-    let accepted = |heard: &shard_scene::operator::Heard| {
+    let accepted = |heard: &crate::shard_scene::operator::Heard| {
         heard.acks.iter().filter(|ack| ack.echo == "rollup").count() == 2
     };
     a.sees("the second roll-up taken", accepted).await;
@@ -117,7 +113,7 @@ async fn a_provider_that_dies_and_returns_costs_nothing_but_time() {
     scene.cloud_returns(&serde_json::json!({}));
     a.has(5).await;
     scene.is_quiet().await;
-    assert_eq!(scene.operations(Kind::Configure), 5);
+    assert_eq!(scene.operations(CallKind::Configure), 5);
 }
 
 #[tokio::test]
@@ -138,7 +134,7 @@ async fn an_operator_that_dies_in_the_middle_of_a_drain_is_told_again() {
     })
     .await;
     assert_eq!(
-        scene.operations(Kind::Drain),
+        scene.operations(CallKind::Drain),
         0,
         "nobody said they are empty"
     );
@@ -155,7 +151,7 @@ async fn an_operator_that_dies_in_the_middle_of_a_drain_is_told_again() {
         ids(again.heard().instructions),
         "the same ids"
     );
-    assert_eq!(scene.operations(Kind::Drain), 2);
+    assert_eq!(scene.operations(CallKind::Drain), 2);
     let marks = again.heard().acks.into_iter();
     let end = marks.rev().find(|ack| ack.echo == "node-state-resync");
     assert_eq!(end.map(|ack| ack.resync_count), Some(4));
@@ -193,7 +189,7 @@ async fn a_cluster_speaks_for_itself_only_and_says_hello_first() {
     assert!(rejected.reason.contains("cluster_id \"b\""), "{rejected:?}");
     scene.is_quiet().await;
     assert_eq!(scene.ledger.ledger.seen().len(), 0);
-    let nobody = Operator::dial(scene.shard.addr, "a", "", Manner::Plain).await;
+    let nobody = Operator::connect(scene.shard.addr, "", Manner::Plain).await;
     let heard = nobody.sees("its end", |heard| heard.ended.is_some()).await;
     assert_eq!(
         heard.ended.unwrap().unwrap_err().0,
@@ -266,11 +262,11 @@ async fn a_full_disk_ends_the_process_and_the_next_one_goes_on() {
     assert!(text.contains("bigfleet shard: store: "), "{text}");
     assert_eq!(ledger.ledger.seen().len(), 0, "no call without a record");
     assert_eq!(a.heard().blobs, 0, "nor a question to the operator");
-    let second = shard_scene::shard(&data, ledger.addr, &[]);
+    let second = crate::shard_scene::shard(&data, ledger.addr, &[]);
     let a = Operator::connect(second.addr, "a", Manner::Plain).await;
     a.needs(wide_rows()).await;
     a.has(40).await;
-    assert_eq!(ledger.ledger.operations(Kind::Configure).len(), 40);
+    assert_eq!(ledger.ledger.operations(CallKind::Configure).len(), 40);
     ledger.ledger.check();
     let held = ledger.ledger.machines().await;
     assert!(!held.contains_key(&Creating));
@@ -315,13 +311,13 @@ async fn a_process_asked_to_end_finishes_what_is_on_the_wire_and_begins_nothing(
     a.needs(vec![cpus(3)]).await;
     a.has(3).await;
     scene.is_quiet().await;
-    let of_first = |seen: &&shard_scene::ledger::Seen| seen.machine == begun[0].machine;
+    let of_first = |seen: &&crate::shard_scene::ledger::Seen| seen.machine == begun[0].machine;
     assert_eq!(
         ledger.seen().iter().filter(of_first).count(),
         1,
         "it was remembered as done"
     );
-    assert_eq!(scene.operations(Kind::Configure), 3);
+    assert_eq!(scene.operations(CallKind::Configure), 3);
 }
 
 /// An operator that does not read fills its own outbox and nobody else's: its session ends, the others

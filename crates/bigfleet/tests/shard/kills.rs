@@ -1,37 +1,28 @@
-//! SIGKILL at random moments, fifty times and more: the ledger of what the provider saw must be what
-//! was decided, nothing doubled and nothing lost.
+//! SIGKILL in the middle of things, fifty times and more: the ledger of what the provider saw must be
+//! what was decided, nothing doubled and nothing lost.
+//!
+//! A kill comes as a drawn number of calls have reached the provider or been answered by it, so that a
+//! slow machine is killed in as many different places as a fast one.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::ledger::{CallKind, Ledgered};
+use crate::shard_scene::operator::{Manner, Operator, cpus};
+use crate::shard_scene::scene::offerings;
+use crate::shard_scene::{Folder, Process, provider, shard};
+use bigfleet_seeded::Prng;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::ledger::{Kind, Ledgered};
-use shard_scene::operator::{Manner, Operator, cpus};
-use shard_scene::scene::offerings;
-use shard_scene::{Folder, Process, provider, shard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// Moments from a seed: xorshift, enough to be arbitrary.
-struct Moments(u64);
-
-impl Moments {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-}
+/// A kill comes before so many calls were made or answered: most of a step of four machines, each
+/// created and configured.
+const KILLED_WITHIN: usize = 14;
 
 /// A cluster whose demand goes in steps, and the processes that serve it one after another.
 struct Steps {
     data: PathBuf,
     ledger: Ledgered,
     manner: Manner,
-    moments: Moments,
+    draws: Prng,
 }
 
 impl Steps {
@@ -49,9 +40,13 @@ impl Steps {
         end: usize,
     ) -> (Process, Operator) {
         for machines in steps {
-            let (process, _a) = self.begin(machines).await;
-            // Not to wait for anything: the moment of the kill is what is drawn.
-            tokio::time::sleep(Duration::from_millis(self.moments.next(500))).await;
+            let (process, a) = self.begin(machines).await;
+            let moments = self.draws.below(KILLED_WITHIN);
+            tokio::select! {
+                () = self.ledger.ledger.moments(moments) => {}
+                // Fewer were left to happen in this step.
+                () = a.has(machines) => {}
+            }
             process.kill();
         }
         let (process, a) = self.begin(end).await;
@@ -73,32 +68,36 @@ async fn killed_all_the_way(seed: u64, manner: Manner) {
         data: folder.file("data"),
         ledger: Ledgered::start(cloud.addr).await,
         manner,
-        moments: Moments(seed),
+        draws: Prng::new(seed),
     };
     let ledger = steps.ledger.ledger.clone();
     let count = |kind| ledger.operations(kind).len();
 
     let up = (1..=STEPS).map(|step| step * PER_STEP);
     let (process, a) = steps.killed_in_each(up, MOST).await;
-    assert_eq!(count(Kind::Configure), MOST, "seed {seed}: bound once each");
     assert_eq!(
-        count(Kind::Create),
+        count(CallKind::Configure),
+        MOST,
+        "seed {seed}: bound once each"
+    );
+    assert_eq!(
+        count(CallKind::Create),
         MOST - 20,
         "seed {seed}: bought once each"
     );
-    assert_eq!((count(Kind::Drain), count(Kind::Delete)), (0, 0));
+    assert_eq!((count(CallKind::Drain), count(CallKind::Delete)), (0, 0));
     process.kill();
     drop(a);
 
     let down = (1..STEPS).rev().map(|step| step * PER_STEP);
     let (process, _a) = steps.killed_in_each(down, PER_STEP).await;
     assert_eq!(
-        count(Kind::Drain),
+        count(CallKind::Drain),
         MOST - PER_STEP,
         "seed {seed}: drained once each"
     );
     assert_eq!(
-        count(Kind::Configure),
+        count(CallKind::Configure),
         MOST,
         "seed {seed}: and none bound again"
     );
@@ -107,7 +106,7 @@ async fn killed_all_the_way(seed: u64, manner: Manner) {
     let mut decisions: BTreeMap<String, (String, String)> = BTreeMap::new();
     for seen in ledger.seen() {
         let Ok(operation) = seen.answer else { continue };
-        if seen.kind == Kind::Configure {
+        if seen.kind == CallKind::Configure {
             assert_eq!(seen.cluster, "a");
             let made = (seen.machine, operation);
             let before = decisions.insert(seen.intent, made.clone());

@@ -6,7 +6,7 @@ use bigfleet_wire::v1alpha1 as wire;
 use tonic::Code;
 use wire::InspectMachinesRequest;
 
-use crate::scene::{MANY, Reader, all, machines, needs, of_new_reader, scene};
+use super::scene::{MANY, Reader, all, machines, needs, of_new_reader, scene};
 use crate::shard_scene::until;
 
 /// CRC-32 (IEEE), bit by bit: not the code under test.

@@ -1,13 +1,9 @@
 //! What an admin tells a running shard, and what comes of it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::operator::{Manner, Operator, row};
+use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::operator::{Manner, Operator, row};
-use shard_scene::{Folder, Process, provider, shard, until};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wire::pause_scope::Scope;

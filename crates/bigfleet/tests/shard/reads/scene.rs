@@ -88,9 +88,10 @@ pub(crate) async fn scene(name: &str, slots: usize) -> Scene {
     let folder = Folder::new(name);
     let provider = provider(&[&format!("--seed-count={slots}")]);
     // A List of many takes longer than the cycle of a small fleet.
-    let slower: &[&str] = match slots < MANY {
-        true => &[],
-        false => &["--cycle-interval=1s"],
+    let slower: &[&str] = if slots < MANY {
+        &[]
+    } else {
+        &["--cycle-interval=1s"]
     };
     let shard = shard(&folder.file("data"), provider.addr, slower);
     let operator = Operator::connect(shard.addr, "a", Manner::Stalls).await;

@@ -1,16 +1,12 @@
 //! What whoever watches a shard sees: its end, its metrics, its configuration, its log.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::shard_scene::ledger::{Ledgered, Lie};
+use crate::shard_scene::operator::{Heard, Manner, Operator, row};
+use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_net::testing::Authority;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::ledger::{Ledgered, Lie};
-use shard_scene::operator::{Heard, Manner, Operator, row};
-use shard_scene::{Folder, Process, provider, shard, until};
 
 async fn names(shard: Process, part: &str) {
     let (code, text) = shard.ended().await;
@@ -220,7 +216,7 @@ async fn an_audited_action_names_its_shard_its_operation_its_time_and_its_price(
     assert!(0.0 <= bound["price_per_hour"].as_f64().unwrap(), "{bound}");
 }
 
-const METRICS: &str = include_str!("../../../docs/metrics.md");
+const METRICS: &str = include_str!("../../../../docs/metrics.md");
 
 /// The names in the tables of the document, and whether they are there only on a condition.
 fn documented() -> BTreeMap<String, bool> {
@@ -251,9 +247,10 @@ fn documented() -> BTreeMap<String, bool> {
 }
 
 fn full(name: &str) -> String {
-    match name.starts_with("bigfleet_") {
-        true => name.to_owned(),
-        false => format!("bigfleet_shard_{name}"),
+    if name.starts_with("bigfleet_") {
+        name.to_owned()
+    } else {
+        format!("bigfleet_shard_{name}")
     }
 }
 
@@ -308,7 +305,7 @@ async fn every_metric_is_in_the_document_and_every_one_there_is_published() {
         "--advertise-addr=s1.example:7780".to_owned(),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let secure = shard_scene::shard(&folder.file("secure"), cloud.addr, &flags);
+    let secure = crate::shard_scene::shard(&folder.file("secure"), cloud.addr, &flags);
     let conditional = documented.iter().filter(|(_, conditional)| **conditional);
     let conditional: BTreeSet<String> = conditional.map(|(name, _)| name.clone()).collect();
     let missing = until("every conditional name", async || {

@@ -1,18 +1,14 @@
 //! A provider behind TLS: whom it lets in, for whom they may speak, and certificates that change
 //! under it. Real certificates, real handshakes, the real process.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod processes;
-
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::processes::{Folder, Process, provider};
 use bigfleet_net::testing::Authority;
 use bigfleet_net::{Dial, Tls, TlsFiles};
 use bigfleet_wire::v1alpha1 as wire;
-use processes::{Folder, Process, provider};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wire::capacity_provider_client::CapacityProviderClient;

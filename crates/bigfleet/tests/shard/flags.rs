@@ -1,16 +1,12 @@
 //! Each flag of `bigfleet shard`, by what it changes: the same scene with and without it, seen from the
 //! provider, the operator and the log.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::ledger::{CallKind, Gone};
+use crate::shard_scene::operator::{Heard, Manner, Operator, cpus, row};
+use crate::shard_scene::scene::Scene;
+use crate::shard_scene::{Folder, provider, shard, until};
 use bigfleet_wire::v1alpha1 as wire;
 use serde_json::json;
-use shard_scene::ledger::{Gone, Kind};
-use shard_scene::operator::{Heard, Manner, Operator, cpus, row};
-use shard_scene::scene::Scene;
-use shard_scene::{Folder, provider, shard, until};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use wire::acknowledgement::Disposition;
@@ -199,7 +195,7 @@ async fn a_roll_up_that_withdraws_everything_is_believed_the_third_time() {
     }
     assert_eq!(says_nothing_is_needed(&a, 4).await, Disposition::Accepted);
     a.has(0).await;
-    assert_eq!(scene.operations(Kind::Drain), 12);
+    assert_eq!(scene.operations(CallKind::Drain), 12);
 }
 
 #[tokio::test]
@@ -232,7 +228,11 @@ async fn one_is_deleted(name: &str, how: Gone) {
     a.sees("its end", |heard| !heard.nodes.contains_key(&serving[0]))
         .await;
     a.has(3).await;
-    assert_eq!(scene.operations(Kind::Configure), 4, "replaced, and once");
+    assert_eq!(
+        scene.operations(CallKind::Configure),
+        4,
+        "replaced, and once"
+    );
     let removed = || scene.shard.metric("bigfleet_shard_machines_removed_total");
     until("one removed", async || (removed() == 1.0, removed())).await;
     scene.is_quiet().await;

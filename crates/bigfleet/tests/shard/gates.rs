@@ -1,15 +1,11 @@
 //! What stops a shard and what it says of that: pauses over a restart, settings it does not start with,
 //! a provider it has not seen enough of, and the words of peers that fail.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::ledger::{CallKind, Ledgered, Lie};
+use crate::shard_scene::operator::{Manner, NO_BLOB, Operator, cpus};
+use crate::shard_scene::{Folder, Process, provider, shard, shard_flags, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::ledger::{Kind, Ledgered, Lie};
-use shard_scene::operator::{Manner, NO_BLOB, Operator, cpus};
-use shard_scene::{Folder, Process, provider, shard, shard_flags, until};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wire::capacity_provider_client::CapacityProviderClient;
@@ -49,7 +45,7 @@ impl Cloud {
         Process::start(&["shard"], &flags)
     }
 
-    fn calls(&self, kind: Kind) -> usize {
+    fn calls(&self, kind: CallKind) -> usize {
         let seen = self.ledger.ledger.seen();
         seen.iter().filter(|one| one.kind == kind).count()
     }
@@ -112,7 +108,7 @@ async fn a_drain_under_a_pause_over_a_restart_keeps_its_grace() {
     })
     .await;
     assert!(a.heard().instructions.is_empty(), "it is paused");
-    assert_eq!(cloud.calls(Kind::Drain), 0);
+    assert_eq!(cloud.calls(CallKind::Drain), 0);
 
     std::fs::remove_file(&pause).unwrap();
     let again = a
@@ -281,7 +277,7 @@ async fn a_shard_whose_provider_lacks_what_it_remembers_says_how_much() {
 async fn an_operators_reason_reaches_whoever_looks() {
     let cloud = Cloud::new("gate-blob", 1).await;
     let process = cloud.shard(&[]);
-    let a = Operator::connect(process.addr, "a", Manner::Penniless).await;
+    let a = Operator::connect(process.addr, "a", Manner::WithoutBlobs).await;
     a.needs(vec![cpus(1)]).await;
     let line = &said(&process, "action failed").await[0];
     assert_eq!(line["level"], "WARN");
@@ -303,7 +299,7 @@ async fn an_operators_reason_reaches_whoever_looks() {
     let rails = rails.await.unwrap().into_inner().rails;
     let rail = rails.iter().find(|rail| rail.name == "bootstrap-backoff");
     assert!(rail.unwrap().detail.contains(NO_BLOB), "{rails:?}");
-    assert_eq!(cloud.calls(Kind::Configure), 0);
+    assert_eq!(cloud.calls(CallKind::Configure), 0);
 }
 
 /// A call that is refused is said once, however often it is made again; a machine that went

@@ -1,15 +1,11 @@
 //! Providers one did not write oneself: one whose Lists lack machines or are old, and one that knows the
 //! public contract and nothing more.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
-use shard_scene::ledger::{Kind, Ledgered, Lie};
-use shard_scene::operator::{Manner, Operator, cpus};
-use shard_scene::plain::{Answers, Plain};
-use shard_scene::scene::offerings;
-use shard_scene::{Folder, Process, provider, shard, until};
+use crate::shard_scene::ledger::{CallKind, Ledgered, Lie};
+use crate::shard_scene::operator::{Manner, Operator, cpus};
+use crate::shard_scene::plain::{Answers, Plain};
+use crate::shard_scene::scene::offerings;
+use crate::shard_scene::{Folder, Process, provider, shard, until};
 use std::net::SocketAddr;
 
 /// Ten machines of metal behind a ledger, and an operator that has six of them.
@@ -121,7 +117,10 @@ async fn an_old_list_moves_nothing() {
     scene.operator.has(10).await;
     scene.lie(Lie::Stale, 1).await;
     scene.stands(calls + 2, 10);
-    assert_eq!(scene.ledger.ledger.operations(Kind::Configure).len(), 10);
+    assert_eq!(
+        scene.ledger.ledger.operations(CallKind::Configure).len(),
+        10
+    );
 }
 
 /// Ramp, shrink, a provider that goes away and comes back, on the public contract alone.
@@ -134,8 +133,15 @@ async fn works_with(name: &str, answers: Answers) {
     let a = Operator::connect(shard.addr, "a", Manner::Plain).await;
     a.needs(vec![cpus(8)]).await;
     a.has(8).await;
-    let counts =
-        || [Kind::Create, Kind::Configure, Kind::Drain, Kind::Delete].map(|kind| cloud.begun(kind));
+    let counts = || {
+        [
+            CallKind::Create,
+            CallKind::Configure,
+            CallKind::Drain,
+            CallKind::Delete,
+        ]
+        .map(|kind| cloud.begun(kind))
+    };
     assert_eq!(counts(), [8, 8, 0, 0], "each bought once and bound once");
     a.needs(vec![cpus(5)]).await;
     a.has(5).await;
@@ -148,7 +154,7 @@ async fn works_with(name: &str, answers: Answers) {
     let failed = || shard.metric("bigfleet_shard_lists_failed_total");
     until("Lists that fail", async || (2.0 <= failed(), failed())).await;
     a.needs(vec![cpus(9)]).await;
-    let taken = |heard: &shard_scene::operator::Heard| {
+    let taken = |heard: &crate::shard_scene::operator::Heard| {
         heard.acks.iter().filter(|ack| ack.echo == "rollup").count() == 3
     };
     a.sees("the third roll-up taken", taken).await;
@@ -162,7 +168,7 @@ async fn works_with(name: &str, answers: Answers) {
     // A shard that comes back finds what it had, from what such a provider echoes and its own store.
     drop(a);
     shard.kill();
-    let again = shard_scene::shard(&folder.file("data"), addr, &[]);
+    let again = crate::shard_scene::shard(&folder.file("data"), addr, &[]);
     let a = Operator::connect(again.addr, "a", Manner::Plain).await;
     a.needs(vec![cpus(9)]).await;
     a.has(9).await;

@@ -2,16 +2,12 @@
 //!
 //! With the guard off, what waits for such work waits for ever: each of these has an arm that shows it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shard_scene;
-
+use crate::shard_scene::ledger::CallKind;
+use crate::shard_scene::operator::{Heard, Manner, cpus};
+use crate::shard_scene::scene::Scene;
+use crate::shard_scene::until;
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
-use shard_scene::ledger::Kind;
-use shard_scene::operator::{Heard, Manner, cpus};
-use shard_scene::scene::Scene;
-use shard_scene::until;
 use tonic::Code;
 use wire::MachineState::{Configured, Idle, Speculative};
 use wire::shard_read_client::ShardReadClient;
@@ -61,12 +57,17 @@ async fn a_call_that_panics_is_looked_up_and_nothing_is_done_twice() {
     a.needs(Vec::new()).await;
     until("a slot again", async || {
         let seen = scene.count([Speculative, Idle, Configured]).await;
-        let deleted = scene.operations(Kind::Delete);
+        let deleted = scene.operations(CallKind::Delete);
         (seen == [1, 0, 0] && deleted == 1, (seen, deleted))
     })
     .await;
     nothing_is_open(&scene).await;
-    let done = [Kind::Create, Kind::Configure, Kind::Drain, Kind::Delete];
+    let done = [
+        CallKind::Create,
+        CallKind::Configure,
+        CallKind::Drain,
+        CallKind::Delete,
+    ];
     assert_eq!(done.map(|kind| scene.operations(kind)), [1, 1, 1, 1]);
     scene.ledger.ledger.check();
     assert_eq!((panics(&scene, "call"), panics(&scene, "get")), (8.0, 1.0));

@@ -4,7 +4,7 @@ use bigfleet_wire::v1alpha1 as wire;
 use tonic::Code;
 use wire::{InspectMachinesRequest, MachineState};
 
-use crate::scene::{ids, machines, reader, recent, scene, settled, unix_nanos};
+use super::scene::{ids, machines, reader, recent, scene, settled, unix_nanos};
 use crate::shard_scene::operator::{Manner, Operator, row};
 use crate::shard_scene::{Folder, provider, shard, until};
 

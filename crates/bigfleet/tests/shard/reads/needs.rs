@@ -4,7 +4,7 @@ use bigfleet_wire::v1alpha1 as wire;
 use tonic::Code;
 use wire::{ExplainNeedRequest, InspectNeedsRequest, MachineState, UnmetReason};
 
-use crate::scene::{needs, of_new_reader, scene, settled};
+use super::scene::{needs, of_new_reader, scene, settled};
 use crate::shard_scene::operator::{Manner, Operator, row};
 use crate::shard_scene::until;
 
