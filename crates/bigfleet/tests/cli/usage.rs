@@ -1,5 +1,5 @@
 //! A command line that is wrong: status 2 and nothing on stdout, whichever verb it is for. Of a shard that is said
-//! of flags there are none of; what it cannot start with is status 1 (docs/operating.md), told in `shard_gates`.
+//! of flags there are none of; what it cannot start with is status 1 (docs/operating.md), tested in `tests/shard/gates.rs`.
 
 use crate::process::{refusal, run};
 

@@ -21,57 +21,57 @@ use std::time::Duration;
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
         "steady-state",
-        "two clusters, two hosts too many and one too few each: put right once, then quiet",
+        "two clusters, each with two machines too many and one too few: corrected once, then no more actions",
         steady_state,
     ),
     Scenario::small(
         "bare-pods",
-        "hosts too many: reclaiming them must not destroy the Pods that were on them",
+        "clusters with machines to spare: reclaiming them must not destroy the Pods on them",
         bare_pods,
     ),
     Scenario::small(
         "supply-exhaustion",
-        "more demand than machines: a shortfall that stands still",
+        "more demand than machines: the shortfall stays the same and nothing churns",
         supply_exhaustion,
     ),
     Scenario::small(
         "bound-counts",
-        "Pods that fit nowhere while the sum is covered: no reason to act",
+        "Pods that fit on no single machine although the total is covered: no action is taken",
         bound_counts,
     ),
     Scenario::small(
         "bound-counts-shrinkage",
-        "half of the filler goes: eighteen machines are reclaimed at once, and that is all",
+        "half of the filler Pods go: eighteen machines are reclaimed at once, and nothing else happens",
         shrinkage,
     ),
     Scenario::small(
         "cost-routing",
-        "who minds interruption goes on demand, who does not goes cheap",
+        "workloads that mind interruption get on-demand machines, the others the cheapest",
         cost_routing,
     ),
     Scenario::small(
         "idle-release",
-        "surplus that was bought is given back once",
+        "machines that were bought and are not needed any more are given back, once",
         idle_release,
     ),
     Scenario::small(
         "release-after-shrink",
-        "a burst takes owned, then bought machines; afterwards only the bought are given back",
+        "a burst takes owned machines, then bought ones; afterwards only the bought ones are given back",
         release_after_shrink,
     ),
     Scenario::small(
         "steady-state-rails",
-        "the rails are on, and it ends where it ends without",
+        "steady-state with the safety rails on: it ends in the same state",
         |dice| with_rails(steady_state(dice)),
     ),
     Scenario::small(
         "supply-exhaustion-rails",
-        "the rails are on, and it ends where it ends without",
+        "supply-exhaustion with the safety rails on: it ends in the same state",
         |dice| with_rails(supply_exhaustion(dice)),
     ),
     Scenario::small(
         "release-after-shrink-rails",
-        "the rails are on, and it ends where it ends without",
+        "release-after-shrink with the safety rails on: it ends in the same state",
         |dice| with_rails(release_after_shrink(dice)),
     ),
 ];

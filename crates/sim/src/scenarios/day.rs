@@ -14,7 +14,7 @@ use bigfleet_model::State;
 
 pub(super) const ALL: &[Scenario] = &[Scenario::large(
     "day-1k",
-    "1,000 machines, 10 clusters, a day: demand follows the sun, machines break, spot is taken back",
+    "1,000 machines, 10 clusters, one day: demand follows the sun, machines break, spot machines are interrupted",
     day,
 )];
 

@@ -19,7 +19,7 @@ use bigfleet_provider_kit::Kind;
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
         "at-1-static",
-        "everything is missing at once: bought once, whatever the latency and the order",
+        "a fleet from nothing: every machine is bought once, whatever the latency and the order of completion",
         at_1,
     ),
     Scenario::small("at-2-one-loss", "one machine is lost: one is bought", at_2),
@@ -30,7 +30,7 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "at-4-failed-create",
-        "one Create fails: one replacement",
+        "one Create fails: one replacement is bought",
         at_4,
     ),
     Scenario::small(
@@ -40,27 +40,27 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "runway-churn",
-        "the gang loses a machine every few cycles: one for one, and no reclaim",
+        "the gang loses a machine every few cycles: each is replaced once, and none is reclaimed",
         runway_churn,
     ),
     Scenario::small(
         "runway-burst",
-        "the gang loses four of seven at once: no reclaim",
+        "the gang loses four of its seven machines at once: none is reclaimed",
         runway_burst,
     ),
     Scenario::small(
         "loss-rate",
-        "plain machines break all the time: provisions per loss stay at one",
+        "machines that serve no gang keep breaking: one is bought for each that is lost",
         loss_rate,
     ),
     Scenario::small(
         "shed-regrow",
-        "demand halves and doubles twice: each shed costs the same, and settles",
+        "demand halves and doubles twice: each shrink costs the same number of actions, then quiet",
         shed_regrow,
     ),
     Scenario::small(
         "machine-rotation",
-        "a gang's machines mature one by one beside others as good: the claimed set stays",
+        "a gang's machines become ready one by one beside equally good ones: it keeps the ones it has",
         machine_rotation,
     ),
 ];

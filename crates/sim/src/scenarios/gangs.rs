@@ -24,7 +24,7 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::large(
         "gang-sweep-at-scale",
-        "the largest of the settings as it was in the field: 89 machines wanted, 1,342 there",
+        "the largest of these settings, with sizes seen in a real fleet: 89 machines needed, 1,342 there",
         |dice| {
             let stamped = dice.turn(2) == 0;
             fixed_point(
@@ -39,7 +39,7 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "large-gangs",
-        "zone gangs of 64 to 256 and rack gangs of 16 come at once over plain demand that has pieces of every rack",
+        "zone gangs of 64 to 256 and rack gangs of 16 arrive at once, where plain demand holds parts of every rack",
         large_gangs,
     ),
 ];

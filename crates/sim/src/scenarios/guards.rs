@@ -18,22 +18,22 @@ use bigfleet_model::{ActionKind, State};
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
         "kept-promises",
-        "a machine bought for one Need arrives there first, though another of higher priority waits",
+        "a machine bought for one Need goes to it, although another Need of higher priority waits",
         kept_promises,
     ),
     Scenario::small(
         "promises-over-a-crash",
-        "the same, and the shard dies in between: what is on disk says whose the machine is",
+        "kept-promises, and the shard dies in between: its disk says which Need the machine was bought for",
         promises_over_a_crash,
     ),
     Scenario::small(
         "own-rack",
-        "a plain Need grows beside a gang whose machines it could use, and leaves them alone",
+        "a plain Need grows beside a gang whose machines it could use: it leaves them alone",
         own_rack,
     ),
     Scenario::small(
         "first-come",
-        "whoever has waited longest gets the next free machine, however often all roll up",
+        "the Need that has waited longest gets the next free machine, however often clusters roll up",
         first_come,
     ),
     Scenario::small(
@@ -48,12 +48,12 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "withdrawal-rails",
-        "a whole cluster withdraws: rail 1 gives its machines back a few at a time",
+        "a whole cluster withdraws: the reclaim cap gives its machines back a few at a time",
         withdrawal_rails,
     ),
     Scenario::small(
         "empty-roll-ups",
-        "an operator that has lost its Pods says so twice: rail 2 believes neither, and nothing is drained",
+        "an operator wrongly reports an empty cluster twice: the roll-up guard believes neither, and nothing is drained",
         empty_roll_ups,
     ),
     Scenario::small(
@@ -63,12 +63,12 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "disk-lost",
-        "the shard dies and its disk is gone: what the provider echoes says which gang has which machine",
+        "the shard dies and its disk is gone: the provider's metadata says which gang has which machine",
         disk_lost,
     ),
     Scenario::small(
         "no-node",
-        "machines that never become nodes: others take their place, and every Pod runs",
+        "machines that never become nodes: others replace them, and every Pod runs",
         no_node,
     ),
     Scenario::small(
@@ -83,7 +83,7 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "half-a-list",
-        "Lists lose half of the machines twice in a row: nobody is believed gone",
+        "Lists lack half of the machines twice in a row: no machine is taken for gone",
         half_a_list,
     ),
 ];

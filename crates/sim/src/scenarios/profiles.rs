@@ -26,32 +26,32 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(super) const ALL: &[Scenario] = &[
     Scenario::large(
         "scarcity-5k",
-        "six tenths of the machines and no more: only batch stays short, and it stands still",
+        "machines for six tenths of the demand: only batch stays short, and nothing churns",
         scarcity,
     ),
     Scenario::large(
         "preemption-5k",
-        "a critical burst over a full fleet: batch gives way, and comes back afterwards",
+        "a burst of critical demand over a full fleet: batch gives way, and gets its machines back afterwards",
         preemption,
     ),
     Scenario::large(
         "oscillation-5k",
-        "demand halves and doubles twice: the second shed costs what the first did",
+        "demand halves and doubles twice: the second shrink costs as many actions as the first",
         oscillation,
     ),
     Scenario::large(
         "cost-routing-5k",
-        "10,000 slots on demand and spot: whoever minds interruption is on demand",
+        "10,000 slots, on-demand and spot: workloads that mind interruption are on on-demand machines",
         cost_routing,
     ),
     Scenario::large(
         "spot-churn-5k",
-        "machines break fifty times as often as they should: replaced, and no drain because of it",
+        "machines break fifty times as often as usual: each is replaced, and nothing is drained because of it",
         spot_churn,
     ),
     Scenario::large(
         "uber-5k",
-        "20 clusters of 95 cache gangs and 32 GPU gangs each, 2,580 rows over 18,000 machines: all find a fixed point",
+        "20 clusters of 95 cache gangs and 32 GPU gangs each, 2,580 rows over 18,000 machines: every one settles",
         cardinality,
     ),
 ];

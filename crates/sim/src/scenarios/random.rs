@@ -22,17 +22,17 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "random-weather",
-        "a random fleet on a bad network in front of a bad cloud",
+        "a random fleet with lost and late messages and calls that fail",
         |dice| fleet(dice, Trouble::Weather, false),
     ),
     Scenario::small(
         "random-faults",
-        "a random fleet with crashes, losses, lies, stock-outs and pauses",
+        "a random fleet with crashes, losses, wrong Lists, stock-outs and pauses",
         |dice| fleet(dice, Trouble::Faults, false),
     ),
     Scenario::small(
         "random-faults-rails",
-        "the same with the rails on",
+        "random-faults with the safety rails on",
         |dice| fleet(dice, Trouble::Faults, true),
     ),
 ];

@@ -18,12 +18,12 @@ use bigfleet_provider_kit::Kind;
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
         "training-job-topology",
-        "64 idle GPU machines, one cluster wants all of them",
+        "64 idle GPU machines, and one cluster that needs all of them",
         training_job,
     ),
     Scenario::small(
         "capacity-stockout",
-        "32 machines for a job of 64: half is served, one Need stays short by the rest",
+        "32 machines for a job of 64: half of it is served, and one Need stays short by the rest",
         stockout,
     ),
     Scenario::small(
@@ -33,7 +33,7 @@ pub(super) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "withdrawal",
-        "32 machines are given back when nobody wants them",
+        "32 machines are given back when nobody needs them any more",
         withdrawal,
     ),
     Scenario::small(

@@ -15,7 +15,7 @@ use bigfleet_model::State;
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
         "soak-short",
-        "a fifteenth of the soak: 200 machines, six clusters, 700 cycles",
+        "a fifteenth of soak: 200 machines, six clusters, 700 cycles",
         |dice| soak(dice, 700, 6, 15),
     ),
     Scenario::large(

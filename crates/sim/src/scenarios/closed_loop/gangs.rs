@@ -23,7 +23,7 @@ pub(in crate::scenarios) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "unsatisfiable-gang",
-        "a gang of eight in racks of four holds four and waits",
+        "a gang of eight in racks of four: it keeps four machines and waits",
         unsatisfiable_gang,
     ),
     Scenario::small(
@@ -38,22 +38,22 @@ pub(in crate::scenarios) const ALL: &[Scenario] = &[
     ),
     Scenario::small(
         "gang-contention",
-        "six clusters' gangs of twelve over identical blocks: whoever holds keeps",
+        "gangs of twelve of six clusters over identical blocks: whoever has a block keeps it",
         gang_contention,
     ),
     Scenario::small(
         "gang-dwell",
-        "gangs that are served, while everything takes several cycles: nothing happens",
+        "gangs that are served while every step takes several cycles: no action is taken",
         gang_dwell,
     ),
     Scenario::small(
         "incumbency",
-        "gangs with machines too many: shed once, nothing acquired",
+        "gangs with too many machines: the surplus is reclaimed once, and nothing is acquired",
         incumbency,
     ),
     Scenario::small(
         "incumbency-shared-racks",
-        "the same with two gangs to a rack, and everything two or three cycles late",
+        "incumbency with two gangs in each rack, and every step two or three cycles late",
         incumbency_shared,
     ),
 ];
