@@ -7,6 +7,8 @@
 //! | 2 | the command line or a file it names is wrong; stderr names every problem, stdout is empty |
 
 mod bench;
+#[cfg(test)]
+mod command_tree;
 mod decide;
 mod engines;
 mod explain;
