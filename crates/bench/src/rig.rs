@@ -90,7 +90,7 @@ impl<'a> Rig<'a> {
 
     /// Lets a cycle's time pass.
     pub fn wait(&mut self) {
-        self.now = at(self.now.seconds() + CYCLE.as_secs_f64());
+        self.now = self.now + CYCLE;
     }
 
     /// What the world sends next: changed demand, machines on their way as decided, and lost ones.
@@ -139,7 +139,7 @@ fn need(cluster: &ClusterId, row: Row) -> Need {
     Need {
         cluster: cluster.clone(),
         row,
-        arrival: at(1.0),
+        arrival: Some(at(1.0)),
         parked: false,
     }
 }

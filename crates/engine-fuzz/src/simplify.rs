@@ -82,7 +82,7 @@ fn change_facts(fleet: &mut Fleet, id: &MachineId, change: impl FnOnce(&mut Mach
 pub(crate) fn row(shrinking: &mut Shrinking<'_>, wanted: &Identity) {
     let plain: [fn(&mut Need); 4] = [
         |need| need.parked = false,
-        |need| need.arrival = Time::ZERO,
+        |need| need.arrival = None,
         |need| need.row.min_unit = Amounts::NONE,
         |need| need.row.aggregate = need.row.min_unit.clone(),
     ];

@@ -10,9 +10,10 @@
 use crate::edit::Edit;
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, Machine, MachineId, Need, Time,
+    Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, Machine, MachineId, Need,
 };
 use bigfleet_seeded::Prng;
+use std::time::Duration;
 
 /// How often something is decided on the way, more or less.
 const DECISIONS: usize = 200;
@@ -239,8 +240,7 @@ impl Walk<'_> {
             false => self.fleet.holds,
         };
         (self.tell)(Edit::SetHolds(holds));
-        let earlier = self.fleet.now.seconds() - self.prng.below(1000) as f64;
-        let now = Time::from_seconds(earlier).unwrap_or(self.fleet.now);
+        let now = self.fleet.now - Duration::from_secs(self.prng.below(1000) as u64);
         match self.prng.percent(10) {
             true => (self.tell)(Edit::DecideFull(now)),
             false => (self.tell)(Edit::Decide(now)),

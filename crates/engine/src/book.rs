@@ -123,7 +123,7 @@ pub(crate) struct NeedEntry {
     pub(crate) class: ClassIx,
     /// A digest of its group's text, to know the row by without going there.
     pub(crate) group_mark: u32,
-    pub(crate) arrival: Time,
+    pub(crate) arrival: Option<Time>,
     pub(crate) wanted: Wanted,
     pub(crate) parked: bool,
     /// What became of it; [`NONE`] unless it is live: not folded away, and if a folded row, with
@@ -147,7 +147,7 @@ impl NeedEntry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) gang: NeedIx,
-    pub(crate) arrival: Time,
+    pub(crate) arrival: Option<Time>,
 }
 
 /// How far a class folds.
@@ -166,7 +166,7 @@ pub(crate) struct Class {
     pub(crate) supply: u32,
     pub(crate) members: Vec<Member>,
     /// No member states an earlier arrival.
-    pub(crate) earliest: Time,
+    pub(crate) earliest: Option<Time>,
     /// Of those, with machines attributed to them: they stay gangs.
     pub(crate) homed: Vec<NeedIx>,
     pub(crate) fold: Fold,
@@ -175,7 +175,7 @@ pub(crate) struct Class {
     /// Those that came or whose home changed.
     pub(crate) fresh: Vec<NeedIx>,
     /// How many fold, and the earliest arrival stated among them.
-    pub(crate) folding: (u64, Time),
+    pub(crate) folding: (u64, Option<Time>),
     /// The row they fold to; shared with classes whose profile folds to the same one (F-2).
     pub(crate) folded: NeedIx,
     pub(crate) slot: SlotIx,

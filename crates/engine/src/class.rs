@@ -39,7 +39,7 @@ impl Book {
         (entry.class, entry.homed) = (class, homed);
         let entry = &mut self.classes[class];
         entry.members.push(Member { gang: row, arrival });
-        entry.earliest = entry.earliest.earliest_stated(arrival);
+        entry.earliest = Time::earliest(entry.earliest, arrival);
         entry.fresh.push(row);
         entry.regroup = true;
         if homed {
@@ -98,12 +98,12 @@ impl Book {
             cluster,
             supply,
             members: Vec::new(),
-            earliest: Time::ZERO,
+            earliest: None,
             homed: Vec::new(),
             fold: Fold::All,
             regroup: true,
             fresh: Vec::new(),
-            folding: (0, Time::ZERO),
+            folding: (0, None),
             folded,
             slot,
             dirty: false,

@@ -5,7 +5,7 @@ use crate::{
     book::{Book, ClusterIx, NeedEntry, NeedIx, Slot, SlotIx},
     names,
 };
-use bigfleet_model::{Cluster, ClusterId, Group, Need, NeedKey, Time};
+use bigfleet_model::{Cluster, ClusterId, Group, Need, NeedKey};
 use std::collections::BTreeSet;
 
 impl Book {
@@ -322,7 +322,7 @@ impl NeedEntry {
             usage,
             class: NONE,
             group_mark: 0,
-            arrival: Time::ZERO,
+            arrival: None,
             wanted,
             parked: false,
             holding: NONE,

@@ -38,7 +38,7 @@ pub enum Outranks {
     /// A higher reclamation bucket.
     Reclamation(u8, u8),
     /// An earlier arrival.
-    Arrival(Time, Time),
+    Arrival(Option<Time>, Option<Time>),
     /// The texts: cluster, fingerprint, group, and what else tells them apart.
     Name,
 }

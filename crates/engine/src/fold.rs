@@ -92,7 +92,7 @@ impl Book {
     }
 
     /// The earliest arrival stated among the members that fold (NT-7).
-    fn earliest_folded(&self, class: ClassIx, room: u64) -> Time {
+    fn earliest_folded(&self, class: ClassIx, room: u64) -> Option<Time> {
         let Class {
             members,
             earliest,
@@ -113,10 +113,10 @@ impl Book {
             .take(most)
             .map(|member| member.arrival);
         // One is as early as any can be: nearly always the first.
-        let mut found = Time::ZERO;
+        let mut found = None;
         for arrival in arrivals {
-            found = found.earliest_stated(arrival);
-            if found == *earliest && found != Time::ZERO {
+            found = Time::earliest(found, arrival);
+            if found == *earliest && found.is_some() {
                 break;
             }
         }
@@ -140,11 +140,11 @@ impl Book {
     pub(crate) fn set_folded_row(&mut self, slot: SlotIx, row: NeedIx) {
         let classes = self.slots[slot].classes.iter();
         let classes = classes.map(|class| &self.classes[*class]);
-        let (mut members, mut arrival, mut one) = (0, Time::ZERO, None);
+        let (mut members, mut arrival, mut one) = (0, None, None);
         for class in classes.filter(|class| class.folded == row) {
             members += class.folding.0;
             if 0 < class.folding.0 {
-                arrival = arrival.earliest_stated(class.folding.1);
+                arrival = Time::earliest(arrival, class.folding.1);
             }
             one = Some(&self.supplies[class.supply].wanted);
         }

@@ -60,7 +60,7 @@ fn id(fields: &mut Fields<'_>) -> Option<ClusterId> {
     }
 }
 
-fn read_row(node: Node, place: &Place, refused: &mut Refused) -> Option<(Row, Time, bool)> {
+fn read_row(node: Node, place: &Place, refused: &mut Refused) -> Option<(Row, Option<Time>, bool)> {
     let before = refused.count();
     let mut fields = Fields::open(node, place, String::new(), refused)?;
     let mut facts = RowFacts {
@@ -80,7 +80,8 @@ fn read_row(node: Node, place: &Place, refused: &mut Refused) -> Option<(Row, Ti
         let item = fields.item("spread", at, node);
         facts.spread.extend(item.map(spread));
     }
-    let arrival = fields.time("arrival").unwrap_or_default();
+    // 0 is how a file says that it is not stated.
+    let arrival = fields.time("arrival").filter(|at| at.nanos() != 0);
     let parked = fields.flag("parked", false);
     fields.close();
     let row = match facts.check() {

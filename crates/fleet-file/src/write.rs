@@ -264,7 +264,7 @@ impl<'a> NeedRecord<'a> {
             aggregate_resources: quantities(&need.row.aggregate),
             min_unit: quantities(&need.row.min_unit),
             group: need.row.group.as_str(),
-            arrival: need.arrival.seconds(),
+            arrival: need.arrival.map_or(0.0, Time::seconds),
             parked: need.parked,
         }
     }

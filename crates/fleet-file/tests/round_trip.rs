@@ -2,7 +2,8 @@
 
 use bigfleet_fleet_file::{Format, decision_json, decision_yaml, read, write};
 use bigfleet_model::{
-    Action, ActionKind, Claim, Decision, Fleet, MatchingSupply, Reason, Terms, UnmetReason, Verdict,
+    Action, ActionKind, Claim, Decision, Fleet, MatchingSupply, Reason, Terms, Time, UnmetReason,
+    Verdict,
 };
 use bigfleet_testkit::{Fixture, fleet, generate::Generator};
 use std::sync::Arc;
@@ -105,9 +106,9 @@ fn defaults_are_those_of_the_format() {
     assert_eq!(
         (
             needs[1].row.aggregate.get("cpu"),
-            needs[1].arrival.seconds()
+            needs[1].arrival.map(Time::seconds)
         ),
-        (3000, 5.0)
+        (3000, Some(5.0))
     );
 }
 

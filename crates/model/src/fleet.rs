@@ -1,6 +1,6 @@
 //! Fleet: everything one decision is made from, as one plain value (EN-1).
 
-use crate::{CapacityType, ClusterId, Machine, MachineId, Need, Row, Time};
+use crate::{CapacityType, ClusterId, Machine, MachineId, Need, Row, State, Time};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The input of a decision. Maps, so that an id cannot appear twice and order cannot matter.
@@ -36,6 +36,22 @@ pub struct FleetMachine {
     pub unavailable: bool,
 }
 
+impl FleetMachine {
+    /// Takes over what the machine became. Its idle clock starts as it enters Idle (M-4), and what is
+    /// known of its node holds while it stays bound.
+    pub fn replace(&mut self, machine: Machine, now: Time) {
+        let before = self.machine.state();
+        let after = machine.state();
+        self.machine = machine;
+        self.not_ready &= before.is_bound() && after.is_bound();
+        match (before, after) {
+            (State::Idle, State::Idle) => {}
+            (_, State::Idle) => self.idle_since = Some(now),
+            _ => self.idle_since = None,
+        }
+    }
+}
+
 impl From<Machine> for FleetMachine {
     fn from(machine: Machine) -> Self {
         Self {
@@ -68,11 +84,11 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// A cluster that has reported these rows, each with its arrival and whether it is parked. Errs
+    /// A cluster that has reported these rows, each with its arrival, if that is stated, and whether it is parked. Errs
     /// with the position of a row whose sum with its equals cannot be counted.
     pub fn new(
         id: &ClusterId,
-        rows: impl IntoIterator<Item = (Row, Time, bool)>,
+        rows: impl IntoIterator<Item = (Row, Option<Time>, bool)>,
     ) -> Result<Self, usize> {
         let need = |(row, arrival, parked)| Need {
             cluster: id.clone(),
@@ -132,6 +148,63 @@ impl Holds {
     /// Whether a machine of this type, idle since then, is to be released.
     pub fn expired(self, tier: CapacityType, since: Time, now: Time) -> bool {
         self.of(tier)
-            .is_some_and(|hold| hold.as_secs_f64() <= now.since(since))
+            .is_some_and(|hold| hold <= now.duration_since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Host, MachineFacts};
+
+    fn at(seconds: i64) -> Time {
+        Time::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn machine(state: State) -> Machine {
+        Machine::new(MachineFacts {
+            host: Host {
+                provider: "p".to_owned(),
+                reference: "h".to_owned(),
+            },
+            cluster: "a".to_owned(),
+            ..MachineFacts::new("m1", state)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn the_idle_clock_and_the_mark_of_the_node_follow_the_state() {
+        let mut held = FleetMachine::from(machine(State::Configuring));
+        held.not_ready = true;
+        held.replace(machine(State::Configured), at(1));
+        assert_eq!((held.not_ready, held.idle_since), (true, None));
+        held.replace(machine(State::Idle), at(2));
+        assert_eq!((held.not_ready, held.idle_since), (false, Some(at(2))));
+        held.replace(machine(State::Idle), at(3));
+        assert_eq!(held.idle_since, Some(at(2)), "idle all along");
+        held.not_ready = true;
+        held.replace(machine(State::Configuring), at(4));
+        assert_eq!((held.not_ready, held.idle_since), (false, None));
+        assert_eq!(held.machine.state(), State::Configuring);
+    }
+
+    /// at the end of its hold and not a nanosecond before; zero is never.
+    #[test]
+    fn a_hold_ends_to_the_nanosecond() {
+        let holds = Holds {
+            on_demand: Some(Duration::from_secs(600)),
+            spot: Some(Duration::ZERO),
+        };
+        let expired = |tier, nanos| holds.expired(tier, at(7), Time::from_nanos(nanos));
+        assert!(!expired(CapacityType::OnDemand, 606_999_999_999));
+        assert!(expired(CapacityType::OnDemand, 607_000_000_000));
+        assert!(expired(CapacityType::OnDemand, 607_000_000_001));
+        assert!(!expired(CapacityType::Spot, i64::MAX));
+        assert!(!expired(CapacityType::Reserved, i64::MAX));
+        assert!(!Holds::NEVER.expired(CapacityType::OnDemand, at(0), at(1 << 32)));
+        let sooner = Holds::default().expired(CapacityType::Spot, at(0), at(59));
+        let later = Holds::default().expired(CapacityType::Spot, at(0), at(60));
+        assert_eq!((sooner, later), (false, true));
     }
 }

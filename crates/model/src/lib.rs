@@ -42,7 +42,7 @@ pub use machine::{
     Breach, Host, Machine, MachineFacts, MachineRefused, StatedFacts, StepProblem, StepRefused,
 };
 pub use money::{Bucket, Cost, Dollars, Price, Probability, effective_cost};
-pub use need::{Need, NeedsTable, RequirementFacts, Row, RowFacts, RowRefused, SpreadFacts};
+pub use need::{Need, RequirementFacts, Row, RowFacts, RowRefused, SpreadFacts};
 pub use profile::{Operator, Profile, Requirement, Spread, WhenUnsatisfiable};
 pub use quantity::{QuantityProblem, QuantityRefused};
 pub use shape::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, Shape, ZONE_KEY};

@@ -10,7 +10,11 @@ use crate::{
     Amounts, Bucket, ClusterId, Dimension, Group, NeedKey, Operator, Profile, QuantityRefused,
     Requirement, Spread, Time, WhenUnsatisfiable, quantity::parse_demand, shown,
 };
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+    sync::Arc,
+};
 
 /// A condition as someone claims it to be.
 #[derive(Clone, Debug)]
@@ -120,6 +124,24 @@ pub struct Row {
     pub group: Group,
 }
 
+impl Row {
+    /// Merges rows equal in (profile, group): aggregates add up, the largest unit counts (NT-3). In the
+    /// order each first appears. Errs with the position of a row whose sum cannot be counted.
+    pub fn merge(rows: impl IntoIterator<Item = Self>) -> Result<Vec<Self>, usize> {
+        merge(rows, Self::identity, Self::absorb)
+    }
+
+    fn identity(&self) -> (Arc<Profile>, Group) {
+        (Arc::clone(&self.profile), self.group.clone())
+    }
+
+    fn absorb(&mut self, other: &Self) -> Option<()> {
+        self.aggregate = self.aggregate.checked_add(&other.aggregate)?;
+        self.min_unit = self.min_unit.larger(&other.min_unit);
+        Some(())
+    }
+}
+
 impl RowFacts {
     /// The row, or everything that is wrong with it.
     pub fn check(self) -> Result<Row, Vec<RowRefused>> {
@@ -218,8 +240,8 @@ pub struct Need {
     pub cluster: ClusterId,
     /// What and how much.
     pub row: Row,
-    /// When the shard first saw it (NT-4); zero is "not stated".
-    pub arrival: Time,
+    /// When the shard first saw it (NT-4), if that is stated.
+    pub arrival: Option<Time>,
     /// Whether it waits before trying to acquire again (engine.md §15). Counts on gangs only.
     pub parked: bool,
 }
@@ -234,95 +256,48 @@ impl Need {
         }
     }
 
-    /// Merges rows equal in (cluster, profile, group): aggregates add up, the largest unit counts,
-    /// the earliest stated arrival stays, parked if one is (NT-3, NT-7). In the order each first
-    /// appears. Errs with the position of a row whose sum cannot be counted.
+    /// Merges Needs equal in (cluster, profile, group) as [`Row::merge`] does: the earliest stated arrival
+    /// stays, parked if one is (NT-7).
     pub fn merge(needs: impl IntoIterator<Item = Self>) -> Result<Vec<Self>, usize> {
-        let mut merged: Vec<Self> = Vec::new();
-        let mut position = BTreeMap::new();
-        for (at, need) in needs.into_iter().enumerate() {
-            let Row { profile, group, .. } = &need.row;
-            let identity = (need.cluster.clone(), Arc::clone(profile), group.clone());
-            match position.get(&identity) {
-                None => {
-                    position.insert(identity, merged.len());
-                    merged.push(need);
-                }
-                Some(first) => merged[*first].absorb(&need).ok_or(at)?,
-            }
-        }
-        Ok(merged)
+        merge(
+            needs,
+            |need| (need.cluster.clone(), need.row.identity()),
+            Self::absorb,
+        )
     }
 
     fn absorb(&mut self, other: &Self) -> Option<()> {
-        self.row.aggregate = self.row.aggregate.checked_add(&other.row.aggregate)?;
-        self.row.min_unit = self.row.min_unit.larger(&other.row.min_unit);
-        self.arrival = self.arrival.earliest_stated(other.arrival);
+        self.row.absorb(&other.row)?;
+        self.arrival = Time::earliest(self.arrival, other.arrival);
         self.parked |= other.parked;
         Some(())
     }
 }
 
-/// The accepted demand of every cluster that has any.
-#[derive(Clone, Debug, Default)]
-pub struct NeedsTable(BTreeMap<ClusterId, Vec<Need>>);
-
-impl NeedsTable {
-    /// Replaces a cluster's whole demand (NT-2). A row that was there before keeps its arrival
-    /// (NT-4). On error, which names the row, nothing changes.
-    pub fn replace(
-        &mut self,
-        cluster: &ClusterId,
-        rows: Vec<Row>,
-        now: Time,
-    ) -> Result<(), (usize, RowRefused)> {
-        let fresh = rows.into_iter().map(|row| Need {
-            cluster: cluster.clone(),
-            row,
-            arrival: now,
-            parked: false,
-        });
-        let mut needs = Need::merge(fresh).map_err(|at| (at, RowRefused::Sum))?;
-        let identity = |need: &Need| (Arc::clone(&need.row.profile), need.row.group.clone());
-        let before = self.0.get(cluster).into_iter().flatten();
-        let arrivals: BTreeMap<_, _> = before.map(|need| (identity(need), need.arrival)).collect();
-        for need in &mut needs {
-            need.arrival = arrivals.get(&identity(need)).copied().unwrap_or(now);
+/// Has the first of equals absorb the others, in the order each first appears. Errs with the position of
+/// one that cannot be absorbed.
+fn merge<T, K: Ord>(
+    items: impl IntoIterator<Item = T>,
+    identity: impl Fn(&T) -> K,
+    absorb: impl Fn(&mut T, &T) -> Option<()>,
+) -> Result<Vec<T>, usize> {
+    let mut merged: Vec<T> = Vec::new();
+    let mut position = BTreeMap::new();
+    for (at, item) in items.into_iter().enumerate() {
+        match position.entry(identity(&item)) {
+            Entry::Vacant(first) => {
+                first.insert(merged.len());
+                merged.push(item);
+            }
+            Entry::Occupied(first) => absorb(&mut merged[*first.get()], &item).ok_or(at)?,
         }
-        if needs.is_empty() {
-            self.0.remove(cluster);
-        } else {
-            self.0.insert(cluster.clone(), needs);
-        }
-        Ok(())
     }
-
-    /// The demand of one cluster.
-    pub fn of(&self, cluster: &ClusterId) -> &[Need] {
-        self.0.get(cluster).map_or(&[], Vec::as_slice)
-    }
-
-    /// All rows: priority descending, arrival, cluster (NT-5), then fingerprint and group.
-    pub fn snapshot(&self) -> Vec<Need> {
-        let mut needs: Vec<Need> = self.0.values().flatten().cloned().collect();
-        needs.sort_by_cached_key(|need| {
-            (
-                std::cmp::Reverse(need.row.profile.priority()),
-                need.arrival,
-                need.key(),
-            )
-        });
-        needs
-    }
+    Ok(merged)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(seconds: f64) -> Time {
-        Time::from_seconds(seconds).unwrap()
-    }
 
     fn cluster(name: &str) -> ClusterId {
         ClusterId::new(name).unwrap()
@@ -342,31 +317,13 @@ mod tests {
         }
     }
 
-    fn accept(table: &mut NeedsTable, name: &str, rows: &[(i32, &str)], now: f64) {
-        let rows = rows
-            .iter()
-            .map(|(priority, cpu)| row(*priority, cpu).check().unwrap());
-        table
-            .replace(&cluster(name), rows.collect(), at(now))
-            .unwrap();
-    }
-
-    /// EX-NT1.
-    #[test]
-    fn ex_nt1_the_snapshot_has_one_order_and_replace_is_whole() {
-        let mut table = NeedsTable::default();
-        accept(&mut table, "z", &[(100, "1")], 2.0);
-        accept(&mut table, "b", &[(100, "1")], 5.0);
-        accept(&mut table, "a", &[(100, "1")], 5.0);
-        accept(&mut table, "a", &[(900, "1"), (100, "1")], 9.0);
-        let order = |table: &NeedsTable| {
-            let short = |need: &Need| (need.row.profile.priority(), need.cluster.to_string());
-            table.snapshot().iter().map(short).collect::<Vec<_>>()
-        };
-        let expected = [(900, "a"), (100, "z"), (100, "a"), (100, "b")];
-        assert_eq!(order(&table), expected.map(|(p, c)| (p, c.to_owned())));
-        accept(&mut table, "a", &[], 10.0);
-        assert!(order(&table).iter().all(|(_, name)| name != "a"));
+    fn need(row: RowFacts, arrival: Option<i64>, parked: bool) -> Need {
+        Need {
+            cluster: cluster("a"),
+            row: row.check().unwrap(),
+            arrival: arrival.map(Time::from_nanos),
+            parked,
+        }
     }
 
     /// EX-NT2.
@@ -384,16 +341,6 @@ mod tests {
             row(1, "1x").check().unwrap_err()[0].to_string(),
             "aggregate_resources[\"cpu\"]: quantity \"1x\" is malformed (Q-1)"
         );
-        let mut table = NeedsTable::default();
-        accept(&mut table, "a", &[(1, "1")], 1.0);
-        let huge = || {
-            row(2, "170000000000000000000000000000000000")
-                .check()
-                .unwrap()
-        };
-        let refused = table.replace(&cluster("a"), vec![huge(), huge()], at(2.0));
-        assert_eq!(refused, Err((1, RowRefused::Sum)));
-        assert_eq!(table.of(&cluster("a")).len(), 1, "the previous rows stay");
     }
 
     #[test]
@@ -421,27 +368,55 @@ mod tests {
         assert_eq!(facts.check().unwrap_err().len(), 7);
     }
 
-    /// EX-NT3.
+    /// NT-3, NT-7.
     #[test]
-    fn ex_nt3_arrival_stays_while_the_row_does() {
-        let mut table = NeedsTable::default();
-        for now in [10.0, 20.0, 30.0] {
-            accept(&mut table, "a", &[(1, "1")], now);
-            assert_eq!(table.of(&cluster("a"))[0].arrival, at(10.0));
-        }
-        accept(&mut table, "a", &[], 40.0);
-        accept(&mut table, "a", &[(1, "1")], 50.0);
-        assert_eq!(table.of(&cluster("a"))[0].arrival, at(50.0));
+    fn equal_rows_merge_in_the_order_each_first_appears() {
+        let gang = RowFacts {
+            group: "g1".to_owned(),
+            ..row(1, "8")
+        };
+        let elsewhere = Need {
+            cluster: cluster("b"),
+            ..need(row(1, "1"), Some(1), false)
+        };
+        let merged = Need::merge([
+            need(row(1, "1"), None, false),
+            need(row(2, "1"), Some(9), false),
+            need(gang, Some(9), false),
+            elsewhere,
+            need(row(1, "2500m"), Some(7), true),
+            need(row(1, "2"), Some(8), false),
+        ])
+        .unwrap();
+        let keys: Vec<_> = merged
+            .iter()
+            .map(|need| (need.row.profile.priority(), need.row.group.as_str()))
+            .collect();
+        assert_eq!(keys, [(1, ""), (2, ""), (1, "g1"), (1, "")]);
+        let [sum, other, _, elsewhere] = &merged[..] else {
+            panic!("four Needs");
+        };
+        assert_eq!(sum.row.aggregate.get("cpu"), 5500);
+        assert_eq!(sum.row.min_unit.get("cpu"), 2500);
+        assert_eq!(sum.arrival, Some(Time::from_nanos(7)));
+        assert!(sum.parked);
+        assert_eq!(
+            (other.arrival, other.parked),
+            (Some(Time::from_nanos(9)), false)
+        );
+        assert_eq!(elsewhere.cluster, cluster("b"));
     }
 
-    /// NT-3.
+    ///
     #[test]
-    fn equal_rows_merge() {
-        let mut table = NeedsTable::default();
-        accept(&mut table, "a", &[(1, "1"), (2, "1"), (1, "2500m")], 1.0);
-        let needs = table.of(&cluster("a"));
-        assert_eq!(needs.len(), 2);
-        assert_eq!(needs[0].row.aggregate.get("cpu"), 3500);
-        assert_eq!(needs[0].row.min_unit.get("cpu"), 2500);
+    fn a_sum_beyond_counting_names_the_row() {
+        let huge = || need(row(2, "170000000000000000000000000000000000"), None, false);
+        let refused = Need::merge([need(row(1, "1"), None, false), huge(), huge()]);
+        assert_eq!(refused, Err(2));
+        assert_eq!(Row::merge([huge().row, huge().row]), Err(1));
+        assert_eq!(
+            RowRefused::Sum.to_string(),
+            "the sum of equal rows is too large to count (Q-3)"
+        );
     }
 }

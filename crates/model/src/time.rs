@@ -1,13 +1,16 @@
 //! Moments: nanoseconds on one arbitrary origin, always handed in, never read from a clock.
 
-use std::{ops::Add, time::Duration};
+use std::{
+    ops::{Add, Sub},
+    time::Duration,
+};
 
 /// A moment, in whole nanoseconds: 292 years either side of the origin. Spans are [`Duration`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
 impl Time {
-    /// The origin. As an arrival it means "not stated" (NT-7).
+    /// The origin.
     pub const ZERO: Self = Self(0);
 
     /// The moment this many nanoseconds after the origin.
@@ -44,12 +47,11 @@ impl Time {
         (self.0 - earlier.0) as f64 / 1e9
     }
 
-    /// The earlier of two arrivals, where zero means "not stated" (NT-7).
-    pub fn earliest_stated(self, other: Self) -> Self {
-        match (self == Self::ZERO, other == Self::ZERO) {
-            (true, _) => other,
-            (_, true) => self,
-            (false, false) => self.min(other),
+    /// The earlier of two moments, of which either may not be stated (NT-7).
+    pub fn earliest(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
         }
     }
 }
@@ -61,6 +63,16 @@ impl Add<Duration> for Time {
     fn add(self, span: Duration) -> Self {
         let nanos = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(nanos))
+    }
+}
+
+/// The moment so much earlier; the first one there is, if that is before it.
+impl Sub<Duration> for Time {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        let nanos = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(nanos))
     }
 }
 
@@ -77,10 +89,11 @@ mod tests {
 
     #[test]
     fn an_unstated_arrival_gives_way_to_a_stated_one() {
-        let five = Time::from_seconds(5.0).unwrap();
-        let nine = Time::from_seconds(9.0).unwrap();
-        assert_eq!(Time::ZERO.earliest_stated(nine), nine);
-        assert_eq!(nine.earliest_stated(Time::ZERO), nine);
-        assert_eq!(nine.earliest_stated(five), five);
+        let (five, nine) = (Some(Time::from_nanos(5)), Some(Time::from_nanos(9)));
+        assert_eq!(Time::earliest(None, nine), nine);
+        assert_eq!(Time::earliest(nine, None), nine);
+        assert_eq!(Time::earliest(nine, five), five);
+        assert_eq!(Time::earliest(five, nine), five);
+        assert_eq!(Time::earliest(None, None), None);
     }
 }

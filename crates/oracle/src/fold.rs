@@ -7,7 +7,7 @@ use crate::{
     order::total_order,
     world::{Unit, is_gang},
 };
-use bigfleet_model::{Amounts, ClusterId, Fleet, Need, NeedKey, Profile, Row, State, Time};
+use bigfleet_model::{Amounts, ClusterId, Fleet, Need, NeedKey, Profile, Row, State};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Gangs equal in (cluster, profile, aggregate).
@@ -125,9 +125,7 @@ fn folded_rows(folding: &[&Need]) -> Vec<Need> {
     }
     let folded = |((cluster, profile, member), gangs): (_, Vec<&Need>)| Need {
         cluster,
-        arrival: gangs.iter().fold(Time::ZERO, |earliest, gang| {
-            earliest.earliest_stated(gang.arrival)
-        }),
+        arrival: gangs.iter().filter_map(|gang| gang.arrival).min(),
         parked: false, // engine.md §22.3 no. 4
         row: Row {
             profile: Arc::new(profile),

@@ -10,7 +10,7 @@ use std::{cmp::Reverse, sync::Arc};
 /// fingerprint, group, min_unit key, aggregate key. The profile itself comes last: it tells rows
 /// apart whose texts collide, so that listing order never matters (D-2).
 pub(crate) fn total_order(need: &Need) -> impl Ord + use<> {
-    type Rank = (Reverse<i32>, Reverse<Bucket>, Reverse<Bucket>, Time);
+    type Rank = (Reverse<i32>, Reverse<Bucket>, Reverse<Bucket>, Option<Time>);
     type Key = (ClusterId, Fingerprint, Group);
     let profile = &need.row.profile;
     let rank: Rank = (

@@ -87,7 +87,7 @@ impl ClusterDemand {
         let remembered =
             remembered.map(move |((fingerprint, group), at)| (key(fingerprint, group), *at));
         self.rows()
-            .map(|need| (need.key(), need.arrival))
+            .filter_map(|need| Some((need.key(), need.arrival?)))
             .chain(remembered)
     }
 

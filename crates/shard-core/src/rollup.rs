@@ -193,7 +193,7 @@ impl ShardCore {
             self.remember_record(Record::Arrival { need, at: None });
         }
         for need in &new {
-            let at = Some(need.arrival);
+            let at = need.arrival;
             let need = need.key();
             self.remember_record(Record::Arrival { need, at });
         }

@@ -219,7 +219,7 @@ impl Rows {
             let need = Need {
                 cluster: cluster.clone(),
                 row,
-                arrival: Time::ZERO,
+                arrival: None,
                 parked: false,
             };
             let equals = merged.entry(number).or_default();
@@ -305,7 +305,7 @@ impl Rows {
             moved.changed.clear();
             for place in stay {
                 if let Some(Some(held)) = self.held.get_mut(*place as usize) {
-                    held.need.arrival = now;
+                    held.need.arrival = Some(now);
                     moved.changed.push(held.need.clone());
                 }
             }
@@ -319,7 +319,7 @@ impl Rows {
             }
             let need = Need {
                 cluster: cluster.clone(),
-                arrival: arrival(&row),
+                arrival: Some(arrival(&row)),
                 row,
                 parked: false,
             };

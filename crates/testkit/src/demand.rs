@@ -2,7 +2,7 @@
 
 use crate::fixture::{cluster_id, number, time};
 use bigfleet_model::{
-    Bucket, INSTANCE_TYPE_KEY, Need, Operator, RequirementFacts, RowFacts, SpreadFacts, Time,
+    Bucket, INSTANCE_TYPE_KEY, Need, Operator, RequirementFacts, RowFacts, SpreadFacts,
     WhenUnsatisfiable, ZONE_KEY,
 };
 
@@ -45,12 +45,12 @@ impl NeedLine {
             reclamation_bucket: 1,
             ..RowFacts::default()
         };
-        let (mut name, mut arrival, mut parked) = (None, Time::ZERO, false);
+        let (mut name, mut arrival, mut parked) = (None, None, false);
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             match (key, value) {
                 ("parked", "") => parked = true,
-                ("arrival", value) => arrival = time(value, line),
+                ("arrival", value) => arrival = Some(time(value, line)),
                 (key, "") => match key.strip_prefix("name:") {
                     Some(called) => name = Some(called.to_owned()),
                     None => panic!("fixture: a need cannot be {key}: {line}"),

@@ -40,9 +40,9 @@ impl Generator {
 
     /// A fleet of a few clusters, up to a dozen rows and up to some thirty machines.
     pub fn fleet(&mut self) -> Fleet {
-        let now = *self.prng.pick(&[0.0, 1000.0, 1000.0, 1234.5]);
+        let millis = *self.prng.pick(&[0, 1_000_000, 1_000_000, 1_234_500]);
         let mut fleet = Fleet {
-            now: Time::from_seconds(now).expect("a finite time"),
+            now: Time::default() + Duration::from_millis(millis),
             holds: self.holds(),
             ..Fleet::default()
         };
@@ -92,7 +92,7 @@ impl Generator {
     }
 }
 
-type Rows = Vec<(Row, Time, bool)>;
+type Rows = Vec<(Row, Option<Time>, bool)>;
 
 fn rows_of(cluster: &Cluster) -> Rows {
     let row = |need: &Need| (need.row.clone(), need.arrival, need.parked);

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use bigfleet_model::{ClusterId, MAX_ID_BYTES, Need, Row, RowFacts, RowRefused, Time, shown};
+use bigfleet_model::{ClusterId, MAX_ID_BYTES, Row, RowFacts, RowRefused, shown};
 
 use crate::limits::{
     MAX_FINGERPRINT_BYTES, MAX_PROBLEMS, MAX_ROWS, OverLimit, check_bytes, check_count,
@@ -105,7 +105,7 @@ impl Rollup {
             cluster: session.clone(),
             id: message.rollup_id,
             built_unix_nanos: message.timestamp_unix_nanos,
-            rows: merge(session, read_rows(message.needs)?)?,
+            rows: Row::merge(read_rows(message.needs)?).map_err(uncountable)?,
         })
     }
 }
@@ -142,23 +142,15 @@ fn read_row(need: CapacityNeed) -> Result<Row, Vec<RowProblem>> {
     Ok(row)
 }
 
-/// NT-3. Done here and not only in the needs table, so that a sum beyond counting is refused before
-/// anything is acknowledged.
-fn merge(cluster: &ClusterId, rows: Vec<Row>) -> Result<Vec<Row>, RollupRefused> {
-    let needs = rows.into_iter().map(|row| Need {
-        cluster: cluster.clone(),
-        row,
-        arrival: Time::ZERO,
-        parked: false,
-    });
-    let merged = Need::merge(needs).map_err(|row| RollupRefused::Rows {
+/// A row whose sum with its equals cannot be counted is refused before anything is acknowledged (NT-3).
+fn uncountable(row: usize) -> RollupRefused {
+    RollupRefused::Rows {
         problems: vec![RefusedRow {
             row,
             problem: RowRefused::Sum.into(),
         }],
         more: 0,
-    })?;
-    Ok(merged.into_iter().map(|need| need.row).collect())
+    }
 }
 
 #[cfg(test)]

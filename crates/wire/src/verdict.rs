@@ -14,7 +14,7 @@ impl From<&Verdict> for NeedView {
         Self {
             need: Some((&need.row).into()),
             cluster_id: need.cluster.to_string(),
-            arrival_unix_nanos: unix_nanos(need.arrival),
+            arrival_unix_nanos: need.arrival.map_or(0, unix_nanos),
             profile_fingerprint: need.row.profile.fingerprint().to_string(),
             satisfied: verdict.satisfied,
             residual_deficit: stated(&verdict.residual).filter(|_| short),
@@ -92,10 +92,9 @@ pub fn reason_for(reason: UnmetReason, accepts_new: bool) -> UnmetReason {
     }
 }
 
-/// A moment of a model whose origin is the Unix epoch. Not stated, and before the epoch, is 0.
+/// A moment of a model whose origin is the Unix epoch. Before the epoch is 0, which is "not stated".
 pub fn unix_nanos(moment: Time) -> i64 {
-    // The cast saturates, and a moment is always finite.
-    (moment.seconds().max(0.0) * 1e9) as i64
+    moment.nanos().max(0)
 }
 
 fn count(number: u32) -> i32 {
@@ -113,7 +112,7 @@ mod tests {
         let need = Need {
             cluster: ClusterId::new("a").unwrap(),
             row: RowFacts::default().check().unwrap(),
-            arrival: Time::from_seconds(2.5).unwrap(),
+            arrival: Time::from_seconds(2.5),
             parked: false,
         };
         Verdict {
@@ -168,8 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn moments_out_of_range_saturate() {
-        let at = |seconds| unix_nanos(Time::from_seconds(seconds).unwrap());
-        assert_eq!((at(0.0), at(-5.0), at(1e300)), (0, 0, i64::MAX));
+    fn moments_before_the_epoch_are_not_stated() {
+        let at = |nanos| unix_nanos(Time::from_nanos(nanos));
+        assert_eq!((at(-1), at(0), at(1)), (0, 0, 1));
+        assert_eq!((at(i64::MIN), at(i64::MAX)), (0, i64::MAX));
     }
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bigfleet_model::{
-    Amounts, Assignment, Bucket, CapacityType, ClusterId, Dimension, Dollars, Echoed, Fingerprint,
-    Group, Host, Inventory, Machine, MachineFacts, NeedsTable, Operator, Profile, Requirement, Row,
-    Shape, Spread, State, StateNumber, Terms, Time, Via, WhenUnsatisfiable,
+    Amounts, Assignment, Bucket, CapacityType, Cluster, ClusterId, Dimension, Dollars, Echoed,
+    Fingerprint, Group, Host, Inventory, Machine, MachineFacts, Operator, Profile, Requirement,
+    Row, Shape, Spread, State, StateNumber, Terms, Time, Via, WhenUnsatisfiable,
 };
 use bigfleet_wire::v1alpha1::{
     self, BootstrapBlobResponse, CapacityNeed, ClusterCapacityNeeds, DrainReport, Hello, HostRef,
@@ -364,25 +364,16 @@ proptest! {
     }
 
     #[test]
-    fn a_refused_rollup_is_named_and_changes_nothing(
-        good in vec(rows(), 1..4),
-        hostile in vec(hostile_need(), 1..4),
-    ) {
-        let mut table = NeedsTable::default();
-        let good = rollup(good.iter().map(CapacityNeed::from).collect());
-        if let Ok(accepted) = Rollup::read(good, &session()) {
-            table.replace(&session(), accepted.rows, Time::ZERO).unwrap();
-        }
-        let before = table.snapshot();
+    fn a_rollup_is_merged_or_refused_by_name(hostile in vec(hostile_need(), 1..4)) {
         match Rollup::read(rollup(hostile), &session()) {
             Ok(accepted) => {
-                table.replace(&session(), accepted.rows.clone(), Time::ZERO).unwrap();
-                prop_assert_eq!(table.of(&session()).len(), accepted.rows.len());
+                let rows = accepted.rows.iter().map(|row| (row.clone(), None, false));
+                let again = Cluster::new(&session(), rows).unwrap();
+                prop_assert_eq!(again.needs().len(), accepted.rows.len(), "nothing left to merge");
             }
             Err(refused) => {
                 check_text(&refused);
                 prop_assert!(refused.to_string().contains('('), "no rule in {refused}");
-                prop_assert_eq!(table.snapshot(), before);
             }
         }
     }

@@ -30,7 +30,7 @@ impl Workload {
         for cluster in self.clusters() {
             let rows = cluster
                 .rows()
-                .map(|row| (row, time(ARRIVAL_SECONDS), false));
+                .map(|row| (row, Some(time(ARRIVAL_SECONDS)), false));
             let reported = Cluster::new(cluster.id(), rows);
             let reported = reported.map_err(|at| format!("row {at} cannot be counted"));
             fleet.clusters.insert(cluster.id().clone(), valid(reported));

@@ -1,7 +1,7 @@
 //! The sentences of an explanation: what became of a machine, and why one thing went before another.
 
 use bigfleet_engine::{Comparison, Fate, How, Outranks, Rule, VictimFate};
-use bigfleet_model::{Operator, Requirement, quantity::format_milli};
+use bigfleet_model::{Operator, Requirement, Time, quantity::format_milli};
 
 /// Why a Need is served before the explained one.
 pub(super) fn outranks(by: Outranks) -> String {
@@ -14,7 +14,8 @@ pub(super) fn outranks(by: Outranks) -> String {
             format!("reclamation bucket {theirs}, here {ours}")
         }
         Outranks::Arrival(theirs, ours) => {
-            format!("arrival {}, here {}", theirs.seconds(), ours.seconds())
+            let seconds = |at: Option<Time>| at.map_or(0.0, Time::seconds);
+            format!("arrival {}, here {}", seconds(theirs), seconds(ours))
         }
         Outranks::Name => "name".to_owned(),
     }

@@ -9,6 +9,7 @@ mod support;
 
 mod cuts;
 mod defects;
+mod demand;
 mod fixed_point;
 mod nodes;
 mod operators;

@@ -163,7 +163,7 @@ pub(super) mod tests {
         let need = Need {
             cluster: ClusterId::new("a").unwrap(),
             row: RowFacts::default().check().unwrap(),
-            arrival: Time::ZERO,
+            arrival: None,
             parked: false,
         };
         let verdict = Verdict {

@@ -3,9 +3,9 @@
 use super::{Generator, machines::enter, rows_of, set_rows};
 use bigfleet_model::{
     Assignment, ClusterId, Fleet, Intent, Machine, MachineFacts, MachineId, Need, Profile, Row,
-    Shape, State, Time,
+    Shape, State,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 type Step = (&'static str, usize, fn(&mut Generator, &mut Fleet));
 
@@ -301,8 +301,7 @@ impl Generator {
     }
 
     fn pass_time(&mut self, fleet: &mut Fleet) {
-        let seconds = *self.prng.pick(&[1.0, 10.0, 60.0, 600.0]);
-        fleet.now = Time::from_seconds(fleet.now.seconds() + seconds).expect("a finite time");
+        fleet.now = fleet.now + Duration::from_secs(*self.prng.pick(&[1, 10, 60, 600]));
         if self.prng.percent(10) {
             fleet.holds = self.holds();
         }

@@ -6,7 +6,7 @@ use bigfleet_model::{
     Amounts, Assignment, ClusterId, Dollars, Fingerprint, Fleet, FleetMachine, Group, Host, Intent,
     Machine, MachineFacts, Need, NeedKey, Price, Shape, State, Terms, Time,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 impl Generator {
     /// A machine that is not in the fleet yet.
@@ -77,9 +77,9 @@ impl Generator {
     }
 
     pub(super) fn idle_since(&mut self, state: State, now: Time) -> Option<Time> {
-        let ago = *self.prng.pick(&[0.0, 30.0, 60.0, 599.0, 600.0, 700.0]);
+        let ago = Duration::from_secs(*self.prng.pick(&[0, 30, 60, 599, 600, 700]));
         let known = state == State::Idle && self.prng.percent(80);
-        known.then(|| Time::from_seconds(now.seconds() - ago).expect("a finite time"))
+        known.then(|| now - ago)
     }
 
     /// Commits the machine to a Need, or to none.

@@ -5,10 +5,11 @@ use bigfleet_model::{
     Amounts, CAPACITY_TYPE_KEY, Group, INSTANCE_TYPE_KEY, Operator, Profile, Requirement, Row,
     Spread, Time, WhenUnsatisfiable, ZONE_KEY,
 };
+use std::time::Duration;
 
 impl Generator {
     /// A row with its arrival and whether it is parked.
-    pub(super) fn row(&mut self, now: Time) -> (Row, Time, bool) {
+    pub(super) fn row(&mut self, now: Time) -> (Row, Option<Time>, bool) {
         let gang = self.prng.percent(45);
         let mut requirements = self.conditions();
         if gang {
@@ -114,12 +115,14 @@ impl Generator {
         }
     }
 
-    fn arrival(&mut self, now: Time) -> Time {
-        let ago = *self.prng.pick(&[0.0, 0.0, 10.0, 10.0, 500.0]);
-        match self.prng.percent(20) {
-            true => Time::ZERO,
-            false => Time::from_seconds(now.seconds() - ago).expect("a finite time"),
-        }
+    fn arrival(&mut self, now: Time) -> Option<Time> {
+        let ago = Duration::from_secs(*self.prng.pick(&[0, 0, 10, 10, 500]));
+        let stated = !self.prng.percent(20);
+        // A file cannot state the origin: there, 0 is "not stated".
+        let origin = Time::default();
+        stated
+            .then(|| now - ago)
+            .filter(|arrival| *arrival != origin)
     }
 }
 
