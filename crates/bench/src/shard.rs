@@ -9,7 +9,7 @@
 //! What the world sends is made before it is handed in, so that a clock around the latter measures
 //! the core and nothing else.
 
-use bigfleet_model::{Echoed, Machine, MachineFacts, MachineId, Row, State, Time};
+use bigfleet_model::{Assignment, Echoed, Host, Machine, MachineId, Row, State, Time};
 use bigfleet_shard_core::{
     BlobAnswer, CallOutcome, DrainPhase, Effect, Event, Features, Frame, GetId, Got, ListId,
     Listed, ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
@@ -244,37 +244,25 @@ impl<'a> Shard<'a> {
     /// The machine as a provider shows it when the call is done.
     fn done(&self, machine: &MachineId, call: &ProviderCall) -> Option<Sighting> {
         let known = self.core.machine(machine)?;
-        let mut echoed = Echoed::default();
-        let state = match call {
-            ProviderCall::Create | ProviderCall::Drain { .. } => State::Idle,
-            ProviderCall::Delete => State::Speculative,
-            ProviderCall::Configure { metadata, .. } => {
-                echoed = metadata.into();
-                State::Configured
+        let echoed = match call {
+            ProviderCall::Configure { metadata, .. } => metadata.into(),
+            ProviderCall::Create | ProviderCall::Drain { .. } | ProviderCall::Delete => {
+                Echoed::default()
             }
         };
-        let machine = shown(known, |facts| {
-            facts.state = state.into();
-            facts.host.provider = "bench".to_owned();
-            facts.host.reference.clone_from(&facts.id);
-            match state {
-                State::Speculative => {
-                    facts.host = bigfleet_model::Host::default();
-                    facts.cluster.clear();
-                }
-                State::Idle => facts.cluster.clear(),
-                _ => {}
-            }
-        })?;
+        let host = || Host {
+            provider: "bench".to_owned(),
+            reference: machine.to_string(),
+        };
+        let machine = shown(known.arrive(host).ok()?)?;
         Some(Sighting { machine, echoed })
     }
 
     fn failed(&self, machine: &MachineId) -> Option<Sighting> {
-        let failed = shown(self.core.machine(machine)?, |facts| {
-            facts.state = State::Failed.into();
-            facts.last_error = "lost".to_owned();
-        })?;
-        Some(Sighting::from(failed))
+        let mut facts = shown(self.core.machine(machine)?.clone())?.into_facts();
+        facts.state = State::Failed.into();
+        facts.last_error = "lost".to_owned();
+        Some(Sighting::from(Machine::new(facts).ok()?))
     }
 
     /// Only machines that were lost are ever asked for by name.
@@ -286,12 +274,8 @@ impl<'a> Shard<'a> {
 }
 
 /// A record as its provider shows it, without what only the shard knows.
-fn shown(known: &Machine, change: impl FnOnce(&mut MachineFacts)) -> Option<Machine> {
-    let mut facts = known.clone().into_facts();
-    facts.assignment = bigfleet_model::Assignment::default();
-    facts.intent = None;
-    change(&mut facts);
-    Machine::new(facts).ok()
+fn shown(known: Machine) -> Option<Machine> {
+    known.committed(Assignment::default(), None).ok()
 }
 
 fn seeded(record: Machine) -> Sighting {
@@ -299,7 +283,7 @@ fn seeded(record: Machine) -> Sighting {
         Some(_) => (&record.assignment().to_metadata()).into(),
         None => Echoed::default(),
     };
-    let machine = shown(&record, |_| {}).unwrap_or(record);
+    let machine = shown(record.clone()).unwrap_or(record);
     Sighting { machine, echoed }
 }
 

@@ -6,12 +6,12 @@
 //!
 //! Generic over the decision function, so that every engine can be driven the same way.
 
-use crate::commit::{change, commit, fail, mature};
+use crate::commit::{commit, fail, forget, mature};
 use bigfleet_model::{
-    Action, ActionKind, Decision, Fleet, Holds, MachineId, NeedKey, Reason, State, Time,
+    Action, ActionKind, Decision, Fleet, Holds, MachineId, NeedKey, Reason, State,
 };
 use bigfleet_seeded::Prng;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// What is driven.
 pub(crate) type Decide = fn(&Fleet) -> Decision;
@@ -128,8 +128,7 @@ impl Loop {
         self.tell(&decision, admitted.len());
         self.schedule();
         self.cycle += 1;
-        let now = self.fleet.now.seconds() + 10.0;
-        self.fleet.now = Time::from_seconds(now).expect("a finite time");
+        self.fleet.now = self.fleet.now + Duration::from_secs(10);
         self.arrive();
         decision
     }
@@ -227,7 +226,7 @@ impl Loop {
                 mature(&mut self.fleet, id.as_str());
             }
             if self.forgetful {
-                change(&mut self.fleet, id.as_str(), |facts| facts.intent = None);
+                forget(&mut self.fleet, id.as_str());
             }
         }
     }
