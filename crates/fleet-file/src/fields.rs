@@ -3,7 +3,7 @@
 //! Each key is taken once, by the type it must have; what is wrong is noted, and reading goes on
 //! with a harmless value. Whatever nobody took is an unknown key.
 
-use crate::{node::Node, problem::Place, problem::Refused};
+use crate::{moment::moment, node::Node, problem::Place, problem::Refused};
 use bigfleet_model::{Dollars, Price, Time, shown};
 use std::collections::BTreeMap;
 
@@ -220,14 +220,11 @@ impl<'a> Fields<'a> {
     /// A moment; `None` if absent.
     pub(crate) fn time(&mut self, key: &str) -> Option<Time> {
         let node = self.take_some(key)?;
-        let time = as_number(&node).and_then(Time::from_seconds);
-        if time.is_none() {
-            self.note(
-                key,
-                &format!("{node} is not a finite number of seconds (EN-1)"),
-            );
+        let time = moment(&node);
+        if let Err(refused) = time {
+            self.note(key, &format!("{node} {refused}"));
         }
-        time
+        time.ok()
     }
 
     /// A list; empty if absent.
@@ -303,6 +300,7 @@ pub(crate) fn as_number(node: &Node) -> Option<f64> {
     match node {
         Node::Whole(number) => Some(*number as f64),
         Node::Number(number) => Some(*number),
+        Node::Digits(text) => text.parse().ok(),
         Node::Null | Node::Flag(_) | Node::Text(_) | Node::List(_) | Node::Object(_) => None,
     }
 }

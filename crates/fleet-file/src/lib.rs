@@ -18,6 +18,7 @@
 //!
 //! A file is read whole or not at all. Nothing here opens one: bytes come in, text goes out.
 
+mod moment;
 mod node;
 mod problem;
 

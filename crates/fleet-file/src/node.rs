@@ -4,7 +4,8 @@
 //! keys. A node keeps everything, so that the walk over it can name all that is wrong.
 
 use bigfleet_model::shown;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::fmt;
 
 /// A value of the file.
@@ -14,6 +15,8 @@ pub(crate) enum Node {
     Flag(bool),
     Whole(i128),
     Number(f64),
+    /// A moment with a fraction or an exponent, as written.
+    Digits(String),
     Text(String),
     List(Vec<Node>),
     Object(Vec<(String, Node)>),
@@ -41,6 +44,7 @@ impl fmt::Display for Node {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Whole(number) => write!(f, "{number}"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Digits(text) => f.write_str(&shown(text)),
             Self::Text(text) => write!(f, "\"{}\"", shown(text)),
             Self::List(_) => f.write_str("a list"),
             Self::Object(_) => f.write_str("an object"),
@@ -48,15 +52,84 @@ impl fmt::Display for Node {
     }
 }
 
+/// How a node is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// How the digits of moments are kept.
+    pub(crate) digits: Digits,
+    /// The names that lead to moments below this node, one set per level.
+    pub(crate) moments: &'static [&'static [&'static str]],
+}
+
+/// How the digits of a number are kept that would not fit a float.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Digits {
+    /// They are not.
+    Lost,
+    /// As the JSON text has them.
+    Json,
+    /// As the YAML text has them. Quoted or not is lost instead, so the file must have been read once
+    /// by type.
+    Yaml,
+}
+
+impl Reading {
+    /// Of what has no moments.
+    const PLAIN: Self = Self {
+        digits: Digits::Lost,
+        moments: &[],
+    };
+}
+
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        Reading::PLAIN.deserialize(deserializer)
     }
 }
 
-struct NodeVisitor;
+impl<'de> DeserializeSeed<'de> for Reading {
+    type Value = Node;
 
-impl<'de> Visitor<'de> for NodeVisitor {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Reads a moment: a node whose digits are kept.
+impl<'de> DeserializeSeed<'de> for Digits {
+    type Value = Node;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        let parsed = match self {
+            Self::Lost => return Node::deserialize(deserializer),
+            Self::Json => {
+                let raw = Box::<RawValue>::deserialize(deserializer)?;
+                match has_fraction(raw.get()) {
+                    true => return Ok(Node::Digits(raw.get().to_owned())),
+                    false => serde_json::from_str(raw.get()).map_err(|error| error.to_string()),
+                }
+            }
+            Self::Yaml => {
+                let text = String::deserialize(deserializer)?;
+                match has_fraction(&text) {
+                    true => return Ok(Node::Digits(text)),
+                    false => serde_norway::from_str(&text).map_err(|error| error.to_string()),
+                }
+            }
+        };
+        parsed.map_err(D::Error::custom)
+    }
+}
+
+/// Whether this is a decimal number that is not plainly a whole one.
+fn has_fraction(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+', '.']);
+    digits.starts_with(|first: char| first.is_ascii_digit())
+        && text.contains(['.', 'e', 'E'])
+        && text.parse::<f64>().is_ok()
+}
+
+impl<'de> Visitor<'de> for Reading {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,7 +175,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
         // The announced size is the peer's word, so it reserves nothing.
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Node::List(list))
@@ -110,8 +183,17 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
         let mut object = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            object.push(entry);
+        while let Some(key) = entries.next_key::<String>()? {
+            let below = match self.moments {
+                [names, below @ ..] if names.contains(&key.as_str()) => Some(below),
+                _ => None,
+            };
+            let node = match below {
+                Some([]) => entries.next_value_seed(self.digits)?,
+                Some(moments) => entries.next_value_seed(Self { moments, ..self })?,
+                None => entries.next_value_seed(Self::PLAIN)?,
+            };
+            object.push((key, node));
         }
         Ok(Node::Object(object))
     }

@@ -10,12 +10,13 @@
 
 use crate::{
     cluster,
-    fields::{Fields, as_number},
+    fields::Fields,
     machine::{self, Shapes},
-    node::Node,
+    moment::{moment, span},
+    node::{Digits, Node, Reading},
     problem::{Place, Problem, Refused},
 };
-use bigfleet_model::{Fleet, Holds, Time, shown};
+use bigfleet_model::{Cluster, Fleet, Holds, shown};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::{collections::BTreeSet, fmt, time::Duration};
 
@@ -62,13 +63,39 @@ pub struct Loaded {
 
 /// Reads a fleet file; on error, everything that is wrong with it.
 pub fn read(text: &[u8], format: Format) -> Result<Loaded, Refused> {
-    let mut reader = Reader::default();
     if MAX_FILE_BYTES < text.len() {
         let bytes = text.len();
         let what = format!("{bytes} bytes are more than the {MAX_FILE_BYTES} allowed");
-        reader.refused.push(&Place::File, what);
-        return Err(reader.refused);
+        let mut refused = Refused::default();
+        refused.push(&Place::File, what);
+        return Err(refused);
     }
+    match format {
+        Format::Json => read_as(text, format, Digits::Json),
+        // The parser of YAML tells either what type a value has or what its digits are.
+        Format::Yaml => {
+            let loaded = read_as(text, format, Digits::Lost)?;
+            match has_fractions(&loaded.fleet) {
+                true => read_as(text, format, Digits::Yaml),
+                false => Ok(loaded),
+            }
+        }
+    }
+}
+
+/// Whether a fleet has moments that are not whole seconds.
+fn has_fractions(fleet: &Fleet) -> bool {
+    let idle = fleet.machines.values().filter_map(|held| held.idle_since);
+    let needs = fleet.clusters.values().flat_map(Cluster::needs);
+    let mut moments = idle
+        .chain(needs.filter_map(|need| need.arrival))
+        .chain([fleet.now]);
+    let mut holds = fleet.holds.on_demand.into_iter().chain(fleet.holds.spot);
+    moments.any(|at| at.nanos() % 1_000_000_000 != 0) || holds.any(|hold| hold.subsec_nanos() != 0)
+}
+
+fn read_as(text: &[u8], format: Format, digits: Digits) -> Result<Loaded, Refused> {
+    let mut reader = Reader::new(digits);
     let parsed = match format {
         Format::Json => reader.json(text).map_err(|error| error.to_string()),
         Format::Yaml => reader.yaml(text).map_err(|error| error.to_string()),
@@ -92,8 +119,13 @@ fn one_line(text: &str) -> String {
     words.join(" ")
 }
 
-#[derive(Default)]
+/// Where the moments of a machine, of a cluster and of the holds are.
+const MACHINE: &[&[&str]] = &[&["idle_since"]];
+const CLUSTER: &[&[&str]] = &[&["needs"], &["arrival"]];
+const HOLDS: &[&[&str]] = &[&["OnDemand", "Spot"]];
+
 struct Reader {
+    digits: Digits,
     fleet: Fleet,
     shapes: Shapes,
     /// Ids of machines and clusters that were refused, to know a second one by.
@@ -109,6 +141,22 @@ enum Section {
 }
 
 impl Reader {
+    fn new(digits: Digits) -> Self {
+        Self {
+            digits,
+            fleet: Fleet::default(),
+            shapes: Shapes::default(),
+            refused_ids: BTreeSet::new(),
+            refused: Refused::default(),
+            warnings: Refused::default(),
+        }
+    }
+
+    fn reading(&self, moments: &'static [&'static [&'static str]]) -> Reading {
+        let digits = self.digits;
+        Reading { digits, moments }
+    }
+
     fn json(&mut self, text: &[u8]) -> Result<(), serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         Root(self).deserialize(&mut deserializer)?;
@@ -176,10 +224,10 @@ impl Reader {
     }
 
     fn now(&mut self, node: Node) {
-        match as_number(&node).and_then(Time::from_seconds) {
-            Some(now) => self.fleet.now = now,
-            None => {
-                let what = format!("now: {node} is not a finite number of seconds (EN-1)");
+        match moment(&node) {
+            Ok(now) => self.fleet.now = now,
+            Err(refused) => {
+                let what = format!("now: {node} {refused}");
                 self.refused.push(&Place::File, what);
             }
         }
@@ -193,12 +241,12 @@ fn hold(fields: &mut Fields<'_>, key: &str, absent: Option<Duration>) -> Option<
         Some(Node::Null) => return None,
         Some(node) => node,
     };
-    let seconds = as_number(&node).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    if seconds.is_none() {
+    let hold = span(&node);
+    if hold.is_none() {
         let what = format!("{node} is neither a usable number of seconds nor null (R-4)");
         fields.note(key, &what);
     }
-    seconds
+    hold
 }
 
 /// The file's one object.
@@ -231,8 +279,8 @@ impl<'de> Visitor<'de> for Root<'_> {
                 continue;
             }
             match key.as_str() {
-                "now" => reader.now(entries.next_value()?),
-                "holds" => reader.holds(entries.next_value()?),
+                "now" => reader.now(entries.next_value_seed(reader.digits)?),
+                "holds" => reader.holds(entries.next_value_seed(reader.reading(HOLDS))?),
                 "machines" => entries.next_value_seed(List(reader, Section::Machines))?,
                 "clusters" => entries.next_value_seed(List(reader, Section::Clusters))?,
                 other => {
@@ -277,8 +325,12 @@ impl<'de> Visitor<'de> for List<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let Self(reader, section) = self;
+        let reading = reader.reading(match section {
+            Section::Machines => MACHINE,
+            Section::Clusters => CLUSTER,
+        });
         let mut at = 0;
-        while let Some(node) = items.next_element()? {
+        while let Some(node) = items.next_element_seed(reading)? {
             match section {
                 Section::Machines => reader.machine(node, at),
                 Section::Clusters => reader.cluster(node, at),

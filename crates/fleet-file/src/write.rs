@@ -2,18 +2,19 @@
 //!
 //! What has its default is left out, so that what is unusual about a machine stands out.
 
-use crate::lines::Lines;
+use crate::{lines::Lines, moment::written};
 use bigfleet_model::{
     Amounts, Assignment, CapacityType, Cluster, ClusterId, Dollars, Fleet, FleetMachine, Holds,
     Intent, Need, Price, Shape, Time, quantity::format_milli,
 };
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use std::{collections::BTreeMap, time::Duration};
 
 /// The fleet as JSON.
 pub fn write(fleet: &Fleet) -> String {
     let mut lines = Lines::new();
-    lines.value("now", &fleet.now.seconds());
+    lines.value("now", &moment(fleet.now));
     lines.list("machines", fleet.machines.values().map(MachineRecord::of));
     let clusters = fleet.clusters.iter();
     lines.list("clusters", clusters.map(ClusterRecord::of));
@@ -21,6 +22,15 @@ pub fn write(fleet: &Fleet) -> String {
         lines.value("holds", &HoldsRecord::of(fleet.holds));
     }
     lines.finish()
+}
+
+fn moment(time: Time) -> Box<RawValue> {
+    written(time.nanos().into())
+}
+
+fn span(span: Duration) -> Box<RawValue> {
+    // The longest span is 20 digits of seconds, so its nanoseconds can be counted.
+    written(span.as_nanos().cast_signed())
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -70,7 +80,7 @@ struct MachineRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     intent: Option<CommitmentRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    idle_since: Option<f64>,
+    idle_since: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -138,7 +148,7 @@ impl<'a> MachineRecord<'a> {
             unavailable: held.unavailable,
             assigned: assigned.map(CommitmentRecord::assigned),
             intent: machine.intent().map(CommitmentRecord::intent),
-            idle_since: held.idle_since.map(Time::seconds),
+            idle_since: held.idle_since.map(moment),
         }
     }
 }
@@ -217,8 +227,8 @@ struct NeedRecord<'a> {
     min_unit: BTreeMap<&'a str, String>,
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
-    #[serde(skip_serializing_if = "is_default")]
-    arrival: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrival: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "is_false")]
     parked: bool,
 }
@@ -264,7 +274,7 @@ impl<'a> NeedRecord<'a> {
             aggregate_resources: quantities(&need.row.aggregate),
             min_unit: quantities(&need.row.min_unit),
             group: need.row.group.as_str(),
-            arrival: need.arrival.map_or(0.0, Time::seconds),
+            arrival: need.arrival.map(moment),
             parked: need.parked,
         }
     }
@@ -273,17 +283,16 @@ impl<'a> NeedRecord<'a> {
 #[derive(Serialize)]
 struct HoldsRecord {
     #[serde(rename = "OnDemand")]
-    on_demand: Option<f64>,
+    on_demand: Option<Box<RawValue>>,
     #[serde(rename = "Spot")]
-    spot: Option<f64>,
+    spot: Option<Box<RawValue>>,
 }
 
 impl HoldsRecord {
     fn of(holds: Holds) -> Self {
-        let seconds = |hold: Duration| hold.as_secs_f64();
         Self {
-            on_demand: holds.on_demand.map(seconds),
-            spot: holds.spot.map(seconds),
+            on_demand: holds.on_demand.map(span),
+            spot: holds.spot.map(span),
         }
     }
 }

@@ -72,6 +72,55 @@ fn all_problems_of_a_file_come_at_once() {
     );
 }
 
+/// A moment is 64 bits of nanoseconds; what is further away is refused with its digits.
+#[test]
+fn a_moment_beyond_292_years_is_refused() {
+    let far = "is more than 292 years from 0 (EN-1)";
+    for value in ["9223372036.854775808", "-9223372037", "1e300"] {
+        assert_eq!(
+            problems(&format!(r#"{{"now": {value}}}"#)),
+            [format!("file: now: {value} {far}")]
+        );
+        assert_eq!(
+            machine(&format!(r#""state": "Speculative", "idle_since": {value}"#)),
+            [format!("idle_since: {value} {far}")]
+        );
+        assert_eq!(
+            row(&format!(r#""arrival": {value}"#)),
+            [format!("arrival: {value} {far}")]
+        );
+        let Err(refused) = read(format!("now: {value}").as_bytes(), Format::Yaml) else {
+            panic!("{value} should be refused");
+        };
+        assert!(refused.to_string().ends_with(far), "{refused}");
+    }
+    assert_eq!(
+        problems(r#"{"now": 1e400}"#),
+        [format!("file: now: 1e400 {far}")]
+    );
+    for value in ["9223372036.854775807", "-9223372036.854775808"] {
+        let json = format!(r#"{{"now": {value}}}"#);
+        assert!(read(json.as_bytes(), Format::Json).is_ok(), "{value}");
+    }
+}
+
+/// A moment in quotes is a text, with a fraction or without, in both formats.
+#[test]
+fn a_moment_in_quotes_is_refused() {
+    for value in ["\"5\"", "\"0.5\"", "[0.5]"] {
+        for (format, text) in [
+            (Format::Json, format!(r#"{{"now": {value}}}"#)),
+            (Format::Yaml, format!("now: {value}")),
+        ] {
+            let Err(refused) = read(text.as_bytes(), format) else {
+                panic!("should be refused: {text}");
+            };
+            let why = "is not a finite number of seconds (EN-1)";
+            assert!(refused.to_string().ends_with(why), "{refused}");
+        }
+    }
+}
+
 #[test]
 fn every_breach_of_a_machine_is_named() {
     for (fields, expected) in [

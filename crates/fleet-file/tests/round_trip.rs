@@ -112,6 +112,61 @@ fn defaults_are_those_of_the_format() {
     );
 }
 
+/// Digits never pass through a float, which has three too few for a moment of our days.
+#[test]
+fn moments_are_exact_to_the_nanosecond() {
+    let json = r#"{
+        "now": 1700000000.123456789,
+        "machines": [{"id": "m1", "state": "Idle", "host": {"ref": "h"}, "idle_since": 1700000000.000000001,
+                      "labels": {"idle_since": "1.50"}}],
+        "clusters": [{"id": "a", "needs": [{"arrival": 0.1}, {"priority": 1, "arrival": 17e-1},
+                                           {"priority": 2, "arrival": 1700000000}]}],
+        "holds": {"OnDemand": 31536000.987654321, "Spot": 0.1}
+    }"#;
+    let yaml = "
+now: 1700000000.123456789
+machines:
+- {id: m1, state: Idle, host: {ref: h}, idle_since: 1700000000.000000001, labels: {idle_since: '1.50'}}
+clusters:
+- id: a
+  needs:
+  - arrival: 0.1
+  - {priority: 1, arrival: 17e-1}
+  - {priority: 2, arrival: 1700000000}
+holds: {OnDemand: 31536000.987654321, Spot: 0.1}
+";
+    for (text, format) in [(json, Format::Json), (yaml, Format::Yaml)] {
+        let fleet = read(text.as_bytes(), format).unwrap().fleet;
+        assert_eq!(fleet.now.nanos(), 1_700_000_000_123_456_789, "{format:?}");
+        let idle_since = fleet.machines["m1"].idle_since;
+        assert_eq!(
+            idle_since,
+            Some(Time::from_nanos(1_700_000_000_000_000_001))
+        );
+        let arrivals = fleet.clusters["a"].needs().iter().map(|need| need.arrival);
+        let nanos = [100_000_000, 1_700_000_000, 1_700_000_000_000_000_000];
+        assert!(arrivals.eq(nanos.map(|nanos| Some(Time::from_nanos(nanos)))));
+        let holds = [fleet.holds.on_demand, fleet.holds.spot].map(|hold| hold.unwrap().as_nanos());
+        assert_eq!(holds, [31_536_000_987_654_321, 100_000_000]);
+        let label = &fleet.machines["m1"].machine.shape().labels["idle_since"];
+        assert_eq!(label, "1.50", "a label is no moment");
+        assert_eq!(again(&fleet), fleet);
+        let text = write(&fleet);
+        assert!(text.contains(r#""now": 1700000000.123456789"#), "{text}");
+    }
+}
+
+/// 0 is how a file says that an arrival is not stated, and how it is left out.
+#[test]
+fn an_arrival_of_zero_is_not_stated() {
+    for text in ["0", "0.0", "-0.0", "0e3", "null"] {
+        let json = format!(r#"{{"clusters": [{{"id": "a", "needs": [{{"arrival": {text}}}]}}]}}"#);
+        let fleet = read(json.as_bytes(), Format::Json).unwrap().fleet;
+        assert_eq!(fleet.clusters["a"].needs()[0].arrival, None, "{text}");
+        assert!(!write(&fleet).contains("arrival"));
+    }
+}
+
 #[test]
 fn the_format_is_told_by_name_or_by_text() {
     assert_eq!(Format::of("a.yml", b"{}"), Format::Yaml);
