@@ -229,6 +229,9 @@ mod tests {
                 prop_assert_eq!(a.sub(&b).get(name), (x - y).max(0));
                 prop_assert_eq!(a.scale(n).get(name), x * i128::from(n.max(0)));
             }
+            let both = ["cpu", "gpu", "mem"].iter().any(|name| 0 < a.get(name) && 0 < b.get(name));
+            prop_assert_eq!(a.contributes_to(&b), both);
+            prop_assert_eq!(a.iter().len(), a.iter().filter(|(_, milli)| 0 < *milli).count());
             prop_assert_eq!(a.covers(&b), b.sub(&a).is_zero());
             prop_assert_eq!(a.checked_add(&b), Some(a.add(&b)));
         }

@@ -209,6 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn every_bucket_doubles_up_to_pinned() {
+        let dollars = |number| Bucket::from_number(number).unwrap().dollars().dollars();
+        assert_eq!((dollars(0), dollars(1), dollars(2)), (0.0, 0.0, 0.5));
+        for number in 3..27 {
+            assert_eq!(dollars(number), dollars(number - 1) * 2.0, "{number}");
+        }
+        assert_eq!(dollars(27), f64::INFINITY);
+        assert_eq!(Bucket::of(f64::NAN), Bucket::ZERO);
+    }
+
+    /// B-5, and what is free.
+    #[test]
+    fn what_is_never_interrupted_costs_its_price_alone() {
+        assert_eq!(cost(3.0, 0.0, f64::INFINITY), 3.0);
+        assert_eq!(cost(3.0, 1.0, 0.0), 3.0);
+        assert_eq!(cost(0.0, 0.5, 8.0), 4.0);
+        assert_eq!(Price::new(1.5).unwrap().to_string(), "1.5");
+        assert!(Price::new(1.0) < Price::new(2.0));
+        assert_eq!(Probability::new(1.0).unwrap().per_hour(), 1.0);
+    }
+
+    #[test]
     fn nonsense_numbers_cannot_be_held() {
         assert_eq!(Price::new(f64::NAN), None);
         assert_eq!(Price::new(f64::INFINITY), None);

@@ -236,9 +236,9 @@ fn check_amounts(
 /// A row of a cluster's demand (NT-1). There is no machine count: that is an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Whose.
+    /// The cluster that asks.
     pub cluster: ClusterId,
-    /// What and how much.
+    /// What it asks for, and how much of it.
     pub row: Row,
     /// When the shard first saw it (NT-4), if that is stated.
     pub arrival: Option<Time>,
@@ -341,6 +341,30 @@ mod tests {
             row(1, "1x").check().unwrap_err()[0].to_string(),
             "aggregate_resources[\"cpu\"]: quantity \"1x\" is malformed (Q-1)"
         );
+    }
+
+    #[test]
+    fn a_skew_is_from_one_to_the_largest_the_wire_has() {
+        let with = |max_skew| {
+            let spread = SpreadFacts {
+                topology_key: "zone".to_owned(),
+                max_skew,
+                when: WhenUnsatisfiable::DoNotSchedule,
+            };
+            let facts = RowFacts {
+                spread: vec![spread],
+                ..row(1, "1")
+            };
+            facts.check()
+        };
+        for skew in [1, 2_147_483_647] {
+            let row = with(skew).unwrap();
+            assert_eq!(i64::from(row.profile.spread()[0].max_skew()), skew);
+        }
+        for skew in [0, -1, 2_147_483_648] {
+            let refused = vec![RowRefused::Skew("zone".to_owned(), skew)];
+            assert_eq!(with(skew), Err(refused));
+        }
     }
 
     #[test]

@@ -122,15 +122,32 @@ mod tests {
             }
             let is = |place: u32| model.get(&text) == Some(&place);
             assert_eq!(places.find(&text, is), model.get(&text).copied());
+            assert_eq!(places.len, model.len());
+            assert!(places.len * 2 <= places.table.len(), "half of it is empty");
         }
         for text in &texts {
             let is = |place: u32| model.get(text) == Some(&place);
             assert_eq!(places.find(text, is), model.get(text).copied());
         }
         assert_eq!(places.len, model.len());
-        assert!(
-            places.table.len() <= 4096,
-            "it stays as large as it must be"
+        assert_eq!(
+            places.table.len(),
+            1024,
+            "as large as 350 to 400 texts need"
         );
+    }
+
+    #[test]
+    fn an_empty_table_has_nothing_to_find_or_forget() {
+        let mut places = Places::default();
+        assert_eq!(places.find("m", |_| true), None);
+        places.remove("m", 0);
+        assert_eq!((places.len, places.table.len()), (0, 0));
+        places.insert("m", 7);
+        assert_eq!(places.table.len(), 16);
+        places.remove("n", 7);
+        places.remove("m", 8);
+        assert_eq!(places.len, 1, "neither was there");
+        assert_eq!(places.find("m", |place| place == 7), Some(7));
     }
 }

@@ -397,6 +397,66 @@ mod tests {
         assert!(bound.fingerprint().as_str().contains("rack:1:r1;"));
     }
 
+    /// RM-2: every operator, with the attribute absent, among the values and not.
+    #[test]
+    fn every_operator_accepts_what_it_says() {
+        let accepts = |operator, values: &[&str]| {
+            let requirement = requirement("k", operator, values);
+            [None, Some("a"), Some("b")].map(|attribute| requirement.accepts(attribute))
+        };
+        assert_eq!(accepts(Operator::In, &["a"]), [false, true, false]);
+        assert_eq!(accepts(Operator::NotIn, &["a"]), [true, false, true]);
+        assert_eq!(accepts(Operator::Exists, &[]), [false, true, true]);
+        assert_eq!(accepts(Operator::DoesNotExist, &[]), [true, false, false]);
+        assert_eq!(accepts(Operator::Same, &[]), [false, true, true]);
+        assert_eq!(accepts(Operator::Same, &["b"]), [false, false, true]);
+    }
+
+    /// RF-9: hard ones only, and none for a gang.
+    #[test]
+    fn spreads_in_force_are_hard_and_not_a_gangs() {
+        let spread = |key: &str, when| Spread::new(key.to_owned(), 2, when).unwrap();
+        let spreads = || {
+            vec![
+                spread("hard", WhenUnsatisfiable::DoNotSchedule),
+                spread("soft", WhenUnsatisfiable::ScheduleAnyway),
+                spread("unstated", WhenUnsatisfiable::Unspecified),
+            ]
+        };
+        let with = |requirements| {
+            Profile::new(requirements, spreads(), 7, Bucket::of(1.0), Bucket::PINNED)
+        };
+        let plain = with(vec![]);
+        let hard: Vec<_> = plain.hard_spreads().map(Spread::topology_key).collect();
+        assert_eq!(hard, ["hard"]);
+        let gang = with(vec![requirement("rack", Operator::Same, &[])]);
+        assert_eq!(gang.hard_spreads().count(), 0);
+        assert_eq!((plain.same_key(), gang.same_key()), (None, Some("rack")));
+        assert_eq!((gang.priority(), gang.interruption()), (7, Bucket::of(1.0)));
+        assert_eq!(gang.reclamation(), Bucket::PINNED);
+        assert_eq!(gang.spread(), plain.spread());
+        assert_eq!(plain.spread()[0].max_skew(), 2);
+        assert_eq!(gang.folded().spread(), gang.spread());
+        assert_eq!(gang.requirements()[0].operator(), Operator::Same);
+    }
+
+    #[test]
+    fn a_spread_has_a_key_and_a_skew_of_one_or_more() {
+        let spread =
+            |key: &str, skew| Spread::new(key.to_owned(), skew, WhenUnsatisfiable::default());
+        assert_eq!((spread("", 1), spread("k", 0)), (None, None));
+        assert!(spread("k", 1).is_some());
+        assert_eq!(
+            Requirement::new(String::new(), Operator::Exists, vec![]),
+            None
+        );
+        assert_eq!(Fingerprint::new("nothing").constraints(), None);
+        assert_eq!(
+            Fingerprint::new("p=1|reqs=a").constraints(),
+            Some("|reqs=a")
+        );
+    }
+
     fn any_requirement() -> impl Strategy<Value = Requirement> {
         let operators = prop::sample::select(Operator::ALL.to_vec());
         let values = prop::collection::vec("[ab,;]{0,2}", 0..3);

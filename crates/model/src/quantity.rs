@@ -276,6 +276,11 @@ mod tests {
         assert_eq!(format_short(4_000), "4");
         assert_eq!(format_short(1_500), "1500m");
         assert_eq!(format_short(0), "0");
+        assert_eq!(format_short(1_073_741_824_000), "1Gi");
+        assert_eq!(format_short(1_073_741_824_001), "1073741824001m");
+        assert_eq!(format_short(1_048_576_000), "1Mi");
+        assert_eq!(format_short(1_047_552_000), "1047552");
+        assert_eq!(format_short(-1_073_741_824_000), "-1073741824");
     }
 
     /// EX-Q: the parsing half.
@@ -294,6 +299,18 @@ mod tests {
             ("-0", 0),
             ("1E", 1_000_000_000_000_000_000_000),
             ("1E2", 100_000),
+            ("1k", 1_000_000),
+            ("1M", 1_000_000_000),
+            ("1G", 1_000_000_000_000),
+            ("1T", 1_000_000_000_000_000),
+            ("1P", 1_000_000_000_000_000_000),
+            ("1Ti", 1_099_511_627_776_000),
+            ("1Pi", 1_125_899_906_842_624_000),
+            ("1000000n", 1),
+            ("1000u", 1),
+            ("-0.0", 0),
+            ("12e-1", 1_200),
+            ("1e+3", 1_000_000),
         ] {
             assert_eq!(parse_demand(text), Ok(milli), "{text}");
         }
@@ -316,6 +333,14 @@ mod tests {
             assert_eq!(problem(text), QuantityProblem::Malformed, "{text:?}");
         }
         assert_eq!(problem(&"1".repeat(65)), QuantityProblem::Malformed);
+        assert_eq!(parse_demand(&"0".repeat(64)), Ok(0), "64 bytes are allowed");
+        assert_eq!(problem("-0.1"), QuantityProblem::Negative);
+        let most = i128::MAX.to_string();
+        assert_eq!(parse_demand(&format!("{most}m")), Ok(i128::MAX));
+        assert_eq!(
+            problem("170141183460469231731687303715884105728m"),
+            QuantityProblem::TooLarge
+        );
         assert_eq!(problem("-1"), QuantityProblem::Negative);
         assert_eq!(problem("1e36"), QuantityProblem::TooLarge);
         assert_eq!(problem("1e999999999999"), QuantityProblem::TooLarge);
@@ -330,6 +355,9 @@ mod tests {
     fn supply_reads_negative_as_zero_and_saturates() {
         assert_eq!(parse_supply("-3"), Ok(0));
         assert_eq!(parse_supply("9999999999E"), Ok(i64::MAX));
+        assert_eq!(parse_supply("9223372036854775806m"), Ok(i64::MAX - 1));
+        assert_eq!(parse_supply("9223372036854775808m"), Ok(i64::MAX));
+        assert_eq!(parse_supply("3"), Ok(3000));
         assert!(parse_supply("abc").is_err());
     }
 

@@ -156,6 +156,23 @@ mod tests {
         assert_eq!(shape.attribute(CAPACITY_TYPE_KEY), Some("mine"));
     }
 
+    /// RM-3: it matches, and it is large enough; one is not enough.
+    #[test]
+    fn a_shape_serves_what_it_matches_and_covers() {
+        let cpu = |n| Amounts::from_entries([(Dimension::new("cpu").unwrap(), n)]);
+        let shape = Shape {
+            resources: cpu(4),
+            ..labelled(&[("rack", "r1")])
+        };
+        let wants = |key: &str| {
+            let requirement = Requirement::new(key.to_owned(), Operator::Exists, vec![]).unwrap();
+            Profile::new(vec![requirement], vec![], 0, Bucket::ZERO, Bucket::ZERO)
+        };
+        assert!(shape.serves(&wants("rack"), &cpu(4)));
+        assert!(!shape.serves(&wants("rack"), &cpu(5)));
+        assert!(!shape.serves(&wants("zone"), &cpu(4)));
+    }
+
     #[test]
     fn allocatable_is_chosen_as_a_whole() {
         let cpu = |n| Amounts::from_entries([(Dimension::new("cpu").unwrap(), n)]);

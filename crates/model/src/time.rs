@@ -85,6 +85,36 @@ mod tests {
         assert_eq!(Time::from_seconds(f64::NAN), None);
         assert_eq!(Time::from_seconds(f64::INFINITY), None);
         assert_eq!(Time::from_seconds(-0.0), Some(Time::ZERO));
+        assert_eq!(
+            Time::from_seconds(1.5),
+            Some(Time::from_nanos(1_500_000_000))
+        );
+        assert_eq!(Time::from_seconds(0.3e-9), Some(Time::ZERO));
+        assert_eq!(Time::from_seconds(0.7e-9), Some(Time::from_nanos(1)));
+    }
+
+    /// 292 years are 2^63 nanoseconds.
+    #[test]
+    fn moments_end_where_nanoseconds_do() {
+        let edge = 2f64.powi(63) / 1e9;
+        assert_eq!(Time::from_seconds(edge), None);
+        assert_eq!(Time::from_seconds(-edge * 1.001), None);
+        assert_eq!(Time::from_seconds(-edge), Some(Time::from_nanos(i64::MIN)));
+        assert!(Time::from_seconds(edge * 0.999).is_some());
+        assert_eq!(Time::from_nanos(-2_500_000_000).seconds(), -2.5);
+    }
+
+    #[test]
+    fn spans_are_exact_and_never_negative() {
+        let at = Time::from_nanos;
+        let span = Duration::from_nanos;
+        assert_eq!(at(7).duration_since(at(-3)), span(10));
+        assert_eq!(at(-3).duration_since(at(7)), Duration::ZERO);
+        let longest = at(i64::MAX).duration_since(at(i64::MIN));
+        assert_eq!(longest, span(u64::MAX));
+        assert_eq!((at(7) + span(3), at(7) - span(9)), (at(10), at(-2)));
+        assert_eq!(at(7) + Duration::MAX, at(i64::MAX));
+        assert_eq!(at(-7) - Duration::MAX, at(i64::MIN));
     }
 
     #[test]

@@ -211,3 +211,137 @@ impl MachineFacts {
         self
     }
 }
+
+fn intent_for(cluster: &str, keep_price: Option<Price>) -> Intent {
+    Intent {
+        need: NeedKey {
+            cluster: ClusterId::new(cluster).unwrap(),
+            fingerprint: crate::Fingerprint::new("f"),
+            group: crate::Group::default(),
+        },
+        terms: Terms {
+            priority: 6,
+            ..Terms::default()
+        },
+        keep_price,
+    }
+}
+
+/// RF-1, RF-2: whose it is, on which terms and at which price, by its intent or else its assignment.
+#[test]
+fn a_commitment_is_read_from_the_intent_before_the_assignment() {
+    let bound = Machine::new(MachineFacts {
+        assignment: Assignment {
+            terms: Terms {
+                priority: 5,
+                ..Terms::default()
+            },
+            fingerprint: crate::Fingerprint::new("f"),
+            keep_price: Price::new(2.0),
+            ..Assignment::default()
+        },
+        price_per_hour: 9.0,
+        interruption_probability: 0.5,
+        ..facts(State::Draining)
+    })
+    .unwrap();
+    assert_eq!(bound.attribution(), None, "draining, and meant for nobody");
+    assert_eq!(
+        (bound.terms().priority, bound.keep_price()),
+        (5, Price::new(2.0).unwrap())
+    );
+    assert_eq!(bound.interruption().per_hour(), 0.5);
+    let assignment = bound.assignment().clone();
+    let meant = |price| {
+        bound
+            .clone()
+            .committed(assignment.clone(), Some(intent_for("b", price)))
+    };
+    let priced = meant(Price::new(3.0)).unwrap();
+    assert_eq!(priced.attribution(), Some(intent_for("b", None).need));
+    assert_eq!(
+        (priced.terms().priority, priced.keep_price()),
+        (6, Price::new(3.0).unwrap())
+    );
+    let unpriced = meant(None).unwrap();
+    assert_eq!(
+        unpriced.keep_price(),
+        Price::new(9.0).unwrap(),
+        "the live one"
+    );
+    let serving = MachineFacts {
+        assignment,
+        ..facts(State::Configured)
+    };
+    let serving = Machine::new(serving).unwrap();
+    assert_eq!(serving.attribution(), Some(intent_for("a", None).need));
+    let nobodys = Machine::new(facts(State::Configured)).unwrap();
+    assert_eq!(
+        nobodys.attribution(),
+        None,
+        "an empty fingerprint is no Need"
+    );
+}
+
+/// Facts that are not copied make the machine that copied ones make.
+#[test]
+fn stated_facts_are_facts() {
+    for (state, provider, reference, error) in [
+        (State::Idle, "p", "h", ""),
+        (State::Idle, "", "h", ""),
+        (State::Failed, "p", "", "boom"),
+        (State::Failed, "", "", "boom"),
+        (State::Idle, "", "", ""),
+    ] {
+        let host = Host {
+            provider: provider.to_owned(),
+            reference: reference.to_owned(),
+        };
+        let copied = MachineFacts {
+            host,
+            last_error: error.to_owned(),
+            price_per_hour: 3.0,
+            cluster: "a".to_owned(),
+            ..MachineFacts::new("m1", state)
+        };
+        let stated = StatedFacts {
+            id: "m1",
+            state: state.into(),
+            host: (provider, reference),
+            cluster: "a",
+            shape: Arc::default(),
+            price_per_hour: 3.0,
+            interruption_probability: 0.0,
+            last_error: error,
+        };
+        let stated = Machine::stated(&stated, ClusterId::new);
+        assert_eq!(stated, Machine::new(copied));
+        if let Ok(machine) = stated {
+            assert_eq!(machine.last_error(), error);
+            assert_eq!(machine.host().is_some(), (provider, reference) != ("", ""));
+        }
+    }
+    let clusterless = StatedFacts {
+        id: "m1",
+        state: State::Configured.into(),
+        host: ("p", "h"),
+        cluster: "bad",
+        shape: Arc::default(),
+        price_per_hour: 3.0,
+        interruption_probability: 0.0,
+        last_error: "",
+    };
+    let refused = Machine::stated(&clusterless, |_| Err(IdRefused::Empty));
+    assert_eq!(
+        refused.unwrap_err().breach,
+        Breach::Cluster(IdRefused::Empty)
+    );
+}
+
+#[test]
+fn equal_shapes_are_shared() {
+    let mut machine = Machine::new(facts(State::Idle)).unwrap();
+    let shape = Arc::new(Shape::default());
+    machine.share_shape(&shape);
+    assert!(Arc::ptr_eq(machine.shape(), &shape));
+}
