@@ -50,9 +50,10 @@ impl History {
     /// Lets it happen. Every list of every decision is compared on every step.
     pub fn run(self, subject: &dyn Subject) -> Result<Coverage, Box<Mismatch>> {
         let mut inventor = Inventor::new(self.seed, self.mode);
-        let feed = match inventor.prng.percent(50) {
-            true => Feed::Rows,
-            false => Feed::Clusters,
+        let feed = if inventor.prng.percent(50) {
+            Feed::Rows
+        } else {
+            Feed::Clusters
         };
         let (mut coverage, mut engine) = (Coverage::default(), Engine::new());
         let mut trail: Vec<Stop> = Vec::new();
@@ -106,9 +107,10 @@ impl History {
         trail: &mut Vec<Stop>,
         coverage: &mut Coverage,
     ) {
-        let decides = match inventor.prng.percent(6) {
-            true => Then::Full,
-            false => Then::Decide,
+        let decides = if inventor.prng.percent(6) {
+            Then::Full
+        } else {
+            Then::Decide
         };
         let Some(last) = trail.last() else {
             trail.push(Stop {
@@ -119,9 +121,10 @@ impl History {
         };
         let mut fleet = last.fleet.clone();
         // Mostly one edit per decision, sometimes several, told one by one or together.
-        let edits = match inventor.prng.percent(70) {
-            true => 1,
-            false => inventor.prng.between(2, 6),
+        let edits = if inventor.prng.percent(70) {
+            1
+        } else {
+            inventor.prng.between(2, 6)
         };
         let one_by_one = inventor.prng.percent(50);
         for edit in 1..=edits {

@@ -41,9 +41,10 @@ impl Inventor {
             && self.prng.percent(20)
         {
             let all = decision.actions.len();
-            let actions = match self.prng.percent(60) {
-                true => all,
-                false => self.prng.below(all + 1),
+            let actions = if self.prng.percent(60) {
+                all
+            } else {
+                self.prng.below(all + 1)
             };
             obey::commit(fleet, decision, actions);
             return "decision committed";

@@ -115,9 +115,10 @@ impl Shrinking<'_> {
                 let end = (at + chunk).min(script.len());
                 let kept = script[..at].iter().chain(&script[end..]).chain(&question);
                 let kept: Vec<Edit> = kept.cloned().collect();
-                match is_wrong(&kept) {
-                    true => drop(script.drain(at..end)),
-                    false => at = end,
+                if is_wrong(&kept) {
+                    drop(script.drain(at..end))
+                } else {
+                    at = end
                 }
             }
             chunk /= 2;
@@ -208,9 +209,10 @@ impl Shrinking<'_> {
             let mut at = 0;
             while at < all.len() {
                 let end = (at + chunk).min(all.len());
-                match self.attempt_on_all(|fleet| take(fleet, &all[at..end])) {
-                    true => drop(all.drain(at..end)),
-                    false => at = end,
+                if self.attempt_on_all(|fleet| take(fleet, &all[at..end])) {
+                    drop(all.drain(at..end))
+                } else {
+                    at = end
                 }
             }
             chunk /= 2;

@@ -31,9 +31,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let feed = match args.rows {
-        true => Feed::Rows,
-        false => Feed::Clusters,
+    let feed = if args.rows {
+        Feed::Rows
+    } else {
+        Feed::Clusters
     };
     let mut ways = vec![Way::Full, Way::Incremental(feed)];
     ways.extend(args.wander.map(Way::Wander));
@@ -41,15 +42,17 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     for way in ways {
         let found = at_the_end(&Production, way, &trail);
         equal &= found.is_empty();
-        match found.is_empty() {
-            true => println!("{way}: equal to the oracle"),
-            false => println!("{way}: differs from the oracle"),
+        if found.is_empty() {
+            println!("{way}: equal to the oracle")
+        } else {
+            println!("{way}: differs from the oracle")
         }
         found.iter().for_each(|difference| println!("{difference}"));
     }
-    match equal {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if equal {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

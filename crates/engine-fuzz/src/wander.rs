@@ -235,15 +235,17 @@ impl Walk<'_> {
         if DECISIONS <= self.prng.below(self.steps.max(3 * DECISIONS)) {
             return;
         }
-        let holds = match self.prng.percent(20) {
-            true => Holds::NEVER,
-            false => self.fleet.holds,
+        let holds = if self.prng.percent(20) {
+            Holds::NEVER
+        } else {
+            self.fleet.holds
         };
         (self.tell)(Edit::SetHolds(holds));
         let now = self.fleet.now - Duration::from_secs(self.prng.below(1000) as u64);
-        match self.prng.percent(10) {
-            true => (self.tell)(Edit::DecideFull(now)),
-            false => (self.tell)(Edit::Decide(now)),
+        if self.prng.percent(10) {
+            (self.tell)(Edit::DecideFull(now))
+        } else {
+            (self.tell)(Edit::Decide(now))
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     fields::Fields,
     node::Node,
-    problem::{Place, Refused},
+    problem::{FilePart, Refused},
 };
 use bigfleet_model::{
     Cluster, ClusterId, Operator, RequirementFacts, Row, RowFacts, RowRefused, SpreadFacts, Time,
@@ -13,7 +13,7 @@ use bigfleet_model::{
 /// The cluster, or everything that is wrong with it and its rows.
 pub(crate) fn read(node: Node, at: usize, refused: &mut Refused) -> Option<(ClusterId, Cluster)> {
     let shown_id = shown(node.text_at("id").unwrap_or(""));
-    let place = Place::Cluster {
+    let place = FilePart::Cluster {
         at,
         id: shown_id.clone(),
     };
@@ -27,7 +27,7 @@ pub(crate) fn read(node: Node, at: usize, refused: &mut Refused) -> Option<(Clus
     let mut rows = Vec::with_capacity(nodes.len());
     for (row, node) in nodes.into_iter().enumerate() {
         let id = shown_id.clone();
-        let place = Place::Row { at, id, row };
+        let place = FilePart::Row { at, id, row };
         rows.extend(read_row(node, &place, refused));
     }
     let id = id.filter(|_| refused.count() == before)?;
@@ -38,7 +38,7 @@ pub(crate) fn read(node: Node, at: usize, refused: &mut Refused) -> Option<(Clus
             Some((id, cluster))
         }
         Err(row) => {
-            let place = Place::Row {
+            let place = FilePart::Row {
                 at,
                 id: shown_id,
                 row,
@@ -60,7 +60,11 @@ fn id(fields: &mut Fields<'_>) -> Option<ClusterId> {
     }
 }
 
-fn read_row(node: Node, place: &Place, refused: &mut Refused) -> Option<(Row, Option<Time>, bool)> {
+fn read_row(
+    node: Node,
+    place: &FilePart,
+    refused: &mut Refused,
+) -> Option<(Row, Option<Time>, bool)> {
     let before = refused.count();
     let mut fields = Fields::open(node, place, String::new(), refused)?;
     let mut facts = RowFacts {

@@ -3,7 +3,7 @@
 //! Each key is taken once, by the type it must have; what is wrong is noted, and reading goes on
 //! with a harmless value. Whatever nobody took is an unknown key.
 
-use crate::{moment::moment, node::Node, problem::Place, problem::Refused};
+use crate::{moment::moment, node::Node, problem::FilePart, problem::Refused};
 use bigfleet_model::{Dollars, Price, Time, shown};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// An object being read.
 pub(crate) struct Fields<'a> {
-    place: &'a Place,
+    place: &'a FilePart,
     /// Where in its place this object is: `assigned.`, `requirements[2].`; empty for the whole.
     path: String,
     entries: Vec<(String, Option<Node>)>,
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
     /// Opens an object; notes it if it is something else, and keys that appear twice.
     pub(crate) fn open(
         node: Node,
-        place: &'a Place,
+        place: &'a FilePart,
         path: String,
         refused: &'a mut Refused,
     ) -> Option<Self> {
@@ -40,9 +40,10 @@ impl<'a> Fields<'a> {
             refused,
         };
         for (key, node) in entries {
-            match fields.entries.iter().any(|(earlier, _)| *earlier == key) {
-                true => fields.note(&key, "is given twice"),
-                false => fields.entries.push((key, Some(node))),
+            if fields.entries.iter().any(|(earlier, _)| *earlier == key) {
+                fields.note(&key, "is given twice")
+            } else {
+                fields.entries.push((key, Some(node)))
             }
         }
         Some(fields)

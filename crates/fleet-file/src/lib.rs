@@ -33,6 +33,6 @@ mod write;
 
 pub use decision::{decision_json, decision_yaml};
 pub use fields::MAX_TEXT_BYTES;
-pub use problem::{MAX_PROBLEMS, Place, Problem, Refused};
+pub use problem::{FilePart, MAX_PROBLEMS, Problem, Refused};
 pub use read::{Format, Loaded, MAX_FILE_BYTES, read};
 pub use write::write;

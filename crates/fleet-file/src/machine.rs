@@ -3,7 +3,7 @@
 use crate::{
     fields::Fields,
     node::Node,
-    problem::{Place, Refused},
+    problem::{FilePart, Refused},
 };
 use bigfleet_model::{
     Amounts, Assignment, Breach, CapacityType, ClusterId, Dimension, Fingerprint, FleetMachine,
@@ -25,7 +25,7 @@ pub(crate) fn read(
     warnings: &mut Refused,
 ) -> Option<FleetMachine> {
     let id = shown(node.text_at("id").unwrap_or(""));
-    let place = &Place::Machine { at, id };
+    let place = &FilePart::Machine { at, id };
     let before = refused.count();
     let mut fields = Fields::open(node, place, String::new(), refused)?;
     let (state, known) = state(&mut fields);
@@ -81,7 +81,7 @@ fn state(fields: &mut Fields<'_>) -> (StateNumber, bool) {
 }
 
 /// Puts the facts to the grid until it has named every breach, not only the first.
-fn grid(mut facts: MachineFacts, place: &Place, refused: &mut Refused) -> Option<Machine> {
+fn grid(mut facts: MachineFacts, place: &FilePart, refused: &mut Refused) -> Option<Machine> {
     loop {
         let breach = match Machine::new(facts.clone()) {
             Ok(machine) => return Some(machine),
@@ -178,7 +178,7 @@ fn intent(fields: &mut Fields<'_>) -> Option<Intent> {
     })
 }
 
-fn shape(fields: &mut Fields<'_>, place: &Place, warnings: &mut Refused) -> Shape {
+fn shape(fields: &mut Fields<'_>, place: &FilePart, warnings: &mut Refused) -> Shape {
     let tiers = CapacityType::ALL.map(|tier| (tier.word(), tier));
     let resources = supply(fields, "resources", place, warnings);
     Shape {
@@ -197,7 +197,7 @@ fn shape(fields: &mut Fields<'_>, place: &Place, warnings: &mut Refused) -> Shap
 fn supply(
     fields: &mut Fields<'_>,
     key: &str,
-    place: &Place,
+    place: &FilePart,
     warnings: &mut Refused,
 ) -> Option<Amounts> {
     let problems = fields.problems();

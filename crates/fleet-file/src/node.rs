@@ -100,24 +100,19 @@ impl<'de> DeserializeSeed<'de> for Digits {
     type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        let parsed = match self {
+        let text = match self {
             Self::Lost => return Node::deserialize(deserializer),
-            Self::Json => {
-                let raw = Box::<RawValue>::deserialize(deserializer)?;
-                match has_fraction(raw.get()) {
-                    true => return Ok(Node::Digits(raw.get().to_owned())),
-                    false => serde_json::from_str(raw.get()).map_err(|error| error.to_string()),
-                }
-            }
-            Self::Yaml => {
-                let text = String::deserialize(deserializer)?;
-                match has_fraction(&text) {
-                    true => return Ok(Node::Digits(text)),
-                    false => serde_norway::from_str(&text).map_err(|error| error.to_string()),
-                }
-            }
+            Self::Json => Box::<RawValue>::deserialize(deserializer)?.get().to_owned(),
+            Self::Yaml => String::deserialize(deserializer)?,
         };
-        parsed.map_err(D::Error::custom)
+        if has_fraction(&text) {
+            return Ok(Node::Digits(text));
+        }
+        if self == Self::Json {
+            serde_json::from_str(&text).map_err(D::Error::custom)
+        } else {
+            serde_norway::from_str(&text).map_err(D::Error::custom)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ pub const MAX_PROBLEMS: usize = 10_000;
 
 /// Which part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum FilePart {
     /// The file as a whole.
     File,
     /// A machine, by position and by the id it claims to have.
@@ -35,7 +35,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => f.write_str("file"),
@@ -51,8 +51,8 @@ impl fmt::Display for Place {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
-    pub place: Place,
+    /// The part of the file it is in.
+    pub place: FilePart,
     /// Which field, with which value, by which rule.
     pub what: String,
 }
@@ -74,7 +74,7 @@ pub struct Refused {
 
 impl Refused {
     /// Notes a problem.
-    pub(crate) fn push(&mut self, place: &Place, what: String) {
+    pub(crate) fn push(&mut self, place: &FilePart, what: String) {
         if self.problems.len() < MAX_PROBLEMS {
             let place = place.clone();
             self.problems.push(Problem { place, what });
@@ -112,7 +112,7 @@ mod tests {
     fn problems_beyond_the_bound_are_counted() {
         let mut refused = Refused::default();
         for _ in 0..MAX_PROBLEMS + 2 {
-            refused.push(&Place::File, "is odd".to_owned());
+            refused.push(&FilePart::File, "is odd".to_owned());
         }
         assert_eq!(refused.count(), MAX_PROBLEMS + 2);
         assert!(

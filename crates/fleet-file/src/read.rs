@@ -14,7 +14,7 @@ use crate::{
     machine::{self, Shapes},
     moment::{moment, span},
     node::{Digits, Node, Reading},
-    problem::{Place, Problem, Refused},
+    problem::{FilePart, Problem, Refused},
 };
 use bigfleet_model::{Cluster, Fleet, Holds, shown};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -67,7 +67,7 @@ pub fn read(text: &[u8], format: Format) -> Result<Loaded, Refused> {
         let bytes = text.len();
         let what = format!("{bytes} bytes are more than the {MAX_FILE_BYTES} allowed");
         let mut refused = Refused::default();
-        refused.push(&Place::File, what);
+        refused.push(&FilePart::File, what);
         return Err(refused);
     }
     match format {
@@ -75,9 +75,10 @@ pub fn read(text: &[u8], format: Format) -> Result<Loaded, Refused> {
         // The parser of YAML tells either what type a value has or what its digits are.
         Format::Yaml => {
             let loaded = read_as(text, format, Digits::Lost)?;
-            match has_fractions(&loaded.fleet) {
-                true => read_as(text, format, Digits::Yaml),
-                false => Ok(loaded),
+            if has_fractions(&loaded.fleet) {
+                read_as(text, format, Digits::Yaml)
+            } else {
+                Ok(loaded)
             }
         }
     }
@@ -103,7 +104,7 @@ fn read_as(text: &[u8], format: Format, digits: Digits) -> Result<Loaded, Refuse
     if let Err(error) = parsed {
         // One line per problem, whatever the parser has to say.
         let what = format!("not a fleet in {}: {}", format.word(), one_line(&error));
-        reader.refused.push(&Place::File, what);
+        reader.refused.push(&FilePart::File, what);
     }
     match reader.refused.count() {
         0 => Ok(Loaded {
@@ -202,15 +203,15 @@ impl Reader {
         }
         let id = shown(id);
         let (place, rule) = match section {
-            Section::Machines => (Place::Machine { at, id }, "INV-1"),
-            Section::Clusters => (Place::Cluster { at, id }, "NT-2"),
+            Section::Machines => (FilePart::Machine { at, id }, "INV-1"),
+            Section::Clusters => (FilePart::Cluster { at, id }, "NT-2"),
         };
         let what = format!("id: an earlier one has the same ({rule})");
         self.refused.push(&place, what);
     }
 
     fn holds(&mut self, node: Node) {
-        let place = Place::File;
+        let place = FilePart::File;
         let Some(mut fields) = Fields::open(node, &place, "holds.".to_owned(), &mut self.refused)
         else {
             return;
@@ -228,7 +229,7 @@ impl Reader {
             Ok(now) => self.fleet.now = now,
             Err(refused) => {
                 let what = format!("now: {node} {refused}");
-                self.refused.push(&Place::File, what);
+                self.refused.push(&FilePart::File, what);
             }
         }
     }
@@ -274,7 +275,7 @@ impl<'de> Visitor<'de> for Root<'_> {
         while let Some(key) = entries.next_key::<String>()? {
             if !seen.insert(key.clone()) {
                 let what = format!("{}: is given twice", shown(&key));
-                reader.refused.push(&Place::File, what);
+                reader.refused.push(&FilePart::File, what);
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             }
@@ -285,7 +286,7 @@ impl<'de> Visitor<'de> for Root<'_> {
                 "clusters" => entries.next_value_seed(List(reader, Section::Clusters))?,
                 other => {
                     let what = format!("{}: is not a known key", shown(other));
-                    reader.refused.push(&Place::File, what);
+                    reader.refused.push(&FilePart::File, what);
                     entries.next_value::<IgnoredAny>()?;
                 }
             }
@@ -304,7 +305,7 @@ impl List<'_> {
             Section::Clusters => "clusters",
         };
         let what = format!("{name}: {found} is not a list");
-        self.0.refused.push(&Place::File, what);
+        self.0.refused.push(&FilePart::File, what);
     }
 }
 

@@ -108,9 +108,10 @@ struct CommitmentRecord<'a> {
 
 /// JSON has no infinity.
 fn dollars<S: Serializer>(dollars: &Dollars, serializer: S) -> Result<S::Ok, S::Error> {
-    match *dollars == Dollars::PINNED {
-        true => serializer.serialize_str("+Inf"),
-        false => serializer.serialize_f64(dollars.dollars()),
+    if *dollars == Dollars::PINNED {
+        serializer.serialize_str("+Inf")
+    } else {
+        serializer.serialize_f64(dollars.dollars())
     }
 }
 
@@ -187,9 +188,10 @@ pub(crate) fn quantities(amounts: &Amounts) -> BTreeMap<&str, String> {
 
 /// An allocatable that was given but is worth nothing must not read back as not given (M-2).
 fn given(allocatable: &Amounts) -> BTreeMap<&str, String> {
-    match allocatable.is_zero() {
-        true => BTreeMap::from([("cpu", "0".to_owned())]),
-        false => quantities(allocatable),
+    if allocatable.is_zero() {
+        BTreeMap::from([("cpu", "0".to_owned())])
+    } else {
+        quantities(allocatable)
     }
 }
 

@@ -99,9 +99,9 @@ impl Reason {
 /// One thing to do. At most one per machine and cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// What.
+    /// What is done with the machine.
     pub kind: ActionKind,
-    /// With which machine.
+    /// The machine it is done with.
     pub machine: MachineId,
     /// The cluster it goes to (Bootstrap, Provision) or comes from (Preempt, Reclaim).
     pub cluster: Option<ClusterId>,
@@ -111,7 +111,7 @@ pub struct Action {
     pub grace_seconds: u32,
     /// The priority a preempted machine gives way to.
     pub preemptor_priority: i32,
-    /// Why.
+    /// Why it was decided, for the audit log.
     pub reason: Reason,
 }
 
@@ -150,16 +150,16 @@ impl Action {
 /// A machine counted for a Need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
-    /// The machine.
+    /// The machine that is counted.
     pub machine: MachineId,
-    /// The Need.
+    /// The Need it counts for.
     pub need: NeedKey,
 }
 
 /// A machine whose commitment changes without an action (RF-7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restamp {
-    /// The machine.
+    /// The machine whose commitment changes.
     pub machine: MachineId,
     /// The Need it is committed to from now on.
     pub need: NeedKey,

@@ -10,7 +10,7 @@
 //!
 //! A machine is looked up far more often than the fleet is walked, so the tree only orders.
 
-use crate::{ClusterId, Machine, MachineId, State, Time, Via, places::Places};
+use crate::{Machine, MachineId, State, Time, Via, places::Places};
 use std::{collections::BTreeMap, fmt, ops::Bound};
 
 /// Why a write was refused.
@@ -63,14 +63,14 @@ impl std::error::Error for WriteRefused {}
 /// The machines, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    slots: Vec<Option<Held>>,
+    slots: Vec<Option<KnownMachine>>,
     free: Vec<u32>,
     places: Places,
     in_order: BTreeMap<MachineId, u32>,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct KnownMachine {
     machine: Machine,
     /// When it came into its state, or its idle clock was started anew.
     since: Time,
@@ -79,7 +79,7 @@ struct Held {
 }
 
 impl Inventory {
-    fn slot(&self, number: u32) -> Option<&Held> {
+    fn slot(&self, number: u32) -> Option<&KnownMachine> {
         self.slots.get(number as usize)?.as_ref()
     }
 
@@ -99,7 +99,7 @@ impl Inventory {
             return Err(WriteRefused::Exists(machine.id().clone()));
         }
         let id = machine.id().clone();
-        let held = Some(Held {
+        let held = Some(KnownMachine {
             machine,
             since: now,
             mark: 0,
@@ -173,7 +173,7 @@ impl Inventory {
         others.map(|held| &held.machine)
     }
 
-    fn held_mut(&mut self, id: &MachineId) -> Option<&mut Held> {
+    fn held_mut(&mut self, id: &MachineId) -> Option<&mut KnownMachine> {
         let place = self.place(id)?;
         self.slots[place as usize].as_mut()
     }
@@ -227,42 +227,6 @@ impl Inventory {
         let slots = self.in_order.values();
         slots.filter_map(|place| Some(&self.slot(*place)?.machine))
     }
-
-    /// Machines in a state, by id.
-    pub fn in_state(&self, state: State) -> impl Iterator<Item = &Machine> {
-        self.iter().filter(move |machine| machine.state() == state)
-    }
-
-    /// Machines in a state and of an instance type: price, id.
-    pub fn in_state_of_type(&self, state: State, instance_type: &str) -> Vec<&Machine> {
-        let of_type = |machine: &&Machine| machine.shape().instance_type == instance_type;
-        let mut found: Vec<_> = self.in_state(state).filter(of_type).collect();
-        found.sort_by_key(|machine| (machine.price(), machine.id()));
-        found
-    }
-
-    /// Machines bound to a cluster, in any state, by id.
-    pub fn bound_to(&self, cluster: &ClusterId) -> impl Iterator<Item = &Machine> {
-        self.iter()
-            .filter(move |machine| machine.cluster() == Some(cluster))
-    }
-
-    /// Machines of a cluster in a state, in keep order.
-    pub fn keep_order(&self, cluster: &ClusterId, state: State) -> Vec<&Machine> {
-        let mut kept: Vec<_> = self
-            .bound_to(cluster)
-            .filter(|machine| machine.state() == state)
-            .collect();
-        kept.sort_by_key(|machine| machine.keep_key());
-        kept
-    }
-
-    /// The lowest assigned priority in a state, machines without a type included (INV-3).
-    pub fn lowest_priority(&self, state: State) -> Option<i32> {
-        self.in_state(state)
-            .map(|machine| machine.terms().priority)
-            .min()
-    }
 }
 
 #[cfg(test)]
@@ -300,19 +264,19 @@ mod tests {
         MachineId::new(text).unwrap()
     }
 
-    /// EX-INV1.
+    /// EX-INV1, RF-2.
     #[test]
     fn ex_inv1_keep_order_is_cheapest_then_dearest_to_lose_then_id() {
-        let mut inventory = Inventory::default();
-        for (name, price, penalty) in [("m1", 1.0, 0.0), ("m2", 1.0, 8.0), ("m3", 0.5, 0.0)] {
-            inventory
-                .insert(machine(name, State::Configured, price, penalty), at(0.0))
-                .unwrap();
-        }
-        let order = inventory.keep_order(&ClusterId::new("a").unwrap(), State::Configured);
+        let machines = [
+            machine("m4", State::Configured, 1.0, 0.0),
+            machine("m1", State::Configured, 1.0, 0.0),
+            machine("m2", State::Configured, 1.0, 8.0),
+            machine("m3", State::Configured, 0.5, 0.0),
+        ];
+        let mut order: Vec<_> = machines.iter().collect();
+        order.sort_by_key(|machine| machine.keep_key());
         let names: Vec<_> = order.iter().map(|machine| machine.id().as_str()).collect();
-        assert_eq!(names, ["m3", "m2", "m1"]);
-        assert_eq!(inventory.lowest_priority(State::Configured), Some(0));
+        assert_eq!(names, ["m3", "m2", "m1", "m4"]);
     }
 
     /// EX-INV2, and EX-ST: `Configuring→Idle` sets the idle clock.
@@ -352,6 +316,53 @@ mod tests {
         assert_eq!(marks, [Some(7), Some(8), Some(0), None]);
         let others = inventory.not_marked(7).map(|machine| machine.id().as_str());
         assert_eq!(others.collect::<Vec<_>>(), ["m2", "m3"]);
+    }
+
+    #[test]
+    fn machines_are_listed_by_id_and_a_slot_is_used_again() {
+        let mut inventory = Inventory::default();
+        inventory.reserve(64);
+        assert!(64 <= inventory.slots.capacity());
+        for name in ["m3", "m1", "m2"] {
+            let idle = machine(name, State::Idle, 1.0, 0.0);
+            inventory.insert(idle, at(1.0)).unwrap();
+        }
+        assert_eq!((inventory.len(), inventory.is_empty()), (3, false));
+        let names = |machines: &mut dyn Iterator<Item = &Machine>| {
+            let names = machines.map(|machine| machine.id().to_string());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(names(&mut inventory.iter()), ["m1", "m2", "m3"]);
+        assert_eq!(names(&mut inventory.after(None)), ["m1", "m2", "m3"]);
+        assert_eq!(names(&mut inventory.after(Some(&id("m1")))), ["m2", "m3"]);
+        assert_eq!(names(&mut inventory.after(Some(&id("m3")))), [""; 0]);
+        inventory.remove(&id("m1")).unwrap();
+        assert_eq!(inventory.remove(&id("m1")), None);
+        let other = machine("m0", State::Configured, 1.0, 0.0);
+        inventory.insert(other.clone(), at(2.0)).unwrap();
+        assert_eq!(inventory.slots.len(), 3, "in the place of m1");
+        assert_eq!(names(&mut inventory.iter()), ["m0", "m2", "m3"]);
+        assert_eq!(inventory.get(&id("m0")), Some(&other));
+        assert_eq!(inventory.get(&id("m1")), None);
+    }
+
+    #[test]
+    fn the_clock_of_a_state_can_be_started_anew() {
+        let mut inventory = Inventory::default();
+        inventory
+            .insert(machine("m1", State::Configured, 1.0, 0.0), at(1.0))
+            .unwrap();
+        let since = |inventory: &Inventory| inventory.state_since(&id("m1"));
+        assert_eq!(since(&inventory), Some(at(1.0)));
+        assert_eq!(inventory.idle_since(&id("m1")), None, "not idle");
+        inventory.restart_clock(&id("m1"), at(2.0));
+        inventory.restart_clock(&id("unknown"), at(3.0));
+        assert_eq!(since(&inventory), Some(at(2.0)));
+        assert_eq!(inventory.state_since(&id("unknown")), None);
+        let dearer = machine("m1", State::Configured, 9.0, 0.0);
+        let before = inventory.apply(dearer, Via::Step, at(4.0)).unwrap();
+        assert_eq!(before.price().dollars_per_hour(), 1.0, "what it was");
+        assert_eq!(since(&inventory), Some(at(2.0)), "the same state");
     }
 
     /// EX-INV3, and EX-ST: an illegal step is refused.

@@ -21,7 +21,7 @@ pub(crate) struct Phase2<'w> {
 }
 
 /// The priority each machine held at the start of Phase 2 has at least (RF-11).
-type Held<'w> = BTreeMap<&'w str, i32>;
+type HeldPriorities<'w> = BTreeMap<&'w str, i32>;
 
 /// RF-10. `residuals` is what Phase 1 left uncovered.
 pub(crate) fn phase2<'w>(
@@ -31,7 +31,7 @@ pub(crate) fn phase2<'w>(
     residuals: &[Amounts],
 ) -> Phase2<'w> {
     // Holds as of the start of Phase 2.
-    let held: Held<'_> = world
+    let held: HeldPriorities<'_> = world
         .units
         .iter()
         .filter_map(|unit| Some((unit.id().as_str(), held_for(world, ledger, &[], unit)?)))
@@ -111,7 +111,7 @@ fn promise<'w>(
 struct Chooser<'c, 'w> {
     world: &'w World<'w>,
     ledger: &'c Ledger<'w>,
-    held: &'c Held<'w>,
+    held: &'c HeldPriorities<'w>,
     excess: &'c [&'w Unit<'w>],
     preempted: &'c [Preempted<'w>],
 }

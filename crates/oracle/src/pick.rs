@@ -15,9 +15,10 @@ pub(crate) fn pick<'w, K: Ord>(
     so_far: &[&'w Unit<'w>],
     candidates: Candidates<'w, K>,
 ) -> Vec<&'w Unit<'w>> {
-    match has_spread(need) {
-        false => in_order(wanted, candidates),
-        true => evenly(need, wanted, so_far, candidates),
+    if has_spread(need) {
+        evenly(need, wanted, so_far, candidates)
+    } else {
+        in_order(wanted, candidates)
     }
 }
 

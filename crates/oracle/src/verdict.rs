@@ -61,9 +61,10 @@ fn facts(
         victims_found: count(&victims),
         capacity_freed: sum(victims),
         unmet_reason: UnmetReason::Unspecified,
-        matching_supply: match satisfied {
-            true => MatchingSupply::default(),
-            false => matching_supply(world, need),
+        matching_supply: if satisfied {
+            MatchingSupply::default()
+        } else {
+            matching_supply(world, need)
         },
         same_candidates: choice.map_or(Vec::new(), |choice| choice.candidates.clone()),
     }

@@ -136,9 +136,10 @@ fn diff(wanted: &[String], got: &[String]) -> String {
     let mut common = vec![vec![0_usize; columns + 1]; rows + 1];
     for i in (0..rows).rev() {
         for j in (0..columns).rev() {
-            common[i][j] = match wanted[i] == got[j] {
-                true => common[i + 1][j + 1] + 1,
-                false => common[i + 1][j].max(common[i][j + 1]),
+            common[i][j] = if wanted[i] == got[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
             };
         }
     }

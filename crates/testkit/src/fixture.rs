@@ -147,9 +147,10 @@ impl Fixture {
     /// The identity of the Need called so; of its folded form (RF-12) where the call says `fold:`.
     pub fn need_key(&self, called: &str) -> NeedKey {
         let need = self.need(called);
-        match called.contains("fold:") {
-            true => folded_key(need),
-            false => need.key(),
+        if called.contains("fold:") {
+            folded_key(need)
+        } else {
+            need.key()
         }
     }
 }

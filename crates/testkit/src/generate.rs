@@ -85,9 +85,10 @@ impl Generator {
             on_demand: hold(),
             spot: hold(),
         };
-        match self.prng.percent(60) {
-            true => Holds::default(),
-            false => drawn,
+        if self.prng.percent(60) {
+            Holds::default()
+        } else {
+            drawn
         }
     }
 }

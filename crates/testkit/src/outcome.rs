@@ -77,9 +77,10 @@ pub(crate) fn state_of(called: &str, verdict: &Verdict, with_reason: bool) -> St
     if verdict.satisfied {
         return format!("satisfied {called}");
     }
-    let reason = match with_reason {
-        true => format!(" {}", verdict.unmet_reason.text()),
-        false => String::new(),
+    let reason = if with_reason {
+        format!(" {}", verdict.unmet_reason.text())
+    } else {
+        String::new()
     };
     format!("short {called}:{}{reason}", amounts(&verdict.residual))
 }

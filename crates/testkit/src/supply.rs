@@ -142,12 +142,11 @@ impl<'a> Tokens<'a> {
         let milli = milli.unwrap_or_else(|refused| panic!("fixture: {refused}: {}", self.line));
         let dimension = Dimension::new(dimension).expect("a dimension");
         let more = Amounts::from_entries([(dimension, milli.into())]);
-        match allocatable {
-            true => {
-                let before = self.shape.allocatable.take().unwrap_or_default();
-                self.shape.allocatable = Some(before.add(&more));
-            }
-            false => self.shape.resources = self.shape.resources.add(&more),
+        if allocatable {
+            let before = self.shape.allocatable.take().unwrap_or_default();
+            self.shape.allocatable = Some(before.add(&more));
+        } else {
+            self.shape.resources = self.shape.resources.add(&more)
         }
     }
 

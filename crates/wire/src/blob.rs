@@ -75,12 +75,13 @@ impl BlobAnswer {
                 over,
             })?;
         }
-        let blob = match message.error.is_empty() {
-            true => Ok(Blob {
+        let blob = if message.error.is_empty() {
+            Ok(Blob {
                 user_data: message.user_data,
                 lifetime: (0 < seconds).then(|| Duration::from_secs(seconds)),
-            }),
-            false => Err(message.error),
+            })
+        } else {
+            Err(message.error)
         };
         Ok(Self { request, blob })
     }

@@ -130,9 +130,10 @@ impl Listing {
     }
 
     fn screen(&mut self, shown: &Shown<'_>, is_repeated: bool, alike: &mut Alike) {
-        let read = match is_repeated {
-            true => Err(RecordProblem::Duplicate(bigfleet_model::shown(shown.id))),
-            false => Record::screen(shown, alike),
+        let read = if is_repeated {
+            Err(RecordProblem::Duplicate(bigfleet_model::shown(shown.id)))
+        } else {
+            Record::screen(shown, alike)
         };
         match read {
             Ok(record) => self.records.push(record),

@@ -124,9 +124,10 @@ fn read_rows(needs: Vec<CapacityNeed>) -> Result<Vec<Row>, RollupRefused> {
             }
         }
     }
-    match problems.is_empty() {
-        true => Ok(rows),
-        false => Err(RollupRefused::Rows { problems, more }),
+    if problems.is_empty() {
+        Ok(rows)
+    } else {
+        Err(RollupRefused::Rows { problems, more })
     }
 }
 

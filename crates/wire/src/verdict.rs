@@ -85,10 +85,13 @@ pub fn reason_for(reason: UnmetReason, accepts_new: bool) -> UnmetReason {
         UnmetReason::SpreadUnsatisfiable
         | UnmetReason::NoOperatorSession
         | UnmetReason::ProviderBackoff
-        | UnmetReason::ActuationPaused => match accepts_new {
-            true => reason,
-            false => UnmetReason::PriorityStarved,
-        },
+        | UnmetReason::ActuationPaused => {
+            if accepts_new {
+                reason
+            } else {
+                UnmetReason::PriorityStarved
+            }
+        }
     }
 }
 

@@ -30,7 +30,7 @@ const IDLE: u32 = 1_000;
 const SPECULATIVE: u32 = 12_000;
 
 /// One of the four kinds of row, and the machines made for it.
-struct Kind {
+struct RowKind {
     name: &'static str,
     instance_types: &'static [&'static str],
     unit: Size,
@@ -42,8 +42,8 @@ struct Kind {
     machines: (u32, u32),
 }
 
-const KINDS: [Kind; 4] = [
-    Kind {
+const KINDS: [RowKind; 4] = [
+    RowKind {
         name: "tiny",
         instance_types: &["m6i.large", "m6i.xlarge"],
         unit: Size::milli(400, 500),
@@ -52,7 +52,7 @@ const KINDS: [Kind; 4] = [
         gang: false,
         machines: (175, 100),
     },
-    Kind {
+    RowKind {
         name: "service",
         instance_types: &["m6i.xlarge"],
         unit: Size::milli(2200, 8500),
@@ -61,7 +61,7 @@ const KINDS: [Kind; 4] = [
         gang: false,
         machines: (30, 10),
     },
-    Kind {
+    RowKind {
         name: "cache",
         instance_types: &["r6i.2xlarge"],
         unit: Size::cores(4, 32),
@@ -70,7 +70,7 @@ const KINDS: [Kind; 4] = [
         gang: true,
         machines: (30, 10),
     },
-    Kind {
+    RowKind {
         name: "gpu",
         instance_types: &["a3-highgpu-8g"],
         unit: Size::cores(64, 0).with_gpus(8),
@@ -114,11 +114,12 @@ pub(crate) fn co_located(seed: u64) -> Workload {
             let machines: Vec<u16> = machines.collect();
             let (profile, unit) = numbers[at];
             let folded = tables.fold(profile, unit, kind.rows.1).is_some();
-            match kind.gang && !folded {
-                true => seat_gangs(kind, row, &machines, &mut seats),
-                false => machines
+            if kind.gang && !folded {
+                seat_gangs(kind, row, &machines, &mut seats)
+            } else {
+                machines
                     .into_iter()
-                    .for_each(|shape| seats.push(Seat { row, shape, folded })),
+                    .for_each(|shape| seats.push(Seat { row, shape, folded }))
             }
             row += kind.rows.0;
         }
@@ -136,7 +137,7 @@ pub(crate) fn co_located(seed: u64) -> Workload {
 
 /// Gangs take the machines of one rack; what a rack has left over begins a gang of its own, so no
 /// gang is torn between two racks.
-fn seat_gangs(kind: &Kind, first_row: u32, machines: &[u16], seats: &mut Seats) {
+fn seat_gangs(kind: &RowKind, first_row: u32, machines: &[u16], seats: &mut Seats) {
     let whole = kind.rows.1.div_ceil(kind.machines.1) as usize;
     let racks = machines.chunk_by(|a, b| a == b);
     let gangs = racks.flat_map(|rack| rack.chunks(whole));
@@ -151,7 +152,7 @@ fn seat_gangs(kind: &Kind, first_row: u32, machines: &[u16], seats: &mut Seats) 
     }
 }
 
-fn profile(kind: &Kind) -> Profile {
+fn profile(kind: &RowKind) -> Profile {
     let types = kind.instance_types.iter().map(|name| (*name).to_owned());
     let mut requirements = vec![requirement(
         INSTANCE_TYPE_KEY,
@@ -166,10 +167,13 @@ fn profile(kind: &Kind) -> Profile {
 }
 
 /// The group of each row of a kind.
-fn groups(kind: &Kind, tables: &mut Tables) -> Vec<u32> {
-    let mut group = |at| match kind.gang {
-        true => tables.add_group(RACK_KEY, &format!("{}-{at}", kind.name)),
-        false => 0,
+fn groups(kind: &RowKind, tables: &mut Tables) -> Vec<u32> {
+    let mut group = |at| {
+        if kind.gang {
+            tables.add_group(RACK_KEY, &format!("{}-{at}", kind.name))
+        } else {
+            0
+        }
     };
     (0..kind.rows.0).map(&mut group).collect()
 }
@@ -184,7 +188,7 @@ fn free(tier: Tier, machines: u32, tables: &mut Tables) -> Vec<u16> {
 }
 
 /// The next machine of a kind: eight to a rack, twelve racks, then round again.
-fn host(tier: Tier, kind: &Kind, counter: &mut u32, tables: &mut Tables) -> u16 {
+fn host(tier: Tier, kind: &RowKind, counter: &mut u32, tables: &mut Tables) -> u16 {
     let rack = format!("{ZONE}-rack-{}", *counter / BLOCK % RACKS);
     *counter += 1;
     let size = (kind.unit, Some(kind.unit.times(kind.machines.1)));

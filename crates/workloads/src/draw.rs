@@ -22,14 +22,14 @@ pub const RACK_KEY: &str = "topology.bigfleet/rack";
 pub(crate) struct Draw<'a> {
     catalog: &'a Catalog,
     weights: Vec<u32>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ArchetypeNumbers>,
     /// Pods of plain archetypes that are alike: what they are, and how many the cluster has.
     plain: Vec<Plain>,
 }
 
 /// The numbers of one archetype.
 #[derive(Debug)]
-struct Kind {
+struct ArchetypeNumbers {
     size_weights: Vec<u32>,
     units: Vec<u16>,
     /// Profiles by priority class, without and with the spread.
@@ -60,8 +60,8 @@ impl<'a> Draw<'a> {
         let kinds = catalog
             .archetypes()
             .iter()
-            .map(|archetype| Kind::new(archetype, tables));
-        let kinds: Vec<Kind> = kinds.collect();
+            .map(|archetype| ArchetypeNumbers::new(archetype, tables));
+        let kinds: Vec<ArchetypeNumbers> = kinds.collect();
         let weights = catalog.archetypes().iter().map(Archetype::drawn).collect();
         let mut plain = Vec::new();
         for (kind, archetype) in kinds.iter().zip(catalog.archetypes()) {
@@ -144,7 +144,7 @@ impl<'a> Draw<'a> {
     }
 }
 
-impl Kind {
+impl ArchetypeNumbers {
     fn new(archetype: &Archetype, tables: &mut Tables) -> Self {
         let profile = |class: &i32, tables: &mut Tables| {
             [false, true].map(|spread| tables.add_profile(profile(archetype, *class, spread)))

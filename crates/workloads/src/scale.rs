@@ -113,9 +113,10 @@ impl Scale {
             let cluster = demand.clusters();
             let mut random = Stream::new(seed, FIRST_CLUSTER + cluster as u64);
             draw.cluster(&mut random, pods, &mut tables, &mut demand);
-            match self.served {
-                true => seeder.cluster(&demand, cluster, &mut tables, &mut seats),
-                false => seats.close_cluster(),
+            if self.served {
+                seeder.cluster(&demand, cluster, &mut tables, &mut seats)
+            } else {
+                seats.close_cluster()
             }
         }
         let pools = [Tier::Idle, Tier::Speculative, Tier::Spot]

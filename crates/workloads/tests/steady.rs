@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A Need after folding, with what it asks for.
-struct Wanted {
+struct FoldedDemand {
     row: Row,
     aggregate: Amounts,
 }
 
 /// Every Need after folding. With quota of every shape, a gang folds if one machine can hold it.
-fn folded_needs(fleet: &Fleet) -> BTreeMap<NeedKey, Wanted> {
+fn folded_needs(fleet: &Fleet) -> BTreeMap<NeedKey, FoldedDemand> {
     let machines = fleet.machines.values();
     let shapes: BTreeSet<Arc<Shape>> = machines.map(|m| m.machine.shape().clone()).collect();
     let mut holds = BTreeMap::new();
-    let mut wanted: BTreeMap<NeedKey, Wanted> = BTreeMap::new();
+    let mut wanted: BTreeMap<NeedKey, FoldedDemand> = BTreeMap::new();
     for need in fleet.clusters.values().flat_map(|cluster| cluster.needs()) {
         let Row {
             profile,
@@ -44,9 +44,10 @@ fn folded_needs(fleet: &Fleet) -> BTreeMap<NeedKey, Wanted> {
             } else {
                 need.row.min_unit.clone()
             },
-            group: match folds {
-                true => bigfleet_model::Group::new(&format!("fold:{}", aggregate.key())),
-                false => group.clone(),
+            group: if folds {
+                bigfleet_model::Group::new(&format!("fold:{}", aggregate.key()))
+            } else {
+                group.clone()
             },
             aggregate: aggregate.clone(),
         };
@@ -56,7 +57,7 @@ fn folded_needs(fleet: &Fleet) -> BTreeMap<NeedKey, Wanted> {
         }
         .key();
         let more = aggregate.clone();
-        let entry = wanted.entry(key).or_insert_with(|| Wanted {
+        let entry = wanted.entry(key).or_insert_with(|| FoldedDemand {
             row,
             aggregate: Amounts::NONE,
         });
@@ -84,7 +85,7 @@ fn check_steady(preset: Preset, seed: u64) {
     }
     let stray = own.keys().find(|key| !needs.contains_key(key));
     assert_eq!(stray, None, "committed to a Need that is not there");
-    for (key, Wanted { row, aggregate }) in &needs {
+    for (key, FoldedDemand { row, aggregate }) in &needs {
         let own = own.get(key).map_or(&[][..], Vec::as_slice);
         let all = sum(own.iter());
         assert!(

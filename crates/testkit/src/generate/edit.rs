@@ -7,10 +7,10 @@ use bigfleet_model::{
 };
 use std::{sync::Arc, time::Duration};
 
-type Step = (&'static str, usize, fn(&mut Generator, &mut Fleet));
+type WeightedEdit = (&'static str, usize, fn(&mut Generator, &mut Fleet));
 
 /// What may happen, and how often in a hundred.
-pub(super) const STEPS: [Step; 20] = [
+pub(super) const STEPS: [WeightedEdit; 20] = [
     ("rows replaced", 4, Generator::replace_rows),
     ("row added", 6, Generator::add_row),
     ("row removed", 5, Generator::remove_row),
@@ -123,13 +123,15 @@ impl Generator {
 
     fn with_other_priority(&mut self, row: &Row) -> Profile {
         let old = &row.profile;
-        let bucket = match self.prng.percent(30) {
-            true => *self.prng.pick(&self.palette.buckets),
-            false => old.reclamation(),
+        let bucket = if self.prng.percent(30) {
+            *self.prng.pick(&self.palette.buckets)
+        } else {
+            old.reclamation()
         };
-        let priority = match self.prng.percent(50) {
-            true => *self.prng.pick(&self.palette.priorities),
-            false => old.priority().saturating_add(1),
+        let priority = if self.prng.percent(50) {
+            *self.prng.pick(&self.palette.priorities)
+        } else {
+            old.priority().saturating_add(1)
         };
         let (requirements, spread) = (old.requirements().to_vec(), old.spread().to_vec());
         Profile::new(requirements, spread, priority, old.interruption(), bucket)
@@ -282,9 +284,12 @@ impl Generator {
         self.change_machine(
             fleet,
             |m| m.state().is_bound(),
-            |generator, facts, state| match generator.prng.percent(80) {
-                true => generator.commit(facts, state, &before),
-                false => facts.assignment = Assignment::default(),
+            |generator, facts, state| {
+                if generator.prng.percent(80) {
+                    generator.commit(facts, state, &before)
+                } else {
+                    facts.assignment = Assignment::default()
+                }
             },
         );
     }
@@ -293,9 +298,10 @@ impl Generator {
         if let Some(id) = self.any_machine(fleet, |_| true)
             && let Some(machine) = fleet.machines.get_mut(&id)
         {
-            match self.prng.percent(50) {
-                true => machine.not_ready = !machine.not_ready,
-                false => machine.unavailable = !machine.unavailable,
+            if self.prng.percent(50) {
+                machine.not_ready = !machine.not_ready
+            } else {
+                machine.unavailable = !machine.unavailable
             }
         }
     }

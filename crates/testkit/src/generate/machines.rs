@@ -62,9 +62,10 @@ impl Generator {
             6..12 => Some(resources.scale(2)),
             _ => None,
         };
-        let zone = match self.prng.percent(85) {
-            true => self.prng.pick(&self.palette.zones).to_string(),
-            false => String::new(),
+        let zone = if self.prng.percent(85) {
+            self.prng.pick(&self.palette.zones).to_string()
+        } else {
+            String::new()
         };
         Shape {
             instance_type: self.prng.pick(&self.palette.types).to_string(),
@@ -142,9 +143,10 @@ impl Generator {
             return (key, self.terms(Terms::default()));
         }
         let need = *self.prng.pick(&rows);
-        let mut key = match need.row.profile.same_key().is_some() && self.prng.percent(35) {
-            true => folded_key(need),
-            false => need.key(),
+        let mut key = if need.row.profile.same_key().is_some() && self.prng.percent(35) {
+            folded_key(need)
+        } else {
+            need.key()
         };
         if self.prng.percent(12) {
             // The row's priority was another when the machine was committed to it.

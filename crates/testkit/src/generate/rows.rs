@@ -15,9 +15,10 @@ impl Generator {
         if gang {
             requirements.push(self.same());
         }
-        let spread = match self.prng.percent(if gang { 10 } else { 30 }) {
-            true => self.spreads(),
-            false => vec![],
+        let spread = if self.prng.percent(if gang { 10 } else { 30 }) {
+            self.spreads()
+        } else {
+            vec![]
         };
         let priority = *self.prng.pick(&self.palette.priorities);
         let interruption = *self.prng.pick(&self.palette.buckets);
@@ -36,13 +37,15 @@ impl Generator {
 
     fn same(&mut self) -> Requirement {
         let zone = self.prng.percent(15);
-        let (key, all) = match zone {
-            true => (ZONE_KEY, &self.palette.zones),
-            false => ("rack", &self.palette.racks),
+        let (key, all) = if zone {
+            (ZONE_KEY, &self.palette.zones)
+        } else {
+            ("rack", &self.palette.racks)
         };
-        let values = match self.prng.percent(12) {
-            true => vec![self.prng.pick(all).to_string()],
-            false => vec![],
+        let values = if self.prng.percent(12) {
+            vec![self.prng.pick(all).to_string()]
+        } else {
+            vec![]
         };
         requirement(key, Operator::Same, values)
     }
@@ -76,9 +79,10 @@ impl Generator {
         let mut spreads = Vec::new();
         for key in *self.prng.pick(keys) {
             let skew = *self.prng.pick(&[1, 1, 2]);
-            let when = match self.prng.percent(80) {
-                true => WhenUnsatisfiable::DoNotSchedule,
-                false => WhenUnsatisfiable::ScheduleAnyway,
+            let when = if self.prng.percent(80) {
+                WhenUnsatisfiable::DoNotSchedule
+            } else {
+                WhenUnsatisfiable::ScheduleAnyway
             };
             spreads.push(Spread::new((*key).to_owned(), skew, when).expect("a spread"));
         }
@@ -109,9 +113,10 @@ impl Generator {
 
     fn group(&mut self, gang: bool) -> Group {
         let named = self.prng.percent(if gang { 90 } else { 5 });
-        match named {
-            true => Group::new(["g1", "g2", "g3", "g4"][self.prng.below(4)]),
-            false => Group::default(),
+        if named {
+            Group::new(["g1", "g2", "g3", "g4"][self.prng.below(4)])
+        } else {
+            Group::default()
         }
     }
 

@@ -24,19 +24,19 @@ impl fmt::Display for Row {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct FieldType {
     pub(crate) number: i32,
     pub(crate) text: String,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FieldType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.number, self.text)
     }
 }
 
 /// Reads `proto_file,message,field,number,type`; only the type may be quoted.
-pub(crate) fn table(csv: &str) -> BTreeMap<Row, Kind> {
+pub(crate) fn table(csv: &str) -> BTreeMap<Row, FieldType> {
     let mut rows = BTreeMap::new();
     for line in csv.lines().skip(1) {
         let cells: Vec<&str> = line.splitn(5, ',').collect();
@@ -45,7 +45,7 @@ pub(crate) fn table(csv: &str) -> BTreeMap<Row, Kind> {
         };
         let [file, holder, name] = [file, holder, name].map(str::to_owned);
         let text = text.trim_matches('"').to_owned();
-        let kind = Kind {
+        let kind = FieldType {
             number: number.parse().expect(line),
             text,
         };
@@ -61,7 +61,7 @@ pub(crate) fn table(csv: &str) -> BTreeMap<Row, Kind> {
 /// The descriptors in the form of the tables.
 #[derive(Default)]
 pub(crate) struct Surface {
-    pub(crate) rows: BTreeMap<Row, Kind>,
+    pub(crate) rows: BTreeMap<Row, FieldType>,
     pub(crate) holders: BTreeSet<String>,
     pub(crate) reserved: BTreeMap<String, String>,
     pub(crate) oneofs: BTreeMap<String, BTreeSet<String>>,
@@ -88,7 +88,7 @@ impl Surface {
         let holder = format!("{outer}{}", message.name());
         for field in &message.field {
             let (file, name) = (file.to_owned(), field.name().to_owned());
-            let kind = Kind {
+            let kind = FieldType {
                 number: field.number(),
                 text: field_type(message, field),
             };
@@ -133,7 +133,7 @@ impl Surface {
         let holder = format!("{outer}{}", enumeration.name());
         for value in &enumeration.value {
             let (file, name) = (file.to_owned(), value.name().to_owned());
-            let kind = Kind {
+            let kind = FieldType {
                 number: value.number(),
                 text: "enum".to_owned(),
             };
