@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo-mutants lists every change ─▶ draw, by seed ─▶ a copy of the tree, one change at a time
-//!     ─▶ the package's tests ── pass ─▶ the simulator's tests: goldens and every scenario ── pass ─▶ survived
+//!     ─▶ the package's tests ── pass ─▶ the simulator's sweep: goldens and every scenario ── pass ─▶ survived
 //!             └─ fail, or do not end ──────────────┴──▶ caught          does not compile ─▶ not counted
 //! ```
 //!
@@ -15,6 +15,7 @@ mod list;
 mod report;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ use tree::{Ended, Tree};
 
 /// The packages whose tests should notice everything.
 const PACKAGES: [&str; 3] = ["bigfleet-model", "bigfleet-engine", "bigfleet-shard-core"];
-/// The package whose tests are the simulator's sweep.
+/// The package whose tests run every scenario with some seeds, and hold the golden runs.
 const SIMULATOR: &str = "bigfleet-sim";
 /// A build that takes longer is taken for one that does not end.
 const BUILD_PATIENCE: Duration = Duration::from_secs(1800);
@@ -76,14 +77,14 @@ pub(crate) fn mutants(args: &MutantsArgs) -> Result<(), Failed> {
         args.sample.min(found)
     );
     let tree = Tree::copy(&root)?;
-    let bounds = bounds(&tree, &args.package)?;
+    let mut bounds = Bounds::default();
     let mut report = Report::default();
     for mutant in draw::shuffled(all, args.seed) {
         if report.tested() == args.sample {
             break;
         }
         let began = Instant::now();
-        let outcome = attempt(&tree, &mutant, &bounds)?;
+        let outcome = attempt(&tree, &mutant, &mut bounds)?;
         eprintln!(
             "[{}/{}] {} ({:.0} s): {}",
             report.tested() + usize::from(outcome != Outcome::Unviable),
@@ -119,53 +120,71 @@ fn install() -> Result<(), Failed> {
     }
 }
 
-/// How long the tests of each package may take, measured where nothing is changed; they have to pass.
-fn bounds(tree: &Tree, packages: &[String]) -> Result<Vec<(String, Duration)>, Failed> {
-    let mut bounds = Vec::new();
-    let simulator = SIMULATOR.to_owned();
-    for package in packages.iter().chain([&simulator]) {
-        eprintln!("the tests of {package}, with nothing changed");
-        if tree.build(package, BUILD_PATIENCE)? != Ended::Well {
-            return Err(Failed::Baseline {
-                package: package.clone(),
-            });
+/// How long tests may take, measured where nothing is changed. They have to pass there.
+#[derive(Debug, Default)]
+struct Bounds(BTreeMap<String, Duration>);
+
+impl Bounds {
+    /// The bound of a package; `None` if it was not measured.
+    fn of(&self, package: &str) -> Option<Duration> {
+        self.0.get(package).copied()
+    }
+
+    fn measure(&mut self, tree: &Tree, package: &str) -> Result<(), Failed> {
+        if self.0.contains_key(package) {
+            return Ok(());
         }
+        eprintln!("the tests of {package}, with nothing changed");
+        let targets = targets(package);
+        let built = tree.build(package, targets, BUILD_PATIENCE)?;
         let began = Instant::now();
-        if tree.test(package, BUILD_PATIENCE)? != Ended::Well {
-            return Err(Failed::Baseline {
-                package: package.clone(),
-            });
+        if built != Ended::Well || tree.test(package, targets, BUILD_PATIENCE)? != Ended::Well {
+            let package = package.to_owned();
+            return Err(Failed::Baseline { package });
         }
         let bound = (began.elapsed() * PATIENCE).max(LEAST_PATIENCE);
-        bounds.push((package.clone(), bound));
+        self.0.insert(package.to_owned(), bound);
+        Ok(())
     }
-    Ok(bounds)
 }
 
-fn attempt(tree: &Tree, mutant: &Mutant, bounds: &[(String, Duration)]) -> Result<Outcome, Failed> {
-    tree.change(mutant)?;
-    let outcome = noticed(tree, mutant, bounds);
-    tree.restore(mutant)?;
-    outcome
+/// All tests of a package, and of the simulator those that run scenarios.
+fn targets(package: &str) -> &'static [&'static str] {
+    if package == SIMULATOR {
+        &["--test", "*"]
+    } else {
+        &[]
+    }
 }
 
-fn noticed(tree: &Tree, mutant: &Mutant, bounds: &[(String, Duration)]) -> Result<Outcome, Failed> {
-    let bound = |package: &str| {
-        let of = bounds.iter().find(|(name, _)| name == package);
-        of.map_or(LEAST_PATIENCE, |(_, bound)| *bound)
-    };
-    for (package, caught) in [
+/// One change, from making it to taking it back.
+fn attempt(tree: &Tree, mutant: &Mutant, bounds: &mut Bounds) -> Result<Outcome, Failed> {
+    let stages = [
         (mutant.package.as_str(), Outcome::CaughtByTests),
         (SIMULATOR, Outcome::CaughtBySimulator),
-    ] {
-        if tree.build(package, BUILD_PATIENCE)? != Ended::Well {
-            return Ok(Outcome::Unviable);
-        }
-        match tree.test(package, bound(package))? {
-            Ended::Well => {}
-            Ended::Badly => return Ok(caught),
-            Ended::Never => return Ok(Outcome::TimedOut),
+    ];
+    for (package, caught) in stages {
+        // The simulator takes minutes, so it is only measured once something has come this far.
+        bounds.measure(tree, package)?;
+        tree.change(mutant)?;
+        let ended = try_tests(tree, package, bounds.of(package));
+        tree.restore(mutant)?;
+        match ended? {
+            None => return Ok(Outcome::Unviable),
+            Some(Ended::Well) => {}
+            Some(Ended::Badly) => return Ok(caught),
+            Some(Ended::Never) => return Ok(Outcome::TimedOut),
         }
     }
     Ok(Outcome::Survived)
+}
+
+/// How the tests of a package end; `None` if they do not compile.
+fn try_tests(tree: &Tree, package: &str, bound: Option<Duration>) -> Result<Option<Ended>, Failed> {
+    let targets = targets(package);
+    if tree.build(package, targets, BUILD_PATIENCE)? != Ended::Well {
+        return Ok(None);
+    }
+    let bound = bound.unwrap_or(LEAST_PATIENCE);
+    tree.test(package, targets, bound).map(Some)
 }

@@ -81,17 +81,26 @@ impl Tree {
         self.refresh(&mutant.file)
     }
 
-    /// Builds the tests of a package.
-    pub(super) fn build(&self, package: &str, patience: Duration) -> Result<Ended, Failed> {
-        self.cargo(
-            &["test", "--locked", "--package", package, "--no-run"],
-            patience,
-        )
+    /// Builds tests of a package.
+    pub(super) fn build(
+        &self,
+        package: &str,
+        targets: &[&str],
+        patience: Duration,
+    ) -> Result<Ended, Failed> {
+        let arguments = ["test", "--locked", "--package", package, "--no-run"];
+        self.cargo(&[arguments.as_slice(), targets].concat(), patience)
     }
 
-    /// Runs the tests of a package, and stops at the first program of them that fails.
-    pub(super) fn test(&self, package: &str, patience: Duration) -> Result<Ended, Failed> {
-        self.cargo(&["test", "--locked", "--package", package], patience)
+    /// Runs tests of a package, and stops at the first program of them that fails.
+    pub(super) fn test(
+        &self,
+        package: &str,
+        targets: &[&str],
+        patience: Duration,
+    ) -> Result<Ended, Failed> {
+        let arguments = ["test", "--locked", "--package", package];
+        self.cargo(&[arguments.as_slice(), targets].concat(), patience)
     }
 
     fn cargo(&self, arguments: &[&str], patience: Duration) -> Result<Ended, Failed> {
