@@ -11,7 +11,7 @@
 use std::fmt;
 
 /// The longest quantity text accepted, in bytes.
-pub const MAX_QUANTITY_BYTES: usize = 64;
+const MAX_QUANTITY_BYTES: usize = 64;
 
 /// Why a text is not a usable quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
