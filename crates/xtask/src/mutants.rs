@@ -166,9 +166,9 @@ fn attempt(tree: &Tree, mutant: &Mutant, bounds: &mut Bounds) -> Result<Outcome,
     for (package, caught) in stages {
         // The simulator takes minutes, so it is only measured once something has come this far.
         bounds.measure(tree, package)?;
-        tree.change(mutant)?;
+        let before = tree.change(mutant)?;
         let ended = try_tests(tree, package, bounds.of(package));
-        tree.restore(mutant)?;
+        tree.restore(mutant, &before)?;
         match ended? {
             None => return Ok(Outcome::Unviable),
             Some(Ended::Well) => {}
