@@ -32,7 +32,7 @@ pub(crate) struct Cloud {
     kit: Kit,
     /// What each slot was at the start, for its repair.
     slots: BTreeMap<MachineId, (Arc<Offer>, bool)>,
-    /// By the address of the offer, which is held, so no address is ever another offer's.
+    /// By the address of the offer. Offers are kept, so no address is used twice.
     shapes: BTreeMap<usize, (Arc<Offer>, Arc<Shape>)>,
     /// What the last full List said, and when.
     last_page: Option<(Moment, Page)>,
@@ -43,7 +43,7 @@ pub(crate) struct Cloud {
     pub(crate) truncate: (u32, u64),
 }
 
-/// How far a List may lag behind: a cycle, and what it takes itself.
+/// How old the answer of a List may be: one cycle, and the time the List takes.
 pub(crate) const LAG: u64 = 15_000;
 
 /// What a List asks for, and how it will be answered.
@@ -142,13 +142,13 @@ impl Cloud {
         changed
     }
 
-    /// The process is started anew: nobody works on what was under way.
+    /// The provider's process restarts: operations under way have failed.
     pub(crate) fn restart(&mut self) -> Vec<Changed> {
         self.kit.recover();
         self.commit()
     }
 
-    /// A Failed slot is as new; one that vanished is back.
+    /// A Failed slot can be used again; one that vanished is back.
     pub(crate) fn repair(&mut self, id: &MachineId) -> Vec<Changed> {
         let Some((offer, owned)) = self.slots.get(id).cloned() else {
             return Vec::new();
@@ -167,7 +167,7 @@ impl Cloud {
         changed
     }
 
-    /// A machine's price moves; it stays what it was otherwise.
+    /// Changes a machine's price and nothing else.
     pub(crate) fn reprice(&mut self, id: &MachineId, per_mille: u64) -> Vec<Changed> {
         let Some(machine) = self.machine(id) else {
             return Vec::new();
@@ -182,7 +182,7 @@ impl Cloud {
         self.commit()
     }
 
-    /// A machine will soon be taken back, which its chance of interruption says (workloads.md §3.2).
+    /// Raises a machine's chance of interruption: it will be taken back soon (workloads.md §3.2).
     pub(crate) fn give_notice(&mut self, id: &MachineId) -> Vec<Changed> {
         let Some(machine) = self.machine(id) else {
             return Vec::new();
@@ -214,7 +214,7 @@ impl Cloud {
         self.kit.tables().count(state)
     }
 
-    /// How many machines are on their way somewhere.
+    /// How many machines are in transition.
     pub(crate) fn under_way(&self) -> usize {
         let states = Kind::ALL.map(Kind::transitional);
         let count = |state| self.kit.tables().count(state);
@@ -237,7 +237,7 @@ impl Cloud {
         at.map(|at| self.fail_next.swap_remove(at)).is_some()
     }
 
-    /// Machines as asked, or as the weather has it: a stale answer is one that lags by a cycle.
+    /// The machines a List asks for, or an answer that is a cycle old if the draw says so.
     pub(crate) fn list(&mut self, now: Moment, asked: ListAsked, dice: &mut Dice) -> ListAnswer {
         let query = Query {
             since: asked.since,

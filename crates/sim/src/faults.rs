@@ -12,7 +12,7 @@ use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
 /// What the provider no longer knows, rather than knows to be broken.
 const VANISH: &str = "machines vanish";
-/// What two processes did to each other, or one did and forgot, is found with the next Lists.
+/// By then the Lists have shown what two processes did to each other, or one did and forgot.
 const FOUND_WITHIN: u64 = seconds(60);
 
 impl World {
@@ -208,13 +208,13 @@ impl World {
         };
         self.watch.process_lost(self.now);
         let back = self.now.after(millis);
-        // What an earlier life bound last is somebody else's to the next, until a List that does not lag shows it.
+        // The next process does not know what this one bound last until a List that does not lag shows it.
         self.watch.twins_until = self.watch.twins_until.max(back.after(FOUND_WITHIN));
         self.queue.in_order(back, Happening::Begin { records });
         self.lose_sessions(back);
     }
 
-    /// A process is at a point of its work where a crash may be meant to strike it.
+    /// A process reached a point of its work at which a crash may have been planned.
     pub(crate) fn exposed(&mut self, epoch: u64, strike: Strike, from: Moment, until: Moment) {
         let armed = self.armed.filter(|(meant, ..)| *meant == strike);
         if let Some((_, disk, millis)) = armed.filter(|_| epoch == self.current) {
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// A second process takes the shard's place while the first still runs.
+    /// A second process of the shard starts while the first still runs.
     fn twin(&mut self, millis: u64) {
         let old = self.current;
         let Some(process) = self.processes.get_mut(&old) else {
@@ -262,7 +262,7 @@ impl World {
         self.tell(epoch, pause);
     }
 
-    /// The faults stop: whoever was away comes back, whatever was broken works.
+    /// The faults stop: operators and the provider come back, and broken things work again.
     pub(crate) fn calm_down(&mut self) {
         self.is_calm = true;
         self.armed = None;

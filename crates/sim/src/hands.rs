@@ -1,4 +1,4 @@
-//! The hands of a process: its core is told things, and what it wants done is set on its way.
+//! The hands of a process: they give events to its core and start the effects it answers with.
 //!
 //! ```text
 //! event ─▶ busy with a cycle? wait ─▶ ShardCore::handle ─▶ effects ─▶ watch ─▶ on their way
@@ -15,7 +15,7 @@ use crate::{
 };
 use bigfleet_shard_core::{CallOutcome, Code, Effect, Event, Frame, Listed};
 
-/// How a call fails about which nothing is known.
+/// Answers after which nobody knows whether the call was carried out.
 const UNKNOWN: [Code; 4] = [
     Code::Transport,
     Code::Unavailable,
@@ -24,7 +24,7 @@ const UNKNOWN: [Code; 4] = [
 ];
 
 impl World {
-    /// Tells a process something, unless it is busy: then it hears it afterwards.
+    /// Gives an event to a process. While it computes a cycle, the event waits for the end of it.
     pub(crate) fn tell(&mut self, epoch: u64, event: Event) {
         let Some(process) = self.processes.get_mut(&epoch) else {
             return;
@@ -66,8 +66,8 @@ impl World {
         }
     }
 
-    /// A roll-up that says what the one in force on its session says is handed in without its rows, as
-    /// the runtime does. Answers also with what is to be in force if this one is accepted.
+    /// A roll-up equal to the last accepted one of its session is handed in without its rows, as the
+    /// runtime does. Also answers with the roll-up to remember if this one is accepted.
     fn as_the_hands_put_it(
         &mut self,
         epoch: u64,
@@ -172,7 +172,7 @@ impl World {
                     process.sessions.remove(&session);
                 }
             }
-            // Nobody is there to read them but the watch, which has.
+            // Only the watch reads the others, and it has seen them already.
             _ => {}
         }
     }
@@ -191,7 +191,7 @@ impl World {
         };
         let drawn = start.after(self.dice.latency(self.plan.stages.stream));
         let known = &mut self.clusters[cluster];
-        // One stream, one order.
+        // Frames of one stream arrive in the order they were sent.
         known.last_down = known.last_down.after(1).max(drawn);
         let frame = Box::new(frame);
         let arrives = Happening::Frame {
@@ -202,13 +202,13 @@ impl World {
         self.queue.in_order(known.last_down, arrives);
     }
 
-    /// Tells a process something at a moment.
+    /// Gives an event to a process at a later moment.
     pub(crate) fn later(&mut self, at: Moment, epoch: u64, event: Event) {
         let event = Box::new(event);
         self.queue.at(at, Happening::Tell { epoch, event });
     }
 
-    /// Whether a fault of the weather strikes, so often in a thousand.
+    /// Draws whether a random fault strikes, with this chance in a thousand.
     pub(crate) fn happens(&mut self, fault: &'static str, per_mille: u64) -> bool {
         let happens = !self.is_calm && self.dice.per_mille(per_mille);
         if happens {

@@ -10,7 +10,7 @@ use bigfleet_shard_core::{
 };
 
 impl World {
-    /// An operator tries to connect to whoever has the shard's place.
+    /// An operator tries to connect to the shard's current process.
     pub(crate) fn connect(&mut self, cluster: usize) {
         let known = &self.clusters[cluster];
         if known.session.is_some() {
@@ -74,7 +74,7 @@ impl World {
         self.queue.in_order(at, Happening::Tell { epoch, event });
     }
 
-    /// A cluster rolls up what it wants: all of it, every time.
+    /// A cluster sends its whole demand, as every roll-up does.
     pub(crate) fn roll_up(&mut self, cluster: usize, tick: bool) {
         if tick {
             let every = self.plan.clusters[cluster].roll_up_every;
@@ -254,7 +254,7 @@ impl World {
         self.report_nodes(cluster, vec![machine.clone()], false);
     }
 
-    /// Tells of nodes, if the operator does: of one when it joins, of all with every roll-up.
+    /// Reports nodes, if this operator does: one when it joins, all with every roll-up.
     fn report_nodes(&mut self, cluster: usize, machines: Vec<MachineId>, complete: bool) {
         if !self.plan.clusters[cluster].node_reports {
             return;

@@ -9,20 +9,20 @@ use bigfleet_model::Row;
 use bigfleet_shard_core::{Barrier, OperationId, Record, SessionId, ShardCore};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One life of the shard.
+/// One process of the shard, from its start to its crash.
 pub(crate) struct Process {
     pub(crate) core: ShardCore,
     pub(crate) disk: Disk,
-    /// A cycle is being computed until then; what arrives waits.
+    /// Until when it computes a cycle; events that arrive meanwhile wait.
     pub(crate) busy_until: Moment,
     /// The last WakeAt counts, earlier ones do not.
     pub(crate) wake: u64,
     pub(crate) sessions: BTreeMap<SessionId, usize>,
     /// Whether operators can reach it.
     pub(crate) reachable: bool,
-    /// It was told that a newer process has its place.
+    /// Whether the provider has told it that a newer process replaced it.
     pub(crate) fenced: bool,
-    /// Calls that are out: their operation and attempt.
+    /// Calls that were sent and not answered yet, by operation and attempt.
     pub(crate) calls: BTreeSet<(OperationId, u64)>,
     /// The roll-up in force on each session, and how many were accepted on it.
     pub(crate) in_force: BTreeMap<SessionId, (u64, Vec<Row>)>,
@@ -56,7 +56,7 @@ impl Process {
 pub(crate) type RollUpOnSession = (SessionId, Vec<Row>);
 
 impl Process {
-    /// A roll-up was handed in: if it was accepted it is in force, and if not the one before it is.
+    /// Remembers a roll-up that was handed in, if the core accepted it.
     pub(crate) fn remember(&mut self, said: Option<RollUpOnSession>) {
         let Some((session, rows)) = said else {
             return;
@@ -69,7 +69,7 @@ impl Process {
     }
 }
 
-/// What a process has written, and how much of it is surely there.
+/// The records a process has written, and how many of them are surely on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     records: Vec<Record>,
@@ -92,15 +92,15 @@ impl Disk {
         self.durable = self.durable.max(upto);
     }
 
-    /// What a new process finds: all that is surely there, and of what was being written any number
-    /// of records from the front.
+    /// The records a new process finds: all that are surely on disk, and of those being written any
+    /// number from the front.
     pub(crate) fn found(&self, torn: impl FnOnce(usize) -> usize) -> Vec<Record> {
         let unsure = self.unsure();
         let kept = self.durable + torn(unsure).min(unsure);
         self.records[..kept].to_vec()
     }
 
-    /// How many records are not surely there.
+    /// How many records are not surely on disk.
     pub(crate) fn unsure(&self) -> usize {
         self.records.len() - self.durable
     }
@@ -110,7 +110,7 @@ impl Disk {
         self.records.len()
     }
 
-    /// Writes the file anew: what all records so far say.
+    /// Replaces the file by these records, which say the same as all that were written.
     pub(crate) fn compact(&mut self, records: Vec<Record>) {
         self.durable = records.len();
         self.records = records;

@@ -58,7 +58,7 @@ impl World {
         if kind == kit::Kind::Create && empty {
             self.struck("stock-out");
         }
-        // A cloud says so at once, or takes the call on and finds out: both happen.
+        // Some clouds refuse at once, others accept the call and fail it later: both happen here.
         if kind == kit::Kind::Create && empty && self.dice.per_mille(500) {
             self.create_failed(machine);
             return CallOutcome::refused(Code::ResourceExhausted);
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// The token as the provider checks it; a provider with this defect does not.
+    /// The token the provider checks; with the defect it does not check any.
     fn fence(&self, token: &Token) -> kit::Token {
         if self
             .defect
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// The provider works on it, for as long as the seed has it.
+    /// The provider works on an operation, for as long as is drawn.
     fn begin_work(&mut self, work: kit::Work, out_of_stock: bool) {
         let stages = self.plan.stages;
         let Some(kind) = kit::Kind::under_way(work.machine.state) else {
@@ -216,7 +216,7 @@ impl World {
         }
         let fails = self.happens("list failed", self.plan.weather.list_failed);
         if fails {
-            // Some pages come, and then no more.
+            // The first pages arrive, and then the List fails.
             let pages = self.dice.below(answer.machines.len() + 1);
             answer.machines.truncate(pages);
         }
@@ -235,7 +235,7 @@ impl World {
             _ if fails => {}
             (true, _) => self.watch.lied_at = self.now,
             (false, true) => {
-                // What the lies hid is only now on its way to the shard.
+                // The shard only now hears of what the wrong Lists had left out.
                 if self.watch.truthful_at < self.watch.lied_at {
                     self.watch.disturbed(self.now);
                 }
@@ -274,7 +274,7 @@ impl World {
         self.later(at, epoch, Event::GotMachine { get, answer });
     }
 
-    /// What follows from machines that changed at the provider: nodes come and go, slots are mended.
+    /// Machines changed at the provider: their nodes come and go, and broken slots are repaired later.
     pub(crate) fn cloud_changed(&mut self, changed: Vec<Changed>) {
         for (machine, now) in changed {
             self.watch.moved_at = self.now;

@@ -22,7 +22,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The scenario.
@@ -41,7 +41,7 @@ pub struct Report {
     pub actions: [u64; 5],
     /// Creates the provider took on.
     pub creates: u64,
-    /// How often a gang turned to another rack, in the shard's last life.
+    /// How often a gang changed its rack, as counted by the shard's last process.
     pub flips: u64,
     /// How often each fault struck.
     pub struck: BTreeMap<&'static str, u64>,
@@ -49,7 +49,7 @@ pub struct Report {
     pub rested_after: Option<u64>,
     /// A digest of everything that happened.
     pub digest: u64,
-    /// What happened, if it was to be written down.
+    /// The trace, if it was kept.
     pub lines: Vec<String>,
 }
 
@@ -67,8 +67,8 @@ pub fn run(scenario: &Scenario, seed: u64, defect: Option<Defect>, traced: bool)
     run_plan(scenario.name, plan, seed, defect, traced)
 }
 
-/// Runs a scenario as [`run`] does, but leaves out entries of its timeline, by position, and, if so
-/// wished, the weather.
+/// Runs a scenario as [`run`] does, without some entries of its timeline and, if asked, without random
+/// faults.
 pub fn run_without(
     scenario: &Scenario,
     seed: u64,
@@ -81,7 +81,7 @@ pub fn run_without(
     run_plan(scenario.name, plan, seed, defect, traced)
 }
 
-/// What somebody said who fell over.
+/// The message of a panic.
 fn words(thrown: &(dyn Any + Send)) -> String {
     let text = thrown.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| thrown.downcast_ref::<&str>().copied());
@@ -117,7 +117,7 @@ pub(crate) fn run_plan(
             .broke(Rule::Panicked, world.now, words(thrown.as_ref()));
     }
     if let Some(broken) = &world.watch.broken {
-        // An assertion may speak in several lines, and a trace has one for each thing that happened.
+        // A panic's message may have several lines; a trace has one line per event.
         let text = broken.text.replace(char::is_control, " ");
         let line = || format!("broke {}: {text}", broken.rule.name());
         world.trace.line(world.now, line);

@@ -21,8 +21,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, fmt};
 
-/// At most so many runs are spent on one failure, and no more once they had so many events: the better
-/// part of a minute.
+/// At most this many runs, and at most this many events, are spent on one failure: nearly a minute.
 const MOST_RUNS: usize = 150;
 const MOST_EVENTS: u64 = 10_000_000;
 
@@ -35,7 +34,7 @@ pub struct Without {
     pub weather: bool,
 }
 
-/// Something was to be left out that is not there.
+/// An entry was to be left out that the timeline does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchEntry {
     entry: usize,
@@ -100,8 +99,8 @@ pub struct Shortened {
     pub without: Without,
     /// How that run fails: it is another history, so the moment and the numbers may be others.
     pub broken: Broken,
-    /// What is left of the timeline up to there, in words and in order of time. An entry after the break
-    /// may still be in the plan, since without it other draws are made, but it never happens.
+    /// The entries that happen before the failure, as text, in order of time. Later entries may still be
+    /// in the plan, since leaving them out would change the draws.
     pub left: Vec<String>,
 }
 
@@ -158,7 +157,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Halves first, then one by one, the latest first: what comes last is most often idle.
+    /// Halves first, then one by one from the end, since late entries are needed least often.
     fn thin_out(&mut self, entries: usize) {
         let mut width = entries.div_ceil(2).max(1);
         loop {

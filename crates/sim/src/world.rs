@@ -32,14 +32,14 @@ use bigfleet_shard_core::{
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-/// A file of more records than this is written anew.
+/// A store with more records than this is compacted.
 const LONGEST_FILE: usize = 20_000;
 
 /// Something that is going to happen.
 pub(crate) enum Happening {
-    /// A process is told something.
+    /// An event reaches a process.
     Tell { epoch: u64, event: Box<Event> },
-    /// A process wanted to be woken.
+    /// A timer a process asked for.
     Wake { epoch: u64, wake: u64 },
     /// A write of a process is on disk.
     Written { epoch: u64, barrier: Barrier },
@@ -63,7 +63,7 @@ pub(crate) enum Happening {
         get: GetId,
         machine: MachineId,
     },
-    /// Work of the provider comes to its end.
+    /// The provider finishes an operation, well or not.
     Settles {
         machine: MachineId,
         operation: Arc<str>,
@@ -75,7 +75,7 @@ pub(crate) enum Happening {
         session: SessionId,
         frame: Box<Frame>,
     },
-    /// A cluster rolls its demand up; `tick` is the regular one.
+    /// A cluster sends a roll-up; `tick` marks the regular ones.
     RollUp { cluster: usize, tick: bool },
     /// A machine's node takes Pods.
     Joins { cluster: usize, machine: MachineId },
@@ -87,21 +87,21 @@ pub(crate) enum Happening {
     },
     /// An operator tries to connect.
     Connect { cluster: usize },
-    /// A process begins, with what it found on disk.
+    /// A process starts, with the records it found on disk.
     Begin { records: Vec<Record> },
-    /// The process that has the shard's place dies.
+    /// The current process of the shard dies.
     Crash { disk: Left, millis: u64 },
-    /// A process that lost its place ends.
+    /// A process that was replaced by a newer one ends.
     End { epoch: u64 },
-    /// A slot is as new.
+    /// A broken slot can be used again.
     Repair(MachineId),
     /// An entry of the timeline, by position.
     Change(usize),
-    /// A spot machine is taken back.
+    /// The provider takes back a spot machine.
     TakenBack(MachineId),
-    /// The weather breaks a machine.
+    /// A machine breaks at random.
     Break,
-    /// The invariants over time are looked at.
+    /// The invariants that need time are checked.
     Probe,
 }
 
@@ -131,13 +131,13 @@ pub(crate) struct World {
     pub(crate) cloud: Cloud,
     pub(crate) clusters: Vec<Cluster>,
     pub(crate) processes: BTreeMap<u64, Process>,
-    /// The epoch of the process that has the shard's place; 0 while none runs.
+    /// The epoch of the shard's current process; 0 while none runs.
     pub(crate) current: u64,
     pub(crate) epochs: u64,
     pub(crate) next_session: u64,
     pub(crate) next_call: u64,
     pub(crate) is_calm: bool,
-    /// A crash that waits for the moment it is meant for.
+    /// A crash that strikes at the next moment of its kind, such as the next write.
     pub(crate) armed: Option<(Strike, Left, u64)>,
     /// How often each fault struck.
     pub(crate) struck: BTreeMap<&'static str, u64>,
@@ -229,7 +229,7 @@ impl World {
         self.clusters.iter_mut().for_each(|one| one.pods.bind());
     }
 
-    /// Lets happen what is due until a moment; false if an invariant broke.
+    /// Runs everything that is due until a moment; false if an invariant broke.
     pub(crate) fn run_until(&mut self, end: Moment) -> bool {
         while let Some(at) = self.queue.next_at().filter(|at| *at <= end) {
             let Some((_, what)) = self.queue.pop() else {
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// Starts a process on what is on its disk.
+    /// Starts a process with the records on its disk.
     pub(crate) fn start_process(&mut self, records: Vec<Record>) {
         self.epochs += 1;
         let epoch = self.epochs;
@@ -375,7 +375,7 @@ impl World {
         clusters.position(|cluster| cluster.id.as_str() == name)
     }
 
-    /// The process that has the shard's place.
+    /// The shard's current process.
     pub(crate) fn process(&self) -> Option<&Process> {
         self.processes.get(&self.current)
     }
@@ -405,7 +405,7 @@ fn cluster(plan: &crate::plan::ClusterPlan) -> Cluster {
     }
 }
 
-/// What a machine that serves from the start echoes.
+/// The metadata of a machine that serves from the start.
 fn serving(plan: &Plan, machine: &MachinePlan) -> Option<(String, BTreeMap<String, String>)> {
     let Start::Serving {
         cluster,

@@ -32,14 +32,14 @@ impl Progress {
         now.since(known.2)
     }
 
-    /// There is a reason to wait: patience begins anew.
+    /// There is a reason to wait, so the time it may wait starts again.
     fn excuse(&mut self, work: &WorkView, now: Moment) {
         self.0.insert(work.id, (work.stage, work.attempts, now));
     }
 }
 
 impl World {
-    /// Looks at everything under way for what nobody works on.
+    /// Finds operations that nobody works on.
     pub(super) fn check_progress(&mut self) {
         let Some(process) = self.process() else {
             return;

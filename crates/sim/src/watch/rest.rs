@@ -187,7 +187,7 @@ impl World {
             let need = need.unwrap_or_default();
             text.get_or_insert(format!("{id} is {state} and promised to {need} for ever"));
         }
-        // What nothing can replace is held as long as nothing does.
+        // A machine that nothing can replace stays until something can.
         let held = core.machines().find(|one| {
             let view = core.machine_view(one.id());
             core.shortfalls().count() == 0 && view.is_some_and(|view| view.held)
@@ -212,8 +212,8 @@ impl World {
         }
     }
 
-    /// Who is short is so since nobody of lower priority has what it could use: a shortfall stays in the lowest
-    /// class. Plain Needs only, as elsewhere.
+    /// No Need is short while one of lower priority has a machine it could use. Checked for Needs that are no
+    /// gang only, as elsewhere.
     pub(super) fn check_order(&mut self) {
         let Some(core) = self.process().map(|process| &process.core) else {
             return;
@@ -250,7 +250,7 @@ impl World {
         row.map(|row| row.profile.priority())
     }
 
-    /// What Needs hold, by how often that changed: claims that move without an action, and gangs.
+    /// How often claims and the racks of gangs have changed, which they may without any action.
     fn claims(&self) -> [u64; 4] {
         let counters = self.process().map(|one| one.core.counters());
         counters.map_or([0; 4], |counters| {
