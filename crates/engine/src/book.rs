@@ -10,46 +10,45 @@
 //! that needs a text, a map or a sort is in a table beside it, once per distinct thing.
 
 use crate::{
-    NONE,
+    catalog::{Catalog, ProfileEntry, RequestedAmounts},
     compact::Sizes,
     explain::Trace,
     holding::Holding,
+    idle::IdleMachines,
+    index::{
+        ClassIndex, ClusterIndex, ConstraintsIndex, FingerprintIndex, GroupIndex, HoldingIndex,
+        Index, MachineIndex, NeedIndex, ProfileIndex, ShapeIndex, SlotIndex, SupplyIndex,
+        TermsIndex, UseIndex,
+    },
     names::Names,
     pool::Stock,
     slab::Slab,
-    tables::{ProfileIx, ShapeIx, Tables, UseIx, Wanted},
+    table::{LongTable, Table},
 };
-use bigfleet_model::{Amounts, CapacityType, Holds, State, Time};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Number of a machine: that of its id.
-pub(crate) type MachineIx = u32;
-/// Number of a cluster: that of its id.
-pub(crate) type ClusterIx = u32;
-/// Number of a slot.
-pub(crate) type SlotIx = u32;
-/// Number of a Need: a row as received, or the folded row of a class.
-pub(crate) type NeedIx = u32;
-/// Number of a class of gangs.
-pub(crate) type ClassIx = u32;
+use bigfleet_model::{Amounts, Dollars, Holds, Price, State, Time};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// The hot record of a machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// For a free Idle machine the moment it became idle (NaN if unknown), else its keep price.
-    pub(crate) number: f64,
-    pub(crate) shape: ShapeIx,
-    /// What it is attributed to, as recorded, or [`NONE`].
-    pub(crate) slot: SlotIx,
-    /// The cluster it is bound to while Configuring or Configured, or [`NONE`].
-    pub(crate) cluster: ClusterIx,
-    pub(crate) terms: u32,
-    /// The Need that claims it, or [`NONE`].
-    pub(crate) claimant: NeedIx,
+    /// The price at which it was committed (RF-2).
+    pub(crate) keep_price: Price,
+    pub(crate) shape: ShapeIndex,
+    /// What it is attributed to, as recorded.
+    pub(crate) slot: Option<SlotIndex>,
+    /// The cluster it is bound to while Configuring or Configured.
+    pub(crate) cluster: Option<ClusterIndex>,
+    pub(crate) terms: TermsIndex,
+    /// The Need that claims it by name; see [`Book::claimant`].
+    pub(crate) claimant: Option<NeedIndex>,
     /// Its place among the cluster's bound machines.
     pub(crate) place_in_cluster: u32,
     /// Its place among the shape's Configured machines.
     pub(crate) place_in_shape: u32,
+    /// None if there is no such machine.
     pub(crate) state: Option<State>,
     pub(crate) not_ready: bool,
     pub(crate) unavailable: bool,
@@ -57,52 +56,56 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// In the place of a machine that is gone. Only its state may be read.
     pub(crate) const ABSENT: Self = Self {
-        number: f64::NAN,
-        shape: NONE,
-        slot: NONE,
-        cluster: NONE,
-        terms: NONE,
-        claimant: NONE,
-        place_in_cluster: NONE,
-        place_in_shape: NONE,
+        keep_price: Price::ZERO,
+        shape: ShapeIndex::FIRST,
+        slot: None,
+        cluster: None,
+        terms: TermsIndex::FIRST,
+        claimant: None,
+        place_in_cluster: 0,
+        place_in_shape: 0,
         state: None,
         not_ready: false,
         unavailable: false,
         preempted: false,
     };
 
-    /// Whether it is known not to have become ready; means something only while bound.
+    /// Whether it is bound and its node did not become ready.
     pub(crate) fn is_unfit(&self) -> bool {
         self.not_ready && self.state.is_some_and(State::is_bound)
     }
 }
 
+/// What a slot is found by; those of a cluster and group are neighbours.
+pub(crate) type SlotIdentity = (ClusterIndex, GroupIndex, FingerprintIndex);
+
 /// A (cluster, fingerprint text, group) that a machine or a row names.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    pub(crate) cluster: ClusterIx,
-    pub(crate) fingerprint: u32,
-    pub(crate) group: u32,
+    pub(crate) cluster: ClusterIndex,
+    pub(crate) fingerprint: FingerprintIndex,
+    pub(crate) group: GroupIndex,
     /// Attributed to it as recorded, in keep order.
-    pub(crate) machines: Vec<MachineIx>,
+    pub(crate) machines: Vec<MachineIndex>,
     /// Rows with this text. One, unless texts of different profiles collide.
-    pub(crate) rows: Vec<NeedIx>,
+    pub(crate) rows: Vec<NeedIndex>,
     /// Classes whose folded row has this text.
-    pub(crate) classes: Vec<ClassIx>,
-    /// Where its machines passed on to (RF-1), or [`NONE`].
-    pub(crate) heir: SlotIx,
+    pub(crate) classes: Vec<ClassIndex>,
+    /// The slot its machines passed on to (RF-1).
+    pub(crate) heir: Option<SlotIndex>,
     /// Slots that passed their machines on to this one.
-    pub(crate) bequests: Vec<SlotIx>,
-    /// Its intents have ended before the pass (RF-1), so its machines are in the pools.
+    pub(crate) bequests: Vec<SlotIndex>,
+    /// Its intents have ended (RF-1), so machines promised to it are free to take.
     pub(crate) ended: bool,
-    /// The Need that claims all of its machines, or [`NONE`].
-    pub(crate) whole: NeedIx,
+    /// The Need that claims all of its machines.
+    pub(crate) claimed_whole_by: Option<NeedIndex>,
 }
 
 impl Slot {
     /// What it is found by.
-    pub(crate) fn identity(&self) -> (ClusterIx, u32, u32) {
+    pub(crate) fn identity(&self) -> SlotIdentity {
         (self.cluster, self.group, self.fingerprint)
     }
 
@@ -115,38 +118,37 @@ impl Slot {
 /// A row of the demand.
 #[derive(Clone, Debug)]
 pub(crate) struct NeedEntry {
-    pub(crate) cluster: ClusterIx,
-    pub(crate) slot: SlotIx,
-    pub(crate) profile: ProfileIx,
-    pub(crate) usage: UseIx,
-    /// The class of a gang, or the class this is the folded row of; else [`NONE`].
-    pub(crate) class: ClassIx,
-    /// A digest of its group's text, to know the row by without going there.
-    pub(crate) group_mark: u32,
+    pub(crate) cluster: ClusterIndex,
+    pub(crate) slot: SlotIndex,
+    pub(crate) profile: ProfileIndex,
+    pub(crate) usage: UseIndex,
+    /// The class a gang is a member of.
+    pub(crate) class: Option<ClassIndex>,
+    /// A digest of its group's text, to check a handle without looking the group up.
+    pub(crate) group_digest: u32,
     pub(crate) arrival: Option<Time>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: RequestedAmounts,
     pub(crate) parked: bool,
-    /// What became of it; [`NONE`] unless it is live: not folded away, and if a folded row, with
-    /// members.
-    pub(crate) holding: u32,
+    /// What became of it, if it is live: not folded away, and if a folded row, with members.
+    pub(crate) holding: Option<HoldingIndex>,
     /// A gang with machines attributed to it.
     pub(crate) homed: bool,
     pub(crate) dirty: bool,
-    /// Dirty by more than the amounts it wants: its own machines must be looked at again.
+    /// Its own machines changed, not only the amounts it wants.
     pub(crate) own_dirty: bool,
     pub(crate) in_use: bool,
 }
 
 impl NeedEntry {
     pub(crate) fn is_live(&self) -> bool {
-        self.holding != NONE
+        self.holding.is_some()
     }
 }
 
-/// A gang of a class, with what puts it in order among its equals beside its group.
+/// A gang of a class. Arrival and group put it in order among the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    pub(crate) gang: NeedIx,
+    pub(crate) gang: NeedIndex,
     pub(crate) arrival: Option<Time>,
 }
 
@@ -162,36 +164,36 @@ pub(crate) enum Fold {
 /// Gangs of one cluster equal in profile and aggregate (RF-12).
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    pub(crate) cluster: ClusterIx,
-    pub(crate) supply: u32,
+    pub(crate) cluster: ClusterIndex,
+    pub(crate) supply: SupplyIndex,
     pub(crate) members: Vec<Member>,
     /// No member states an earlier arrival.
     pub(crate) earliest: Option<Time>,
-    /// Of those, with machines attributed to them: they stay gangs.
-    pub(crate) homed: Vec<NeedIx>,
+    /// Members with machines attributed to them: they stay gangs.
+    pub(crate) homed: Vec<NeedIndex>,
     pub(crate) fold: Fold,
-    /// Members came, went or found a home since they last folded.
+    /// Members came, went or got machines since the class was last folded.
     pub(crate) regroup: bool,
-    /// Those that came or whose home changed.
-    pub(crate) fresh: Vec<NeedIx>,
+    /// The members that came, or got or lost machines, since then.
+    pub(crate) fresh: Vec<NeedIndex>,
     /// How many fold, and the earliest arrival stated among them.
     pub(crate) folding: (u64, Option<Time>),
     /// The row they fold to; shared with classes whose profile folds to the same one (F-2).
-    pub(crate) folded: NeedIx,
-    pub(crate) slot: SlotIx,
+    pub(crate) folded: NeedIndex,
+    pub(crate) slot: SlotIndex,
     pub(crate) dirty: bool,
 }
 
 /// How many members the free machines of the shard hold, for all classes of a profile and aggregate.
 #[derive(Clone, Debug)]
 pub(crate) struct Supply {
-    pub(crate) identity: (ProfileIx, Amounts),
-    /// Serves machines that hold a whole member of the gang as it is, Same and all.
-    pub(crate) usage: UseIx,
-    pub(crate) wanted: Wanted,
-    pub(crate) classes: BTreeSet<ClassIx>,
-    /// The numbers of the folded row's fingerprint and group, the same in every cluster.
-    pub(crate) folded: (u32, u32),
+    pub(crate) identity: (ProfileIndex, Amounts),
+    /// The gang's own profile, with a whole member as the smallest unit.
+    pub(crate) usage: UseIndex,
+    pub(crate) wanted: RequestedAmounts,
+    pub(crate) classes: BTreeSet<ClassIndex>,
+    /// The folded row's fingerprint and group, the same in every cluster.
+    pub(crate) folded: (FingerprintIndex, GroupIndex),
     /// Counted no further than `most`.
     pub(crate) holds: u64,
     /// The most members of any class that could fold.
@@ -203,79 +205,76 @@ pub(crate) struct Supply {
 pub(crate) struct ClusterEntry {
     pub(crate) ready: bool,
     pub(crate) acquire: bool,
-    /// It is in the fleet, not just named.
+    /// It has reported; otherwise machines name it, but no roll-up did.
     pub(crate) known: bool,
     /// Rows that are not gangs.
-    pub(crate) plain: Vec<NeedIx>,
+    pub(crate) plain: Vec<NeedIndex>,
     /// Classes, whose members are the gangs.
-    pub(crate) classes: Vec<ClassIx>,
+    pub(crate) classes: Vec<ClassIndex>,
     /// Configuring and Configured machines.
-    pub(crate) bound: Vec<MachineIx>,
-    /// Of those, claimed by nobody.
+    pub(crate) bound: Vec<MachineIndex>,
+    /// How many of those nobody claims.
     pub(crate) loose: u32,
     /// Who inherits from whom may have changed (RF-1).
     pub(crate) heirs_dirty: bool,
 }
 
-/// Everything, by number.
+/// Everything the engine knows of a fleet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) tables: Tables,
-    pub(crate) ids: Names,
-    pub(crate) records: Vec<Record>,
-    pub(crate) stocks: Vec<Stock>,
-    pub(crate) cluster_names: Names,
-    pub(crate) clusters: Vec<ClusterEntry>,
-    pub(crate) fingerprints: Names,
-    /// For each fingerprint, the first with the same text from `|reqs=` on; [`NONE`] without one.
-    pub(crate) constraints: Vec<u32>,
-    pub(crate) constraint_texts: Names,
-    pub(crate) groups: Names,
-    pub(crate) group_uses: Vec<u32>,
-    pub(crate) slots: Slab<Slot>,
-    /// By cluster, group and fingerprint.
-    pub(crate) slot_numbers: BTreeMap<(ClusterIx, u32, u32), SlotIx>,
-    pub(crate) needs: Slab<NeedEntry>,
-    pub(crate) holdings: Slab<Holding>,
-    pub(crate) classes: Slab<Class>,
-    /// By cluster and supply.
-    pub(crate) class_numbers: BTreeMap<(ClusterIx, u32), ClassIx>,
-    pub(crate) supplies: Slab<Supply>,
+    pub(crate) catalog: Catalog,
+    pub(crate) ids: Names<MachineIndex>,
+    pub(crate) records: LongTable<MachineIndex, Record>,
+    pub(crate) stocks: Table<ShapeIndex, Stock>,
+    pub(crate) cluster_names: Names<ClusterIndex>,
+    pub(crate) clusters: Table<ClusterIndex, ClusterEntry>,
+    pub(crate) fingerprints: Names<FingerprintIndex>,
+    /// What each fingerprint's text says from `|reqs=` on, if it has that part.
+    pub(crate) constraints: Table<FingerprintIndex, Option<ConstraintsIndex>>,
+    pub(crate) constraint_texts: Names<ConstraintsIndex>,
+    pub(crate) groups: Names<GroupIndex>,
+    pub(crate) group_uses: Table<GroupIndex, u32>,
+    pub(crate) slots: Slab<SlotIndex, Slot>,
+    pub(crate) slot_indexes: BTreeMap<SlotIdentity, SlotIndex>,
+    pub(crate) needs: Slab<NeedIndex, NeedEntry>,
+    pub(crate) holdings: Slab<HoldingIndex, Holding>,
+    pub(crate) classes: Slab<ClassIndex, Class>,
+    pub(crate) class_indexes: BTreeMap<(ClusterIndex, SupplyIndex), ClassIndex>,
+    pub(crate) supplies: Slab<SupplyIndex, Supply>,
     /// By profile, then aggregate.
-    pub(crate) supply_numbers: Vec<BTreeMap<Amounts, u32>>,
+    pub(crate) supply_indexes: Table<ProfileIndex, BTreeMap<Amounts, SupplyIndex>>,
     pub(crate) holds: Holds,
 
-    /// Free Idle machines of tiers that are given back, by tier and since when they are idle.
-    pub(crate) idle: BTreeMap<CapacityType, BTreeSet<(Time, MachineIx)>>,
+    pub(crate) idle: IdleMachines,
     /// Machines with an intent on record.
-    pub(crate) intents: BTreeSet<MachineIx>,
+    pub(crate) intents: BTreeSet<MachineIndex>,
     /// Slots that have machines but name no current row, by cluster.
-    pub(crate) orphans: BTreeSet<(ClusterIx, SlotIx)>,
+    pub(crate) orphans: BTreeSet<(ClusterIndex, SlotIndex)>,
     /// Clusters with loose machines.
-    pub(crate) loose_clusters: BTreeSet<ClusterIx>,
+    pub(crate) loose_clusters: BTreeSet<ClusterIndex>,
     /// Claimed machines recorded under another slot than their claimant's (RF-7).
-    pub(crate) mismatched: BTreeSet<MachineIx>,
+    pub(crate) mismatched: BTreeSet<MachineIndex>,
 
     /// What changed since the last cycle.
-    pub(crate) dirty_needs: Vec<NeedIx>,
-    pub(crate) dirty_classes: Vec<ClassIx>,
-    pub(crate) dirty_clusters: Vec<ClusterIx>,
+    pub(crate) dirty_needs: Vec<NeedIndex>,
+    pub(crate) dirty_classes: Vec<ClassIndex>,
+    pub(crate) dirty_clusters: Vec<ClusterIndex>,
     /// Slots whose standing (live, ready, acquiring) may have changed.
-    pub(crate) dirty_slots: Vec<SlotIx>,
+    pub(crate) dirty_slots: Vec<SlotIndex>,
     pub(crate) supply_moved: bool,
     pub(crate) changed: bool,
     pub(crate) work: Work,
 
-    /// How often the book was written anew, and how large its tables were then.
+    /// How often the tables were rebuilt, and how large they were then.
     pub(crate) generation: u32,
     pub(crate) written: Sizes,
     /// See [`crate::Engine::make`].
     pub(crate) mistake: Option<crate::Mistake>,
-    /// What the next cycle writes down for whoever asks why.
+    /// What the next cycle writes down to explain one Need.
     pub(crate) trace: Option<Box<Trace>>,
 }
 
-/// What a cycle touched: the measure of its cost that does not depend on the machine it runs on.
+/// How much a cycle touched: what it costs, measured independently of the machine it runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Needs whose own machines were walked.
@@ -286,7 +285,7 @@ pub struct Work {
     pub classes: u64,
 }
 
-/// How much the engine holds of everything.
+/// How much the engine holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Machines.
@@ -305,61 +304,63 @@ pub struct Counts {
 
 impl Book {
     pub(crate) fn counts(&self) -> Counts {
-        let live = |need: &NeedIx| self.need(*need).in_use && self.need(*need).is_live();
+        let live = |need: &NeedIndex| self.need(*need).in_use && self.need(*need).is_live();
         Counts {
             machines: self
                 .records
                 .iter()
                 .filter(|record| record.state.is_some())
                 .count(),
-            shapes: self.tables.shapes.len(),
-            profiles: self.tables.profiles.len(),
+            shapes: self.catalog.shapes.len(),
+            profiles: self.catalog.profiles.len(),
             rows: self
                 .clusters
                 .iter()
                 .map(|cluster| self.rows(cluster).count())
                 .sum(),
-            rows_after_fold: self.needs.numbers().filter(live).count(),
+            rows_after_fold: self.needs.indexes().filter(live).count(),
             record_bytes: size_of::<Record>(),
         }
     }
 
     /// The rows of a cluster as received.
-    pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIx> {
+    pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIndex> {
         let classes = cluster.classes.iter().map(|class| &self.classes[*class]);
         let gangs = classes.flat_map(|class| class.members.iter().map(|member| member.gang));
         cluster.plain.iter().copied().chain(gangs)
     }
 
-    pub(crate) fn record(&self, machine: MachineIx) -> &Record {
-        &self.records[machine as usize]
+    pub(crate) fn record(&self, machine: MachineIndex) -> &Record {
+        &self.records[machine]
     }
 
-    pub(crate) fn need(&self, need: NeedIx) -> &NeedEntry {
+    pub(crate) fn need(&self, need: NeedIndex) -> &NeedEntry {
         &self.needs[need]
     }
 
-    pub(crate) fn priority(&self, need: NeedIx) -> i32 {
-        self.tables.profiles[self.need(need).profile as usize]
-            .profile
-            .priority()
+    pub(crate) fn priority(&self, need: NeedIndex) -> i32 {
+        self.profile(need).profile.priority()
+    }
+
+    pub(crate) fn profile(&self, need: NeedIndex) -> &ProfileEntry {
+        &self.catalog.profiles[self.need(need).profile]
+    }
+
+    /// Whether all machines of a Need have to stand in one domain.
+    pub(crate) fn is_gang(&self, need: NeedIndex) -> bool {
+        self.profile(need).is_gang()
     }
 
     /// The slot a machine counts for: the heir's, where its own names no row (RF-1).
-    pub(crate) fn attribution(&self, machine: MachineIx) -> SlotIx {
-        match self.record(machine).slot {
-            NONE => NONE,
-            slot => match self.slots[slot].heir {
-                NONE => slot,
-                heir => heir,
-            },
-        }
+    pub(crate) fn attribution(&self, machine: MachineIndex) -> Option<SlotIndex> {
+        let slot = self.record(machine).slot?;
+        Some(self.slots[slot].heir.unwrap_or(slot))
     }
 
     /// All machines attributed to a slot, its bequests included, in keep order.
-    pub(crate) fn attributed(&self, slot: SlotIx) -> Vec<MachineIx> {
+    pub(crate) fn attributed(&self, slot: SlotIndex) -> Vec<MachineIndex> {
         let entry = &self.slots[slot];
-        let mut machines: Vec<MachineIx> = if entry.heir == NONE {
+        let mut machines: Vec<MachineIndex> = if entry.heir.is_none() {
             entry.machines.clone()
         } else {
             Vec::new()
@@ -373,9 +374,9 @@ impl Book {
         machines
     }
 
-    pub(crate) fn attributed_count(&self, slot: SlotIx) -> usize {
+    pub(crate) fn attributed_count(&self, slot: SlotIndex) -> usize {
         let entry = &self.slots[slot];
-        let own = if entry.heir == NONE {
+        let own = if entry.heir.is_none() {
             entry.machines.len()
         } else {
             0
@@ -388,32 +389,35 @@ impl Book {
     }
 
     /// Keep order (RF-2).
-    pub(crate) fn keep_order(&self, one: MachineIx, other: MachineIx) -> std::cmp::Ordering {
-        let key = |machine: MachineIx| {
-            let record = self.record(machine);
-            crate::tables::keep_key(record.number, &self.tables.terms[record.terms as usize])
-        };
-        key(one)
-            .cmp(&key(other))
+    pub(crate) fn keep_order(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
+        self.keep_key(one)
+            .cmp(&self.keep_key(other))
             .then_with(|| self.ids.compare(one, other))
     }
 
+    /// Keep order but for the id: price, then what is dearest to lose (RF-2).
+    pub(crate) fn keep_key(&self, machine: MachineIndex) -> (Price, Reverse<Dollars>) {
+        let record = self.record(machine);
+        let terms = &self.catalog.terms[record.terms];
+        (record.keep_price, Reverse(terms.reclamation))
+    }
+
     /// Whether a Need can use a machine of this shape (RM-3).
-    pub(crate) fn serves(&self, need: NeedIx, shape: ShapeIx) -> bool {
-        self.tables.uses[self.need(need).usage as usize].serves(shape)
+    pub(crate) fn serves(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
+        self.catalog.uses[self.need(need).usage].serves(shape)
     }
 
     /// Whether a machine of this shape has something of what a Need still wants (RF-3).
-    pub(crate) fn contributes(&self, need: NeedIx, shape: ShapeIx) -> bool {
-        let shape = &self.tables.shapes[shape as usize];
+    pub(crate) fn contributes(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
+        let shape = &self.catalog.shapes[shape];
         let wanted = self.need(need).wanted.iter();
         let mut each = wanted.zip(&*self.holding(need).left);
         each.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(*dimension))
     }
 
     /// Whether a machine of this shape has something of what a Need wants at all (RF-3).
-    pub(crate) fn is_of_use(&self, need: NeedIx, shape: ShapeIx) -> bool {
-        let shape = &self.tables.shapes[shape as usize];
+    pub(crate) fn is_of_use(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
+        let shape = &self.catalog.shapes[shape];
         self.need(need)
             .wanted
             .iter()
@@ -421,22 +425,22 @@ impl Book {
     }
 
     /// The total order of Needs (O-1).
-    pub(crate) fn need_order(&self, one: NeedIx, other: NeedIx) -> std::cmp::Ordering {
+    pub(crate) fn need_order(&self, one: NeedIndex, other: NeedIndex) -> std::cmp::Ordering {
         let (a, b) = (self.need(one), self.need(other));
         let head = |need: &NeedEntry| {
-            let profile = &self.tables.profiles[need.profile as usize].profile;
+            let profile = &self.catalog.profiles[need.profile].profile;
             let precedence = (
                 profile.priority(),
                 profile.interruption(),
                 profile.reclamation(),
             );
-            (std::cmp::Reverse(precedence), need.arrival)
+            (Reverse(precedence), need.arrival)
         };
         let text = |need: &NeedEntry| {
-            let min_unit = self.tables.uses[need.usage as usize].min_unit.key();
+            let min_unit = self.catalog.uses[need.usage].min_unit.key();
             (
                 min_unit,
-                self.tables.amounts(need.wanted.iter().copied()).key(),
+                self.catalog.amounts(need.wanted.iter().copied()).key(),
             )
         };
         let (slot_a, slot_b) = (&self.slots[a.slot], &self.slots[b.slot]);
@@ -451,14 +455,14 @@ impl Book {
             .then_with(|| text(a).cmp(&text(b)))
     }
 
-    /// A Need's own machines, or what it makes of them, changed.
-    pub(crate) fn mark_need(&mut self, need: NeedIx) {
+    /// Marks a Need whose own machines changed, or which of them it can use.
+    pub(crate) fn mark_need(&mut self, need: NeedIndex) {
         self.needs[need].own_dirty = true;
         self.mark_again(need);
     }
 
-    /// A Need is to be looked at again; its own machines are as they were.
-    pub(crate) fn mark_again(&mut self, need: NeedIx) {
+    /// Marks a Need whose own machines are as they were, but which may need more or fewer.
+    pub(crate) fn mark_again(&mut self, need: NeedIndex) {
         let entry = &mut self.needs[need];
         if !entry.dirty && entry.in_use {
             entry.dirty = true;
@@ -466,12 +470,13 @@ impl Book {
         }
     }
 
-    /// Takes over what a row wants. Where only amounts differ, the same claims often still do.
-    pub(crate) fn set_wanted(&mut self, need: NeedIx, wanted: Wanted) {
+    /// Replaces what a row wants. If only amounts differ, the claims it has are often still right.
+    pub(crate) fn set_wanted(&mut self, need: NeedIndex, wanted: RequestedAmounts) {
         let entry = &mut self.needs[need];
         let is_alike = entry.wanted.len() == wanted.len()
             && entry.wanted.iter().zip(&*wanted).all(|(a, b)| a.0 == b.0);
-        if let Some(holding) = self.holdings.get_mut(entry.holding) {
+        if let Some(holding) = entry.holding {
+            let holding = &mut self.holdings[holding];
             let each = wanted.iter().zip(&*entry.wanted);
             for (left, (now, before)) in holding.left.iter_mut().zip(each) {
                 *left += now.1 - before.1;
@@ -483,18 +488,19 @@ impl Book {
         if !is_alike {
             self.mark_need(need);
         }
-        // Rows whose texts collide share their own, so what one takes the other has not.
+        // Rows whose texts collide share their own machines: what one takes, the other lacks.
         let is_known = self.need(need).is_live() && !self.need(need).own_dirty;
-        let is_shared = match is_known {
-            true => self.is_shared(need),
-            false => 1 < self.slots[slot].rows.len() + self.slots[slot].classes.len(),
+        let is_shared = if is_known {
+            self.is_shared(need)
+        } else {
+            1 < self.slots[slot].rows.len() + self.slots[slot].classes.len()
         };
         if is_shared {
             self.mark_slot(slot);
         }
     }
 
-    pub(crate) fn mark_class(&mut self, class: ClassIx) {
+    pub(crate) fn mark_class(&mut self, class: ClassIndex) {
         let entry = &mut self.classes[class];
         if !entry.dirty {
             entry.dirty = true;
@@ -502,8 +508,8 @@ impl Book {
         }
     }
 
-    /// The machines attributed to a slot changed: its rows and its folded rows look again.
-    pub(crate) fn mark_slot(&mut self, slot: SlotIx) {
+    /// Marks the rows and folded rows of a slot whose machines changed.
+    pub(crate) fn mark_slot(&mut self, slot: SlotIndex) {
         self.dirty_slots.push(slot);
         for at in 0..self.slots[slot].rows.len() {
             self.mark_need(self.slots[slot].rows[at]);
@@ -513,16 +519,28 @@ impl Book {
             self.mark_class(class);
             self.mark_need(self.classes[class].folded);
         }
-        match self.slots[slot].heir {
-            NONE => {}
-            heir => self.mark_slot(heir),
+        if let Some(heir) = self.slots[slot].heir {
+            self.mark_slot(heir);
         }
     }
 
-    /// A bound machine that is attributed to no row may hold members of any class of its cluster.
-    pub(crate) fn mark_classes_of(&mut self, cluster: ClusterIx) {
-        for at in 0..self.clusters[cluster as usize].classes.len() {
-            self.mark_class(self.clusters[cluster as usize].classes[at]);
+    /// Marks a cluster in which another slot may now inherit machines (RF-1).
+    pub(crate) fn mark_heirs(&mut self, cluster: ClusterIndex) {
+        if !std::mem::replace(&mut self.clusters[cluster].heirs_dirty, true) {
+            self.dirty_clusters.push(cluster);
+        }
+    }
+
+    /// Marks every slot with intents, because they may have ended or may stand again.
+    pub(crate) fn mark_intents(&mut self) {
+        let slots = self.intents.iter().filter_map(|at| self.records[*at].slot);
+        self.dirty_slots.extend(slots);
+    }
+
+    /// Marks the classes of a cluster: a bound machine that serves no row may hold members of any of them.
+    pub(crate) fn mark_classes_of(&mut self, cluster: ClusterIndex) {
+        for at in 0..self.clusters[cluster].classes.len() {
+            self.mark_class(self.clusters[cluster].classes[at]);
         }
     }
 }
@@ -531,10 +549,10 @@ impl Book {
 mod tests {
     use super::*;
 
-    /// M-5.
+    /// M-5 asks for at most 55 bytes.
     #[test]
-    fn the_hot_record_stays_within_55_bytes() {
-        assert!(size_of::<Record>() <= 55, "{} bytes", size_of::<Record>());
+    fn the_hot_record_stays_within_48_bytes() {
+        assert!(size_of::<Record>() <= 48, "{} bytes", size_of::<Record>());
     }
 
     /// Half a million rows come in with the largest fleet, so what lies beside each of them counts.

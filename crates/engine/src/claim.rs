@@ -1,18 +1,18 @@
-//! Claims: which machines a Need has a right to, and how the pools count those that are claimed.
+//! Own machines: which machines a Need has a right to, and how pools count those that are claimed.
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
+    book::Book,
+    index::{MachineIndex, NeedIndex},
 };
 use bigfleet_model::State;
 
 impl Book {
-    /// Counts a machine that is not bound in or out of what is claimed of its shape.
-    pub(crate) fn count_free(&mut self, machine: MachineIx, change: i32) {
-        let record = self.records[machine as usize];
+    /// Changes how many free machines of a shape are claimed, by one machine that is or was.
+    pub(crate) fn count_free(&mut self, machine: MachineIndex, change: i32) {
+        let record = self.records[machine];
         let kind = self.pool_of(machine);
         let Self { stocks, ids, .. } = self;
-        let stock = &mut stocks[record.shape as usize];
+        let stock = &mut stocks[record.shape];
         if matches!(record.state, Some(State::Idle | State::Speculative)) {
             stock.claimed = stock.claimed.saturating_add_signed(change);
         }
@@ -26,24 +26,26 @@ impl Book {
     }
 
     /// Whether a machine is the Need's own: attributed to it, fit and usable (RF-1).
-    pub(crate) fn is_own(&self, need: NeedIx, machine: MachineIx) -> bool {
+    pub(crate) fn is_own(&self, need: NeedIndex, machine: MachineIndex) -> bool {
         let record = self.record(machine);
-        self.attribution(machine) == self.need(need).slot
+        self.attribution(machine) == Some(self.need(need).slot)
             && !record.is_unfit()
             && self.serves(need, record.shape)
     }
 
     /// The Need's own machines nobody else claims, in keep order.
-    pub(crate) fn own(&mut self, need: NeedIx) -> Vec<MachineIx> {
+    pub(crate) fn own(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
         let slot = &self.slots[self.need(need).slot];
-        let usage = &self.tables.uses[self.need(need).usage as usize];
-        let is_own = |machine: &MachineIx| {
+        let usage = &self.catalog.uses[self.need(need).usage];
+        let is_own = |machine: &MachineIndex| {
             let record = self.record(*machine);
             !record.is_unfit()
-                && [NONE, need].contains(&self.claimant(*machine))
+                && self
+                    .claimant(*machine)
+                    .is_none_or(|claimant| claimant == need)
                 && usage.serves(record.shape)
         };
-        let own: Vec<MachineIx> = if slot.bequests.is_empty() && slot.heir == NONE {
+        let own: Vec<MachineIndex> = if slot.bequests.is_empty() && slot.heir.is_none() {
             slot.machines.iter().copied().filter(is_own).collect()
         } else {
             self.attributed(self.need(need).slot)

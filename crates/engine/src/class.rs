@@ -6,19 +6,15 @@
 //! ```
 
 use crate::{
-    NONE,
-    book::{Book, Class, ClassIx, ClusterIx, Fold, Member, NeedEntry, NeedIx, SlotIx, Supply},
-    tables::ProfileIx,
+    book::{Book, Class, Fold, Member, NeedEntry, Supply},
+    index::{ClassIndex, ClusterIndex, NeedIndex, ProfileIndex, SlotIndex, SupplyIndex},
 };
 use bigfleet_model::{Amounts, Group, Time};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 impl Book {
-    /// Puts a gang among its equals (RF-12).
-    pub(crate) fn join_class(&mut self, row: NeedIx, aggregate: &Amounts) {
+    /// Adds a gang to the class of its equals (RF-12). A row that is not a gang stays as it is.
+    pub(crate) fn join_class(&mut self, row: NeedIndex, aggregate: &Amounts) {
         let NeedEntry {
             cluster,
             profile,
@@ -26,17 +22,17 @@ impl Book {
             slot,
             ..
         } = self.needs[row];
-        if self.tables.profiles[profile as usize].folded == NONE {
+        let Some(folded) = self.catalog.profiles[profile].folded else {
             return;
-        }
-        let supply = self.supply(profile, aggregate);
-        let class = match self.class_numbers.get(&(cluster, supply)) {
+        };
+        let supply = self.supply(profile, folded, aggregate);
+        let class = match self.class_indexes.get(&(cluster, supply)) {
             Some(class) => *class,
-            None => self.new_class(cluster, profile, supply, aggregate),
+            None => self.new_class(cluster, folded, supply, aggregate),
         };
         let homed = 0 < self.attributed_count(slot);
         let entry = &mut self.needs[row];
-        (entry.class, entry.homed) = (class, homed);
+        (entry.class, entry.homed) = (Some(class), homed);
         let entry = &mut self.classes[class];
         entry.members.push(Member { gang: row, arrival });
         entry.earliest = Time::earliest(entry.earliest, arrival);
@@ -48,17 +44,15 @@ impl Book {
         self.mark_class(class);
     }
 
-    /// Sees whether the gangs of a slot have machines attributed to them.
-    pub(crate) fn rehome(&mut self, slot: SlotIx) {
+    /// Notes whether the gangs of a slot have machines attributed to them now.
+    pub(crate) fn rehome(&mut self, slot: SlotIndex) {
         let homed = 0 < self.attributed_count(slot);
         for at in 0..self.slots[slot].rows.len() {
             let row = self.slots[slot].rows[at];
-            let NeedEntry {
-                class,
-                homed: before,
-                ..
-            } = self.needs[row];
-            if class == NONE || before == homed {
+            let Some(class) = self.needs[row].class else {
+                continue;
+            };
+            if self.needs[row].homed == homed {
                 continue;
             }
             self.needs[row].homed = homed;
@@ -77,15 +71,14 @@ impl Book {
 
     fn new_class(
         &mut self,
-        cluster: ClusterIx,
-        profile: ProfileIx,
-        supply: u32,
+        cluster: ClusterIndex,
+        folded_profile: ProfileIndex,
+        supply: SupplyIndex,
         aggregate: &Amounts,
-    ) -> ClassIx {
-        let folded_profile = self.tables.profiles[profile as usize].folded;
+    ) -> ClassIndex {
         let (fingerprint, group) = self.supplies[supply].folded;
         let slot = self.slot_at(cluster, group, fingerprint);
-        let usage = self.tables.usage(folded_profile, aggregate);
+        let usage = self.catalog.usage(folded_profile, aggregate);
         let wanted = self.supplies[supply].wanted.clone();
         let mut equals = self.slots[slot]
             .classes
@@ -108,27 +101,26 @@ impl Book {
             slot,
             dirty: false,
         };
-        // The last holder of the number may still be on the list of dirty ones.
-        let number = self.classes.insert_with(|before| Class {
+        // The class that had this index before may still be on the list of dirty ones.
+        let index = self.classes.insert_with(|before| Class {
             dirty: before.is_some_and(|before| before.dirty),
             ..class
         });
-        self.class_numbers.insert((cluster, supply), number);
-        self.clusters[cluster as usize].classes.push(number);
-        self.slots[slot].classes.push(number);
-        self.supplies[supply].classes.insert(number);
+        self.class_indexes.insert((cluster, supply), index);
+        self.clusters[cluster].classes.push(index);
+        self.slots[slot].classes.push(index);
+        self.supplies[supply].classes.insert(index);
         self.currency_changed(slot);
-        number
+        index
     }
 
-    /// Takes a gang out of its class, and the class out if it was the last.
-    pub(crate) fn leave_class(&mut self, row: NeedIx) {
-        let class = std::mem::replace(&mut self.needs[row].class, NONE);
-        if class == NONE {
+    /// Removes a gang from its class, and the class if that was its last member.
+    pub(crate) fn leave_class(&mut self, row: NeedIndex) {
+        let Some(class) = self.needs[row].class.take() else {
             return;
-        }
+        };
         let entry = &mut self.classes[class];
-        // Their order is made when it matters.
+        // Members are sorted when their order matters.
         if let Some(place) = entry.members.iter().position(|member| member.gang == row) {
             entry.members.swap_remove(place);
         }
@@ -146,10 +138,8 @@ impl Book {
             ..
         } = self.classes[class];
         self.release(folded);
-        self.class_numbers.remove(&(cluster, supply));
-        self.clusters[cluster as usize]
-            .classes
-            .retain(|held| *held != class);
+        self.class_indexes.remove(&(cluster, supply));
+        self.clusters[cluster].classes.retain(|held| *held != class);
         self.slots[slot].classes.retain(|held| *held != class);
         self.supplies[supply].classes.remove(&class);
         let mut others = self.slots[slot].classes.iter();
@@ -163,19 +153,22 @@ impl Book {
         self.drop_supply(supply);
     }
 
-    fn supply(&mut self, profile: ProfileIx, aggregate: &Amounts) -> u32 {
-        self.supply_numbers
-            .resize_with(self.tables.profiles.len(), BTreeMap::new);
-        if let Some(number) = self.supply_numbers[profile as usize].get(aggregate) {
-            return *number;
+    fn supply(
+        &mut self,
+        profile: ProfileIndex,
+        folded: ProfileIndex,
+        aggregate: &Amounts,
+    ) -> SupplyIndex {
+        self.supply_indexes.grow_to(self.catalog.profiles.len());
+        if let Some(index) = self.supply_indexes[profile].get(aggregate) {
+            return *index;
         }
-        let folded = self.tables.profiles[profile as usize].folded;
-        let folded = Arc::clone(&self.tables.profiles[folded as usize].profile);
+        let folded = Arc::clone(&self.catalog.profiles[folded].profile);
         let fingerprint = self.fingerprint(folded.fingerprint());
         let group = self.group(&Group::new(&format!("fold:{}", aggregate.key())));
-        self.group_uses[group as usize] += 1;
-        let usage = self.tables.usage(profile, aggregate);
-        let wanted = self.tables.wanted(aggregate);
+        self.group_uses[group] += 1;
+        let usage = self.catalog.usage(profile, aggregate);
+        let wanted = self.catalog.requested(aggregate);
         let (classes, holds, most) = (BTreeSet::new(), 0, 0);
         let supply = Supply {
             identity: (profile, aggregate.clone()),
@@ -186,19 +179,19 @@ impl Book {
             holds,
             most,
         };
-        let number = self.supplies.insert_with(|_| supply);
-        self.supply_numbers[profile as usize].insert(aggregate.clone(), number);
-        number
+        let index = self.supplies.insert_with(|_| supply);
+        self.supply_indexes[profile].insert(aggregate.clone(), index);
+        index
     }
 
-    /// Forgets a supply no class asks for.
-    fn drop_supply(&mut self, number: u32) {
-        let supply = &mut self.supplies[number];
+    /// Removes a supply that no class asks for.
+    fn drop_supply(&mut self, index: SupplyIndex) {
+        let supply = &mut self.supplies[index];
         if supply.classes.is_empty() {
             (supply.most, supply.holds) = (0, 0);
             let ((profile, aggregate), (_, group)) = (&supply.identity, supply.folded);
-            self.supply_numbers[*profile as usize].remove(aggregate);
-            self.supplies.remove(number);
+            self.supply_indexes[*profile].remove(aggregate);
+            self.supplies.remove(index);
             self.leave_group(group);
         }
     }

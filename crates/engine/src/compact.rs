@@ -1,21 +1,20 @@
-//! Compact: a book that forgets what nothing refers to any more.
+//! Compact: rebuilding the tables without what nothing refers to any more.
 //!
-//! Tables of distinct things only grow: a price that moves makes a new shape, a job with a label of
-//! its own a new profile. Once most of a table is dead the whole book is written anew from what is
-//! alive. That costs as much as loading the fleet, and happens when a table has doubled beyond what
-//! is in use, so it is paid for by the growth that made it due.
+//! Tables of distinct things only grow: every price that moves makes a new shape, every job with a label
+//! of its own a new profile. When a table has doubled since the last time, all of them are rebuilt from
+//! the rows and machines there are. That costs as much as loading the fleet, but so much growth has to
+//! come first that it stays a small part of the work.
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
+    book::Book,
+    index::{MachineIndex, NeedIndex},
     machines::{KnownShape, MachineFact},
 };
-use bigfleet_model::{Price, State, Time};
 
-/// Tables smaller than this are not worth the trouble.
+/// Smaller tables are not worth rebuilding.
 const WORTH_IT: usize = 4096;
 
-/// How large the tables were when they were last looked through.
+/// How large the tables were when they were last rebuilt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sizes {
     shapes: usize,
@@ -28,11 +27,11 @@ pub(crate) struct Sizes {
 impl Sizes {
     fn of(book: &Book) -> Self {
         Self {
-            shapes: book.tables.shapes.len(),
-            uses: book.tables.uses.len(),
-            profiles: book.tables.profiles.len(),
-            fingerprints: book.fingerprints.bound(),
-            terms: book.tables.terms.len(),
+            shapes: book.catalog.shapes.len(),
+            uses: book.catalog.uses.len(),
+            profiles: book.catalog.profiles.len(),
+            fingerprints: book.fingerprints.count(),
+            terms: book.catalog.terms.len(),
         }
     }
 
@@ -47,7 +46,7 @@ impl Sizes {
 }
 
 impl Book {
-    /// The book written anew, if a table has doubled since it last was.
+    /// The rebuilt tables, if one has doubled since the last time.
     pub(crate) fn compacted(&self) -> Option<Self> {
         Sizes::of(self)
             .doubled_since(self.written)
@@ -60,17 +59,17 @@ impl Book {
             mistake: self.mistake,
             ..Self::default()
         };
-        for (number, cluster) in self.clusters.iter().enumerate() {
+        for (index, cluster) in self.clusters.entries() {
             if cluster.known {
-                let id = self.cluster_id(number as u32);
+                let id = self.cluster_id(index);
                 book.report(&id, cluster.ready, cluster.acquire);
             }
-            let rows: Vec<NeedIx> = self.rows(cluster).collect();
+            let rows: Vec<NeedIndex> = self.rows(cluster).collect();
             for row in rows {
                 book.put_row(&self.need_value(row));
             }
         }
-        for machine in 0..self.records.len() as MachineIx {
+        for machine in self.records.indexes() {
             self.copy_machine(machine, &mut book);
         }
         book.generation = self.generation.wrapping_add(1);
@@ -79,24 +78,25 @@ impl Book {
         book
     }
 
-    fn copy_machine(&self, machine: MachineIx, book: &mut Self) {
+    fn copy_machine(&self, machine: MachineIndex, book: &mut Self) {
         let record = self.record(machine);
         let Some(state) = record.state else { return };
-        let shape = &self.tables.shapes[record.shape as usize];
+        let shape = &self.catalog.shapes[record.shape];
         let shape = book.shape(&shape.shape, shape.price, shape.interruption);
-        let cluster = (record.cluster != NONE).then(|| self.cluster_id(record.cluster));
-        let attribution = (record.slot != NONE).then(|| self.slot_key(record.slot));
-        let is_clock = state == State::Idle && attribution.is_none();
-        let price = Price::new(record.number).filter(|_| !is_clock);
+        let cluster = record.cluster.map(|cluster| self.cluster_id(cluster));
+        let attribution = record.slot.map(|slot| self.slot_key(slot));
         book.put_fact(&MachineFact {
             id: self.ids.get(machine),
             state,
-            shape: KnownShape(shape, book.generation),
+            shape: KnownShape {
+                shape,
+                generation: book.generation,
+            },
             cluster: cluster.as_ref(),
             attribution: attribution.as_ref(),
-            terms: self.tables.terms[record.terms as usize],
-            keep_price: price.unwrap_or_default(),
-            idle_since: Time::from_seconds(record.number).filter(|_| is_clock),
+            terms: self.catalog.terms[record.terms],
+            keep_price: record.keep_price,
+            idle_since: self.idle.get(machine).map(|(_, since)| since),
             not_ready: record.not_ready,
             unavailable: record.unavailable,
         });
@@ -105,11 +105,46 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use super::{Sizes, WORTH_IT};
     use crate::Engine;
     use bigfleet_model::{Fleet, FleetMachine};
     use bigfleet_testkit::fleet;
 
-    /// The same fleet at a price nobody has seen.
+    #[test]
+    fn any_table_that_has_doubled_is_enough() {
+        let before = Sizes {
+            shapes: WORTH_IT,
+            uses: WORTH_IT,
+            profiles: WORTH_IT,
+            fingerprints: WORTH_IT,
+            terms: WORTH_IT,
+        };
+        assert!(!before.doubled_since(before));
+        let grown = |grow: fn(&mut Sizes) -> &mut usize, size: usize| {
+            let mut now = before;
+            *grow(&mut now) = size;
+            now.doubled_since(before)
+        };
+        let tables: [fn(&mut Sizes) -> &mut usize; 5] = [
+            |sizes| &mut sizes.shapes,
+            |sizes| &mut sizes.uses,
+            |sizes| &mut sizes.profiles,
+            |sizes| &mut sizes.fingerprints,
+            |sizes| &mut sizes.terms,
+        ];
+        for table in tables {
+            assert!(!grown(table, 2 * WORTH_IT));
+            assert!(grown(table, 2 * WORTH_IT + 1));
+        }
+        let small = Sizes::default();
+        let at_most = Sizes {
+            shapes: WORTH_IT,
+            ..small
+        };
+        assert!(!at_most.doubled_since(small), "not worth the trouble yet");
+    }
+
+    /// The same fleet at another price.
     fn repriced(fleet: &Fleet, price: f64) -> Fleet {
         let mut next = fleet.clone();
         for held in next.machines.values_mut() {

@@ -12,48 +12,49 @@
 //! everything as changed and runs the same code.
 
 use crate::{
-    Mistake, NONE,
-    book::{Book, MachineIx, NeedIx, SlotIx},
-    excess::Held,
-    own::Draft,
+    Mistake,
+    book::Book,
+    excess::Excess,
+    index::{MachineIndex, NeedIndex, SlotIndex},
+    pass_a::Draft,
 };
 use bigfleet_model::{Amounts, DomainCoverage, MatchingSupply, State, Time, UnmetReason};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A part of a decision, for whoever wants to know how long each takes: the engine has no clock. What
-/// comes before the first is taking in what changed.
+/// A part of a decision, so that a caller with a clock can time each: the engine has none. Before the
+/// first of them the engine takes in what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Every Need keeps its own, then those still short are served in order (Phase 1).
     Serve,
-    /// Preemption, and what is exchanged in its wake (Phase 2).
+    /// Preemption, and the exchanges after it (Phase 2).
     Preempt,
     /// Reclaims, releases and the verdicts (Phase 3).
     LetGo,
 }
 
-/// One thing to do, by number.
+/// One thing to do, with indexes where an [`bigfleet_model::Action`] has names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PlannedAction {
     Bootstrap {
-        machine: MachineIx,
-        need: NeedIx,
+        machine: MachineIndex,
+        need: NeedIndex,
         promised: bool,
     },
     Provision {
-        machine: MachineIx,
-        need: NeedIx,
+        machine: MachineIndex,
+        need: NeedIndex,
     },
     Preempt {
-        machine: MachineIx,
-        need: NeedIx,
+        machine: MachineIndex,
+        need: NeedIndex,
         grace_seconds: u32,
     },
     Reclaim {
-        machine: MachineIx,
+        machine: MachineIndex,
     },
     Delete {
-        machine: MachineIx,
+        machine: MachineIndex,
     },
 }
 
@@ -66,58 +67,49 @@ pub(crate) struct Shortfall {
     pub(crate) freed: Amounts,
 }
 
-/// What a cycle decided beyond the claims, by number.
+/// What a cycle decided beyond the claims.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) held: Vec<MachineIx>,
-    pub(crate) ended: Vec<MachineIx>,
-    pub(crate) restamps: Vec<(MachineIx, SlotIx)>,
-    pub(crate) short: BTreeMap<NeedIx, Shortfall>,
-    pub(crate) weighed: BTreeMap<NeedIx, Vec<DomainCoverage>>,
+    pub(crate) actions: Vec<PlannedAction>,
+    pub(crate) held: Vec<MachineIndex>,
+    pub(crate) ended: Vec<MachineIndex>,
+    pub(crate) restamps: Vec<(MachineIndex, SlotIndex)>,
+    pub(crate) short: BTreeMap<NeedIndex, Shortfall>,
+    pub(crate) weighed: BTreeMap<NeedIndex, Vec<DomainCoverage>>,
     /// Needs whose claims are not those of pass A.
-    touched: Vec<NeedIx>,
-    preempted: Vec<MachineIx>,
+    touched: Vec<NeedIndex>,
+    preempted: Vec<MachineIndex>,
     now: Time,
     next_release: f64,
 }
 
 impl Outcome {
-    /// Whether the passing of time alone changes nothing.
+    /// Whether it is still the decision at this moment, if nothing but time has passed.
     pub(crate) fn stands_at(&self, now: Time) -> bool {
         self.now <= now && now.seconds() < self.next_release
     }
 }
 
 impl Book {
-    /// Takes everything as changed, and nothing as decided.
-    fn start_over(&mut self) {
-        for holding in self.holdings.numbers() {
-            let need = self.holdings[holding].need;
-            if need != NONE {
+    /// Marks every Need and every class as changed, so that this cycle decides about all of them anew.
+    fn mark_everything(&mut self) {
+        for holding in self.holdings.indexes() {
+            if let Some(need) = self.holdings[holding].need {
                 self.release(need);
                 self.mark_again(need);
             }
         }
-        for class in self.classes.numbers() {
+        for class in self.classes.indexes() {
             self.mark_class(class);
         }
         for (cluster, _) in self.orphans.clone() {
-            if !self.clusters[cluster as usize].heirs_dirty {
-                self.clusters[cluster as usize].heirs_dirty = true;
-                self.dirty_clusters.push(cluster);
-            }
+            self.mark_heirs(cluster);
         }
-        let promised: Vec<SlotIx> = self
-            .intents
-            .iter()
-            .map(|at| self.record(*at).slot)
-            .collect();
-        self.dirty_slots.extend(promised);
+        self.mark_intents();
         self.supply_moved = true;
     }
 
-    /// Runs one cycle on what changed since `before`, or on everything; says when each part begins.
+    /// Runs one cycle on what changed since `before`, or on everything; calls `begins` for each part.
     pub(crate) fn cycle(
         &mut self,
         before: Outcome,
@@ -126,14 +118,14 @@ impl Book {
         begins: &mut dyn FnMut(Part),
     ) -> Outcome {
         for machine in before.preempted {
-            self.records[machine as usize].preempted = false;
+            self.records[machine].preempted = false;
         }
         for need in before.touched {
             self.release(need);
             self.mark_again(need);
         }
         if in_full {
-            self.start_over();
+            self.mark_everything();
         }
         self.pass_on();
         self.fold();
@@ -156,33 +148,32 @@ impl Book {
             weighed.insert(need, domains.candidates(book));
         });
         self.emit_acquisitions(&served, &mut outcome);
-        let short: Vec<NeedIx> = served
+        let short: Vec<NeedIndex> = served
             .iter()
             .copied()
             .filter(|need| self.is_short(*need))
             .collect();
         begins(Part::Preempt);
-        let held = self.preempt_for(&short, &mut outcome);
-        let exchanged = self.exchange(&held, &short);
-        let held = match exchanged.is_empty() {
-            true => held,
-            false => self.hold(&outcome.preempted),
-        };
+        let mut excess = self.preempt_for(&short, &mut outcome);
+        let exchanged = self.exchange(&excess, &short);
+        if !exchanged.is_empty() {
+            excess = self.find_excess(&outcome.preempted);
+        }
         outcome.touched = served;
         outcome.touched.extend(exchanged);
         begins(Part::LetGo);
-        self.let_go(now, &held, &mut outcome);
+        self.let_go(now, &excess, &mut outcome);
         self.review_intents(&mut outcome);
         self.judge_supply(&mut outcome);
         outcome
     }
 
-    fn is_short(&self, need: NeedIx) -> bool {
+    fn is_short(&self, need: NeedIndex) -> bool {
         self.need(need).is_live() && !self.holding(need).is_covered()
     }
 
-    /// The Needs to look at again.
-    fn take_dirty(&mut self) -> Vec<NeedIx> {
+    /// The Needs marked since the last cycle that are still there.
+    fn take_dirty(&mut self) -> Vec<NeedIndex> {
         let mut dirty = std::mem::take(&mut self.dirty_needs);
         dirty.retain(|need| {
             self.needs[*need].dirty = false;
@@ -191,17 +182,15 @@ impl Book {
         dirty
     }
 
-    /// Whether an old mistake has a Need not keep what is its own.
-    fn forgets_own(&self, need: NeedIx) -> bool {
+    /// Whether a mistake that is switched on makes a Need skip pass A.
+    fn forgets_own(&self, need: NeedIndex) -> bool {
         self.mistake.is_some_and(|mistake| match mistake {
             Mistake::OwnNotFirst => true,
-            Mistake::NoIncumbent => {
-                self.tables.profiles[self.need(need).profile as usize].same_key != NONE
-            }
+            Mistake::NoIncumbent => self.is_gang(need),
         })
     }
 
-    fn keep_all_own(&mut self, dirty: &[NeedIx]) {
+    fn keep_all_own(&mut self, dirty: &[NeedIndex]) {
         let mut draft = Draft::default();
         let mut shared = Vec::new();
         for need in dirty {
@@ -226,29 +215,31 @@ impl Book {
     }
 
     /// Bootstraps, promised and new, then Provisions, Need by Need (RF-14).
-    fn emit_acquisitions(&self, served: &[NeedIx], outcome: &mut Outcome) {
-        let new =
-            |need: &&NeedIx| 0 < self.holding(**need).bootstraps + self.holding(**need).provisions;
-        let mut needs: BTreeSet<NeedIx> = served.iter().filter(new).copied().collect();
+    fn emit_acquisitions(&self, served: &[NeedIndex], outcome: &mut Outcome) {
+        let new = |need: &&NeedIndex| {
+            0 < self.holding(**need).bootstraps + self.holding(**need).provisions
+        };
+        let mut needs: BTreeSet<NeedIndex> = served.iter().filter(new).copied().collect();
         for machine in &self.intents {
             let record = self.record(*machine);
-            if record.state == Some(State::Idle) && record.claimant != NONE {
-                needs.insert(record.claimant);
+            if record.state == Some(State::Idle) {
+                needs.extend(record.claimant);
             }
         }
-        let mut needs: Vec<NeedIx> = needs.into_iter().collect();
+        let mut needs: Vec<NeedIndex> = needs.into_iter().collect();
         needs.sort_by(|one, other| self.need_order(*one, *other));
         for need in needs {
             let entry = self.need(need);
-            let acquires = self.clusters[entry.cluster as usize].acquire;
+            let acquires = self.clusters[entry.cluster].acquire;
             let in_state = |state: State| {
                 let claims = self.claims(need).iter().copied();
                 claims.filter(move |machine| self.record(*machine).state == Some(state))
             };
-            let is_promised = |machine: &MachineIx| self.attribution(*machine) == entry.slot;
+            let is_promised =
+                |machine: &MachineIndex| self.attribution(*machine) == Some(entry.slot);
             let (promised, new): (Vec<_>, Vec<_>) = in_state(State::Idle).partition(is_promised);
             let bootstrap = |promised| {
-                move |machine| Step::Bootstrap {
+                move |machine| PlannedAction::Bootstrap {
                     machine,
                     need,
                     promised,
@@ -256,26 +247,28 @@ impl Book {
             };
             if acquires {
                 outcome
-                    .steps
+                    .actions
                     .extend(promised.into_iter().map(bootstrap(true)));
             }
-            outcome.steps.extend(new.into_iter().map(bootstrap(false)));
-            let provision = |machine| Step::Provision { machine, need };
             outcome
-                .steps
+                .actions
+                .extend(new.into_iter().map(bootstrap(false)));
+            let provision = |machine| PlannedAction::Provision { machine, need };
+            outcome
+                .actions
                 .extend(in_state(State::Speculative).map(provision));
         }
     }
 
-    /// Phase 2; returns what is held after it (RF-11).
-    fn preempt_for(&mut self, short: &[NeedIx], outcome: &mut Outcome) -> Held {
-        let held = self.hold(&[]);
+    /// Phase 2; returns the excess after it (RF-11).
+    fn preempt_for(&mut self, short: &[NeedIndex], outcome: &mut Outcome) -> Excess {
+        let excess = self.find_excess(&[]);
         let mut moved = false;
         for need in short {
-            let preemption = self.preempt(*need, &held);
+            let preemption = self.preempt(*need, &excess);
             for machine in &preemption.victims {
-                let grace_seconds = self.grace(*need, *machine, &held);
-                outcome.steps.push(Step::Preempt {
+                let grace_seconds = self.grace(*need, *machine, &excess);
+                outcome.actions.push(PlannedAction::Preempt {
                     machine: *machine,
                     need: *need,
                     grace_seconds,
@@ -285,14 +278,15 @@ impl Book {
                 .victims
                 .iter()
                 .fold(Amounts::NONE, |sum, machine| {
-                    let shape = &self.tables.shapes[self.record(*machine).shape as usize];
+                    let shape = &self.catalog.shapes[self.record(*machine).shape];
                     sum.add(shape.shape.effective())
                 });
             let victims = preemption.victims.len() as u32;
             let exhausted = 0 < victims && !preemption.resolved;
-            let reason = match exhausted {
-                true => UnmetReason::PreemptionExhausted,
-                false => UnmetReason::PriorityStarved,
+            let reason = if exhausted {
+                UnmetReason::PreemptionExhausted
+            } else {
+                UnmetReason::PriorityStarved
             };
             let shortfall = Shortfall {
                 reason,
@@ -304,25 +298,28 @@ impl Book {
             outcome.preempted.extend(preemption.victims);
             outcome.short.insert(preemption.need, shortfall);
         }
-        match moved {
-            true => self.hold(&outcome.preempted),
-            false => held,
+        if moved {
+            self.find_excess(&outcome.preempted)
+        } else {
+            excess
         }
     }
 
     /// Reclaims and Deletes (Phase 3).
-    fn let_go(&self, now: Time, held: &Held, outcome: &mut Outcome) {
-        let reclaims = self.reclaims(held);
-        outcome.steps.extend(
+    fn let_go(&self, now: Time, excess: &Excess, outcome: &mut Outcome) {
+        let reclaims = self.reclaims(excess);
+        outcome.actions.extend(
             reclaims
                 .into_iter()
-                .map(|machine| Step::Reclaim { machine }),
+                .map(|machine| PlannedAction::Reclaim { machine }),
         );
-        outcome.held = held.machines().collect();
+        outcome.held = excess.held().collect();
         let (releases, next_release) = self.releases(now);
-        outcome
-            .steps
-            .extend(releases.into_iter().map(|machine| Step::Delete { machine }));
+        outcome.actions.extend(
+            releases
+                .into_iter()
+                .map(|machine| PlannedAction::Delete { machine }),
+        );
         // A hair early: the exact test subtracts, this one adds.
         let hair = next_release.abs().min(f64::MAX) * 1e-12;
         outcome.next_release = next_release - hair;
@@ -330,34 +327,40 @@ impl Book {
 
     /// Lists the intents that ended (RF-13) and the commitments that change (RF-7).
     fn review_intents(&mut self, outcome: &mut Outcome) {
-        let mut restamps: BTreeMap<MachineIx, SlotIx> = BTreeMap::new();
+        let mut restamps: BTreeMap<MachineIndex, SlotIndex> = BTreeMap::new();
         for machine in &self.intents {
             let record = self.record(*machine);
-            let attribution = self.attribution(*machine);
-            let is_kept = record.claimant != NONE && self.need(record.claimant).slot == attribution;
-            let slot = &self.slots[record.slot];
-            let acquires = self.clusters[slot.cluster as usize].acquire;
-            let ends = slot.ended || (self.is_live(record.slot) && acquires);
+            let Some(own_slot) = record.slot else {
+                continue;
+            };
+            let claimed_for = record.claimant.map(|claimant| self.need(claimant).slot);
+            let is_kept = claimed_for.is_some() && claimed_for == self.attribution(*machine);
+            let slot = &self.slots[own_slot];
+            let acquires = self.clusters[slot.cluster].acquire;
+            let ends = slot.ended || (self.is_live(own_slot) && acquires);
             if !is_kept && ends {
                 outcome.ended.push(*machine);
-            } else if slot.heir != NONE {
-                restamps.insert(*machine, slot.heir);
+            } else if let Some(heir) = slot.heir {
+                restamps.insert(*machine, heir);
             }
         }
         for (_, orphan) in &self.orphans {
             let slot = &self.slots[*orphan];
             let bound =
-                |at: &&MachineIx| !self.record(**at).preempted && !self.intents.contains(at);
-            if slot.heir != NONE {
+                |at: &&MachineIndex| !self.record(**at).preempted && !self.intents.contains(at);
+            if let Some(heir) = slot.heir {
                 let passed = slot.machines.iter().filter(bound);
-                restamps.extend(passed.map(|machine| (*machine, slot.heir)));
+                restamps.extend(passed.map(|machine| (*machine, heir)));
             }
         }
         for machine in &self.mismatched {
             let record = self.record(*machine);
             let is_free = matches!(record.state, Some(State::Idle | State::Speculative));
-            if !is_free && !record.preempted {
-                restamps.insert(*machine, self.need(record.claimant).slot);
+            if let Some(claimant) = record.claimant
+                && !is_free
+                && !record.preempted
+            {
+                restamps.insert(*machine, self.need(claimant).slot);
             }
         }
         outcome.restamps = restamps.into_iter().collect();
@@ -368,8 +371,8 @@ impl Book {
         for (need, shortfall) in &mut outcome.short {
             let (entry, holding) = (self.need(*need), self.holding(*need));
             let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
-            for shape in &self.tables.uses[entry.usage as usize].by_price {
-                let stock = &self.stocks[*shape as usize];
+            for shape in &self.catalog.uses[entry.usage].by_price {
+                let stock = &self.stocks[*shape];
                 let of = |state: State| stock.count[state as usize];
                 let (idle, speculative) = (of(State::Idle), of(State::Speculative));
                 for (sum, count) in
@@ -383,9 +386,8 @@ impl Book {
             }
             let [idle, speculative, configured] = counts;
             shortfall.supply = MatchingSupply::capped(idle, speculative, configured);
-            let is_gang = self.tables.profiles[entry.profile as usize].same_key != NONE;
-            let is_homeless = !holding.satisfiable || entry.parked || holding.domain == NONE;
-            if is_gang && is_homeless {
+            let is_homeless = !holding.satisfiable || entry.parked || holding.domain.is_none();
+            if self.is_gang(*need) && is_homeless {
                 shortfall.reason = UnmetReason::TopologyUnsatisfiable;
             } else if shortfall.supply.is_empty() && self.claims(*need).is_empty() {
                 shortfall.reason = UnmetReason::NoMatchingSupply;

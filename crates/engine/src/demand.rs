@@ -1,29 +1,29 @@
-//! Demand coming, changing and going: rows, and the slots that machines and rows meet in.
+//! Demand: rows that come, change and go, and the slots that connect rows with machines.
 
 use crate::{
-    NONE,
-    book::{Book, ClusterIx, NeedEntry, NeedIx, Slot, SlotIx},
-    names,
+    book::{Book, NeedEntry, Slot},
+    catalog::RequestedAmounts,
+    index::{
+        ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UseIndex,
+    },
+    names::text_digest,
 };
-use bigfleet_model::{Cluster, ClusterId, Group, Need, NeedKey};
+use bigfleet_model::{Cluster, ClusterId, Fingerprint, Group, Need, NeedKey};
 use std::collections::BTreeSet;
 
 impl Book {
-    /// The number of a cluster, known or merely named.
-    pub(crate) fn cluster(&mut self, id: &str) -> ClusterIx {
-        let number = self.cluster_names.intern(id);
-        if self.clusters.len() < self.cluster_names.bound() {
-            self.clusters
-                .resize_with(self.cluster_names.bound(), Default::default);
-        }
-        number
+    /// The index of a cluster, whether it has reported or is only named by a machine.
+    pub(crate) fn cluster(&mut self, id: &str) -> ClusterIndex {
+        let cluster = self.cluster_names.intern(id);
+        self.clusters.grow_to(self.cluster_names.count());
+        cluster
     }
 
     /// Replaces a cluster's flags and its whole demand (NT-2).
     pub(crate) fn put_cluster(&mut self, id: &ClusterId, cluster: &Cluster) {
-        let number = self.cluster(id.as_str());
-        self.set_flags(number, true, cluster.ready, cluster.acquire);
-        let mut gone: BTreeSet<NeedIx> = self.rows(&self.clusters[number as usize]).collect();
+        let index = self.cluster(id.as_str());
+        self.set_flags(index, true, cluster.ready, cluster.acquire);
+        let mut gone: BTreeSet<NeedIndex> = self.rows(&self.clusters[index]).collect();
         for need in cluster.needs() {
             gone.remove(&self.put_row(need));
         }
@@ -33,47 +33,42 @@ impl Book {
     }
 
     pub(crate) fn remove_cluster(&mut self, id: &ClusterId) {
-        let number = self.cluster(id.as_str());
-        self.set_flags(number, false, false, true);
-        let rows: Vec<NeedIx> = self.rows(&self.clusters[number as usize]).collect();
+        let index = self.cluster(id.as_str());
+        self.set_flags(index, false, false, true);
+        let rows: Vec<NeedIndex> = self.rows(&self.clusters[index]).collect();
         for row in rows {
             self.remove_row(row);
         }
     }
 
-    /// Notes that a cluster has reported, and its flags; its demand stays.
+    /// Marks a cluster as reported and sets its flags; its demand stays.
     pub(crate) fn report(&mut self, id: &ClusterId, ready: bool, acquire: bool) {
-        let number = self.cluster(id.as_str());
-        self.set_flags(number, true, ready, acquire);
+        let index = self.cluster(id.as_str());
+        self.set_flags(index, true, ready, acquire);
     }
 
-    fn set_flags(&mut self, cluster: ClusterIx, known: bool, ready: bool, acquire: bool) {
-        let entry = &mut self.clusters[cluster as usize];
+    fn set_flags(&mut self, cluster: ClusterIndex, known: bool, ready: bool, acquire: bool) {
+        let entry = &mut self.clusters[cluster];
         if (entry.known, entry.ready, entry.acquire) == (known, ready, acquire) {
             return;
         }
         (entry.known, entry.ready, entry.acquire) = (known, ready, acquire);
         self.changed = true;
-        // Intents end or stand by these flags, and rows acquire or do not.
-        let slots: Vec<SlotIx> = self
-            .intents
-            .iter()
-            .map(|at| self.record(*at).slot)
-            .collect();
-        self.dirty_slots.extend(slots);
-        let rows: Vec<NeedIx> = self.rows(&self.clusters[cluster as usize]).collect();
+        // These flags decide whether intents end and whether rows acquire.
+        self.mark_intents();
+        let rows: Vec<NeedIndex> = self.rows(&self.clusters[cluster]).collect();
         for row in rows {
             self.mark_need(row);
         }
-        for class in self.clusters[cluster as usize].classes.clone() {
+        for class in self.clusters[cluster].classes.clone() {
             self.mark_need(self.classes[class].folded);
         }
     }
 
-    /// Puts one row in the place of the one equal in profile and group.
-    pub(crate) fn put_row(&mut self, need: &Need) -> NeedIx {
+    /// Adds a row, or replaces the one with the same profile and group.
+    pub(crate) fn put_row(&mut self, need: &Need) -> NeedIndex {
         let cluster = self.cluster(need.cluster.as_str());
-        let (profile, usage) = self.tables.of_need(need);
+        let (profile, usage) = self.catalog.of_need(need);
         let slot = self.slot_of(&need.key());
         let rows = &self.slots[slot].rows;
         let found = rows
@@ -84,15 +79,15 @@ impl Book {
             self.update_row(row, need);
             return row;
         }
-        let wanted = self.tables.wanted(&need.row.aggregate);
+        let wanted = self.catalog.requested(&need.row.aggregate);
         let row = self.new_need(NeedEntry {
             arrival: need.arrival,
             parked: need.parked,
-            group_mark: names::mark(need.row.group.as_str()),
+            group_digest: text_digest(need.row.group.as_str()),
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
-        if self.tables.profiles[profile as usize].folded == NONE {
-            self.clusters[cluster as usize].plain.push(row);
+        if !self.catalog.profiles[profile].is_gang() {
+            self.clusters[cluster].plain.push(row);
             self.set_live(row, true);
         }
         self.slots[slot].rows.push(row);
@@ -101,21 +96,22 @@ impl Book {
         row
     }
 
-    /// Takes over what a row asks for now.
-    pub(crate) fn update_row(&mut self, row: NeedIx, need: &Need) {
+    /// Replaces what a row asks for.
+    pub(crate) fn update_row(&mut self, row: NeedIndex, need: &Need) {
         let entry = self.need(row);
-        let profile = &self.tables.profiles[entry.profile as usize].profile;
-        let is_it = entry.in_use && entry.group_mark == names::mark(need.row.group.as_str());
+        let profile = &self.catalog.profiles[entry.profile].profile;
+        let is_it = entry.in_use && entry.group_digest == text_digest(need.row.group.as_str());
         assert!(
             is_it && need.row.profile == *profile,
             "{} is the row put here",
             need.key()
         );
-        let usage = match self.tables.uses[entry.usage as usize].min_unit == need.row.min_unit {
-            true => entry.usage,
-            false => self.tables.usage(entry.profile, &need.row.min_unit),
+        let usage = if self.catalog.uses[entry.usage].min_unit == need.row.min_unit {
+            entry.usage
+        } else {
+            self.catalog.usage(entry.profile, &need.row.min_unit)
         };
-        let wanted = self.tables.wanted(&need.row.aggregate);
+        let wanted = self.catalog.requested(&need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;
         let same = same_wants
@@ -126,7 +122,7 @@ impl Book {
             return;
         }
         let place_moved = !same_wants || entry.arrival != need.arrival;
-        if place_moved && self.need(row).class != NONE {
+        if place_moved && self.need(row).class.is_some() {
             self.release(row);
             self.leave_class(row);
         }
@@ -142,13 +138,12 @@ impl Book {
         self.changed = true;
     }
 
-    /// Takes out the row equal in profile and group, if there is one.
+    /// Removes the row with the same profile and group, if there is one.
     pub(crate) fn withdraw_row(&mut self, need: &Need) {
-        let slot = self.find_slot(&need.key());
-        if slot == NONE {
+        let Some(slot) = self.find_slot(&need.key()) else {
             return;
-        }
-        let profile = self.tables.profile(&need.row.profile);
+        };
+        let profile = self.catalog.profile(&need.row.profile);
         let rows = &self.slots[slot].rows;
         let found = rows
             .iter()
@@ -159,31 +154,29 @@ impl Book {
         }
     }
 
-    fn remove_row(&mut self, row: NeedIx) {
+    fn remove_row(&mut self, row: NeedIndex) {
         self.release(row);
         self.leave_class(row);
         let NeedEntry { cluster, slot, .. } = self.needs[row];
-        self.clusters[cluster as usize]
-            .plain
-            .retain(|held| *held != row);
+        self.clusters[cluster].plain.retain(|held| *held != row);
         self.slots[slot].rows.retain(|held| *held != row);
         self.free_need(row);
         self.currency_changed(slot);
     }
 
-    pub(crate) fn new_need(&mut self, entry: NeedEntry) -> NeedIx {
+    pub(crate) fn new_need(&mut self, entry: NeedEntry) -> NeedIndex {
         self.changed = true;
-        // The last holder of the number may still be on the list of dirty ones.
-        let number = self.needs.insert_with(|before| NeedEntry {
+        // The Need that had this index before may still be on the list of dirty ones.
+        let index = self.needs.insert_with(|before| NeedEntry {
             dirty: before.is_some_and(|before| before.dirty),
             own_dirty: true,
             ..entry
         });
-        self.mark_need(number);
-        number
+        self.mark_need(index);
+        index
     }
 
-    pub(crate) fn free_need(&mut self, need: NeedIx) {
+    pub(crate) fn free_need(&mut self, need: NeedIndex) {
         self.changed = true;
         self.drop_holding(need);
         let entry = &mut self.needs[need];
@@ -192,30 +185,32 @@ impl Book {
         self.needs.remove(need);
     }
 
-    /// The number of a slot that is there, or [`NONE`].
-    pub(crate) fn find_slot(&self, key: &NeedKey) -> SlotIx {
-        let cluster = self.cluster_names.find(key.cluster.as_str());
-        let fingerprint = self.fingerprints.find(key.fingerprint.as_str());
-        let group = self.groups.find(key.group.as_str());
-        let identity = cluster.zip(fingerprint).zip(group);
-        let slot = identity.and_then(|((cluster, fingerprint), group)| {
-            self.slot_numbers.get(&(cluster, group, fingerprint))
-        });
-        slot.copied().unwrap_or(NONE)
+    /// The index of a slot that is there.
+    pub(crate) fn find_slot(&self, key: &NeedKey) -> Option<SlotIndex> {
+        let cluster = self.cluster_names.find(key.cluster.as_str())?;
+        let fingerprint = self.fingerprints.find(key.fingerprint.as_str())?;
+        let group = self.groups.find(key.group.as_str())?;
+        let slot = self.slot_indexes.get(&(cluster, group, fingerprint));
+        slot.copied()
     }
 
-    /// The number of a slot, making it where there is none.
-    pub(crate) fn slot_of(&mut self, key: &NeedKey) -> SlotIx {
+    /// The index of a slot, which is made if there is none.
+    pub(crate) fn slot_of(&mut self, key: &NeedKey) -> SlotIndex {
         let cluster = self.cluster(key.cluster.as_str());
         let fingerprint = self.fingerprint(&key.fingerprint);
         let group = self.group(&key.group);
         self.slot_at(cluster, group, fingerprint)
     }
 
-    /// As [`Self::slot_of`], by number.
-    pub(crate) fn slot_at(&mut self, cluster: ClusterIx, group: u32, fingerprint: u32) -> SlotIx {
+    /// As [`Self::slot_of`], by the indexes of its texts.
+    pub(crate) fn slot_at(
+        &mut self,
+        cluster: ClusterIndex,
+        group: GroupIndex,
+        fingerprint: FingerprintIndex,
+    ) -> SlotIndex {
         let identity = (cluster, group, fingerprint);
-        if let Some(slot) = self.slot_numbers.get(&identity) {
+        if let Some(slot) = self.slot_indexes.get(&identity) {
             return *slot;
         }
         let slot = Slot {
@@ -225,45 +220,45 @@ impl Book {
             machines: Vec::new(),
             rows: Vec::new(),
             classes: Vec::new(),
-            heir: NONE,
+            heir: None,
             bequests: Vec::new(),
             ended: false,
-            whole: NONE,
+            claimed_whole_by: None,
         };
-        let number = self.slots.insert_with(|_| slot);
-        self.group_uses[group as usize] += 1;
-        self.slot_numbers.insert(identity, number);
-        self.dirty_slots.push(number);
-        number
+        let index = self.slots.insert_with(|_| slot);
+        self.group_uses[group] += 1;
+        self.slot_indexes.insert(identity, index);
+        self.dirty_slots.push(index);
+        index
     }
 
-    /// The number of a group, for whoever counts it among its uses.
-    pub(crate) fn group(&mut self, group: &Group) -> u32 {
-        let number = self.groups.intern(group.as_str());
-        self.group_uses.resize(self.groups.bound(), 0);
-        number
+    /// The index of a group. The caller counts its use.
+    pub(crate) fn group(&mut self, group: &Group) -> GroupIndex {
+        let index = self.groups.intern(group.as_str());
+        self.group_uses.grow_to(self.groups.count());
+        index
     }
 
-    /// Takes a use of a group back, and the group out if it was the last.
-    pub(crate) fn leave_group(&mut self, group: u32) {
-        self.group_uses[group as usize] -= 1;
-        if self.group_uses[group as usize] == 0 {
+    /// Removes a use of a group, and the group if it was the last.
+    pub(crate) fn leave_group(&mut self, group: GroupIndex) {
+        self.group_uses[group] -= 1;
+        if self.group_uses[group] == 0 {
             self.groups.remove(group);
         }
     }
 
-    pub(crate) fn fingerprint(&mut self, fingerprint: &bigfleet_model::Fingerprint) -> u32 {
-        let number = self.fingerprints.intern(fingerprint.as_str());
-        if self.constraints.len() < self.fingerprints.bound() {
-            let constraints = fingerprint.constraints();
+    pub(crate) fn fingerprint(&mut self, fingerprint: &Fingerprint) -> FingerprintIndex {
+        let index = self.fingerprints.intern(fingerprint.as_str());
+        if self.constraints.len() < self.fingerprints.count() {
+            let text = fingerprint.constraints();
             self.constraints
-                .push(constraints.map_or(NONE, |text| self.constraint_texts.intern(text)));
+                .push(text.map(|text| self.constraint_texts.intern(text)));
         }
-        number
+        index
     }
 
-    /// A slot came to name a row, or ceased to.
-    pub(crate) fn currency_changed(&mut self, slot: SlotIx) {
+    /// Marks what depends on whether a slot names a row, after that changed.
+    pub(crate) fn currency_changed(&mut self, slot: SlotIndex) {
         let Slot {
             cluster,
             ref machines,
@@ -276,31 +271,28 @@ impl Book {
         self.review_slot(slot);
     }
 
-    /// Sees whether a slot's machines are orphans, and forgets a slot nobody names.
-    pub(crate) fn review_slot(&mut self, slot: SlotIx) {
+    /// Notes whether a slot's machines are orphans, and removes a slot that nothing names.
+    pub(crate) fn review_slot(&mut self, slot: SlotIndex) {
         let entry = &self.slots[slot];
         let cluster = entry.cluster;
         let place = (cluster, slot);
         let is_orphan = !entry.machines.is_empty() && !entry.is_current();
         let is_unused = entry.machines.is_empty() && !entry.is_current();
-        if !self.clusters[cluster as usize].heirs_dirty {
-            self.clusters[cluster as usize].heirs_dirty = true;
-            self.dirty_clusters.push(cluster);
-        }
+        self.mark_heirs(cluster);
         if is_orphan {
             self.orphans.insert(place);
         } else if self.orphans.remove(&place) {
-            self.set_heir(slot, NONE);
+            self.set_heir(slot, None);
         }
         if is_unused {
-            // Those it inherited from look for another heir, before its number is given away.
+            // Slots it inherited from must look for another heir before its index is used again.
             for bequest in self.slots[slot].bequests.clone() {
-                self.set_heir(bequest, NONE);
+                self.set_heir(bequest, None);
             }
             let Slot {
                 fingerprint, group, ..
             } = self.slots[slot];
-            self.slot_numbers.remove(&(cluster, group, fingerprint));
+            self.slot_indexes.remove(&(cluster, group, fingerprint));
             self.leave_group(group);
             self.slots.remove(slot);
         }
@@ -309,23 +301,23 @@ impl Book {
 
 impl NeedEntry {
     pub(crate) fn new(
-        cluster: ClusterIx,
-        slot: SlotIx,
-        profile: u32,
-        usage: u32,
-        wanted: crate::tables::Wanted,
+        cluster: ClusterIndex,
+        slot: SlotIndex,
+        profile: ProfileIndex,
+        usage: UseIndex,
+        wanted: RequestedAmounts,
     ) -> Self {
         Self {
             cluster,
             slot,
             profile,
             usage,
-            class: NONE,
-            group_mark: 0,
+            class: None,
+            group_digest: 0,
             arrival: None,
             wanted,
             parked: false,
-            holding: NONE,
+            holding: None,
             homed: false,
             dirty: false,
             own_dirty: true,

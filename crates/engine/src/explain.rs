@@ -4,9 +4,9 @@
 //! fleet ──▶ one full cycle, traced for one Need ──▶ position · machines · domains · victims
 //! ```
 //!
-//! The cycle is the one that decides; the trace only writes down what it weighed (`trace`). An
-//! explanation runs on books of its own, so asking cannot change an answer. It is bounded: machines
-//! alike are one line, and every list says how much it leaves out.
+//! It runs the same cycle that decides; the trace only writes down what the cycle weighed (`trace`). An
+//! explanation has an engine of its own, so asking cannot change an answer. It is bounded: machines that
+//! are alike are one line, and every list says how much it leaves out.
 
 mod choice;
 mod fate;
@@ -15,20 +15,21 @@ mod trace;
 mod victims;
 
 pub use choice::{Choice, Comparison, DomainWeight, Rule};
-pub use fate::{Fate, How};
-pub use machines::{Alike, Kind, LeftOut};
+pub use fate::{ClaimSource, Fate};
+pub use machines::{Alike, LeftOut, MachineKind};
 pub(crate) use trace::Trace;
 pub use victims::{Preemption, Victim, VictimFate};
 
 use crate::{
     Engine,
-    book::{Book, NeedIx},
-    cycle::{Outcome, Step},
+    book::Book,
+    cycle::{Outcome, PlannedAction},
+    index::{MachineIndex, NeedIndex},
 };
 use bigfleet_model::{Action, Decision, Fleet, Group, Need, NeedKey, Time, Verdict};
-use machines::View;
+use machines::ExplainedCycle;
 
-/// The comparison that puts one Need ahead of another (O-1), theirs before ours.
+/// The comparison that puts another Need ahead of this one (O-1): its value, then this one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outranks {
     /// A higher priority.
@@ -39,39 +40,39 @@ pub enum Outranks {
     Reclamation(u8, u8),
     /// An earlier arrival.
     Arrival(Option<Time>, Option<Time>),
-    /// The texts: cluster, fingerprint, group, and what else tells them apart.
+    /// The texts that tell them apart: cluster, fingerprint, group, smallest unit, amounts.
     Name,
 }
 
-/// A Need whose turn is earlier.
+/// A Need that is served earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// Which.
+    /// Its identity.
     pub need: NeedKey,
-    /// Why.
+    /// The comparison that puts it first.
     pub by: Outranks,
     /// How many machines it has that this Need could use.
     pub holds: usize,
 }
 
-/// What there is to say about one Need.
+/// Everything an explanation says about one Need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// What was decided about it, and the Need as it was evaluated: folded where it folded.
+    /// What was decided about it, with the Need as it was evaluated: after folding.
     pub verdict: Verdict,
-    /// Its turn, counted from 1.
+    /// Its place in the order in which Needs are served, counted from 1.
     pub position: usize,
-    /// How many Needs have one.
+    /// How many Needs there are.
     pub needs: usize,
-    /// Of those whose turn is earlier, first the ones that have machines it could use.
+    /// Needs that are served earlier; those that have machines it could use come first.
     pub ahead: Vec<Ahead>,
     /// What is done for it, in emission order.
     pub actions: Vec<Action>,
-    /// All machines, those alike together.
+    /// All machines, grouped by what they are and what became of them.
     pub machines: Vec<Alike>,
-    /// Which are not listed.
+    /// How many of those groups are not listed.
     pub left_out: LeftOut,
-    /// For a gang, how it came by its domain.
+    /// How a gang's domain was chosen.
     pub choice: Option<Choice>,
     /// What Phase 2 weighed, if the Need was short and may preempt.
     pub preemption: Option<Preemption>,
@@ -82,7 +83,7 @@ impl Explanation {
     pub const MOST_AHEAD: usize = 10;
 }
 
-/// Explains the Need with this identity; a gang that folded, by the row it folded to.
+/// Explains the Need with this identity. For a gang that folded, explains the row it folded to.
 ///
 /// Needs whose texts collide have one identity: the first in the order is explained. For the
 /// others, and for several Needs of one fleet, see [`Explainer`].
@@ -92,16 +93,16 @@ pub fn explain(fleet: &Fleet, need: &NeedKey) -> Option<Explanation> {
     explainer.at(position)
 }
 
-/// A fleet to ask about.
+/// A fleet to ask about, decided on once.
 #[derive(Debug)]
 pub struct Explainer<'a> {
     fleet: &'a Fleet,
     engine: Engine,
-    order: Vec<NeedIx>,
+    order: Vec<NeedIndex>,
 }
 
 impl<'a> Explainer<'a> {
-    /// Takes in a fleet and decides on it.
+    /// Loads a fleet and decides about it.
     pub fn new(fleet: &'a Fleet) -> Self {
         let mut engine = Engine::new();
         engine.load(fleet);
@@ -124,7 +125,7 @@ impl<'a> Explainer<'a> {
     pub fn find(&self, key: &NeedKey) -> Vec<usize> {
         let at = |key: &NeedKey| {
             let slot = self.engine.book.find_slot(key);
-            let has_slot = |at: &usize| self.engine.book.need(self.order[*at]).slot == slot;
+            let has_slot = |at: &usize| Some(self.engine.book.need(self.order[*at]).slot) == slot;
             (0..self.order.len()).filter(has_slot).collect::<Vec<_>>()
         };
         let found = at(key);
@@ -148,7 +149,7 @@ impl<'a> Explainer<'a> {
         Some(book.explain(outcome, &self.order, position, trace))
     }
 
-    /// The decision as of the last question; the same as before it.
+    /// The decision. Asking does not change it.
     pub fn decision(&self) -> Decision {
         self.engine.decision()
     }
@@ -167,20 +168,20 @@ impl Book {
     fn explain(
         &self,
         outcome: &Outcome,
-        order: &[NeedIx],
+        order: &[NeedIndex],
         position: usize,
         trace: Trace,
     ) -> Explanation {
         let need = order[position];
-        let preempted = outcome.steps.iter().filter_map(|step| match step {
-            Step::Preempt { machine, need, .. } => Some((*machine, *need)),
-            Step::Bootstrap { .. }
-            | Step::Provision { .. }
-            | Step::Reclaim { .. }
-            | Step::Delete { .. } => None,
+        let preempted = outcome.actions.iter().filter_map(|action| match action {
+            PlannedAction::Preempt { machine, need, .. } => Some((*machine, *need)),
+            PlannedAction::Bootstrap { .. }
+            | PlannedAction::Provision { .. }
+            | PlannedAction::Reclaim { .. }
+            | PlannedAction::Delete { .. } => None,
         });
         let choice = self.explain_choice(need, trace.choice.clone());
-        let (machines, left_out) = self.explain_machines(&View {
+        let (machines, left_out) = self.explain_machines(&ExplainedCycle {
             need,
             trace: &trace,
             held: outcome.held.iter().copied().collect(),
@@ -192,12 +193,12 @@ impl Book {
         let preemption = trace
             .victims
             .map(|victims| self.explain_victims(need, victims));
-        let steps = outcome.steps.iter().zip(self.actions(outcome));
-        let for_it = steps.filter(|(step, _)| match step {
-            Step::Bootstrap { need: of, .. }
-            | Step::Provision { need: of, .. }
-            | Step::Preempt { need: of, .. } => *of == need,
-            Step::Reclaim { .. } | Step::Delete { .. } => false,
+        let planned = outcome.actions.iter().zip(self.actions(outcome));
+        let for_it = planned.filter(|(action, _)| match action {
+            PlannedAction::Bootstrap { need: of, .. }
+            | PlannedAction::Provision { need: of, .. }
+            | PlannedAction::Preempt { need: of, .. } => *of == need,
+            PlannedAction::Reclaim { .. } | PlannedAction::Delete { .. } => false,
         });
         Explanation {
             verdict: self.verdict(need, outcome),
@@ -212,18 +213,18 @@ impl Book {
         }
     }
 
-    /// Who comes first, and which comparison says so.
-    fn explain_order(&self, need: NeedIx, ahead: &[NeedIx]) -> Vec<Ahead> {
-        let holds = |other: NeedIx| {
-            let of_use = |machine: &&u32| self.serves(need, self.record(**machine).shape);
+    /// The Needs that are served earlier, with the comparison that puts them ahead.
+    fn explain_order(&self, need: NeedIndex, ahead: &[NeedIndex]) -> Vec<Ahead> {
+        let holds = |other: NeedIndex| {
+            let of_use = |machine: &&MachineIndex| self.serves(need, self.record(**machine).shape);
             self.claims(other).iter().filter(of_use).count()
         };
-        let mut ahead: Vec<(usize, NeedIx)> =
+        let mut ahead: Vec<(usize, NeedIndex)> =
             ahead.iter().map(|other| (holds(*other), *other)).collect();
-        // Stable: within each half the total order stays.
+        // The sort is stable, so each half stays in the total order.
         ahead.sort_by_key(|(holds, _)| *holds == 0);
         ahead.truncate(Explanation::MOST_AHEAD);
-        let named = |(holds, other): (usize, NeedIx)| Ahead {
+        let named = |(holds, other): (usize, NeedIndex)| Ahead {
             need: self.key_of(other),
             by: self.outranks(other, need),
             holds,
@@ -231,8 +232,8 @@ impl Book {
         ahead.into_iter().map(named).collect()
     }
 
-    fn outranks(&self, other: NeedIx, need: NeedIx) -> Outranks {
-        let profile = |at: NeedIx| &self.tables.profiles[self.need(at).profile as usize].profile;
+    fn outranks(&self, other: NeedIndex, need: NeedIndex) -> Outranks {
+        let profile = |at: NeedIndex| &self.catalog.profiles[self.need(at).profile].profile;
         let (theirs, ours) = (profile(other), profile(need));
         let arrivals = (self.need(other).arrival, self.need(need).arrival);
         if theirs.priority() != ours.priority() {

@@ -9,16 +9,18 @@
 //! far as the largest class could use: with supply in plenty that is the first shape looked at.
 
 use crate::{
-    NONE,
-    book::{Book, Class, ClassIx, Fold, MachineIx, Member, NeedIx, SlotIx},
-    tables::{ShapeIx, Wanted},
+    book::{Book, Class, Fold, Member},
+    catalog::RequestedAmounts,
+    index::{
+        ClassIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex, SupplyIndex,
+    },
 };
 use bigfleet_model::{State, Time};
 
 impl Book {
     pub(crate) fn fold(&mut self) {
         if std::mem::take(&mut self.supply_moved) {
-            for supply in self.supplies.numbers() {
+            for supply in self.supplies.indexes() {
                 let holds = self.count_supply(supply);
                 if self.supplies[supply].holds != holds {
                     self.supplies[supply].holds = holds;
@@ -36,7 +38,7 @@ impl Book {
         }
     }
 
-    fn fold_class(&mut self, class: ClassIx) {
+    fn fold_class(&mut self, class: ClassIndex) {
         self.work.classes += 1;
         let entry = &self.classes[class];
         let homeless = (entry.members.len() - entry.homed.len()) as u64;
@@ -51,10 +53,10 @@ impl Book {
         let regroup = std::mem::replace(&mut entry.regroup, false);
         let fresh = std::mem::take(&mut entry.fresh);
         if (before, fold) == (Fold::All, Fold::All) {
-            // Whoever else is in folds as before.
+            // All other members fold as before.
             for gang in fresh {
                 let entry = self.need(gang);
-                if entry.class == class {
+                if entry.class == Some(class) {
                     self.set_live(gang, entry.homed);
                 }
             }
@@ -69,8 +71,8 @@ impl Book {
         }
     }
 
-    /// Says of each member whether it folds: the first so many without a home.
-    fn set_members(&mut self, class: ClassIx, mut room: u64) {
+    /// Folds the first `room` members without machines; the others stay gangs.
+    fn set_members(&mut self, class: ClassIndex, mut room: u64) {
         let entry = &mut self.classes[class];
         let mut members = std::mem::take(&mut entry.members);
         if entry.fold != Fold::All {
@@ -92,7 +94,7 @@ impl Book {
     }
 
     /// The earliest arrival stated among the members that fold (NT-7).
-    fn earliest_folded(&self, class: ClassIx, room: u64) -> Option<Time> {
+    fn earliest_folded(&self, class: ClassIndex, room: u64) -> Option<Time> {
         let Class {
             members,
             earliest,
@@ -100,7 +102,7 @@ impl Book {
             fold,
             ..
         } = &self.classes[class];
-        // In order where not all fold, and then those that do come first.
+        // If not all fold, members are sorted, and those that fold come first.
         let most = if *fold == Fold::All {
             members.len()
         } else {
@@ -112,18 +114,18 @@ impl Book {
             .filter(folds)
             .take(most)
             .map(|member| member.arrival);
-        // One is as early as any can be: nearly always the first.
+        // Stops at the earliest possible, which is nearly always the first.
         let mut found = None;
         for arrival in arrivals {
             found = Time::earliest(found, arrival);
-            if found == *earliest && found.is_some() {
+            if found == *earliest {
                 break;
             }
         }
         found
     }
 
-    pub(crate) fn set_live(&mut self, need: u32, live: bool) {
+    pub(crate) fn set_live(&mut self, need: NeedIndex, live: bool) {
         let entry = self.need(need);
         if entry.is_live() != live {
             self.dirty_slots.push(entry.slot);
@@ -137,7 +139,7 @@ impl Book {
     }
 
     /// Makes the folded row ask for as many members as fold to it.
-    pub(crate) fn set_folded_row(&mut self, slot: SlotIx, row: NeedIx) {
+    pub(crate) fn set_folded_row(&mut self, slot: SlotIndex, row: NeedIndex) {
         let classes = self.slots[slot].classes.iter();
         let classes = classes.map(|class| &self.classes[*class]);
         let (mut members, mut arrival, mut one) = (0, None, None);
@@ -148,10 +150,10 @@ impl Book {
             }
             one = Some(&self.supplies[class.supply].wanted);
         }
-        let scaled = |(dimension, milli): &(u32, i128)| {
+        let scaled = |(dimension, milli): &(DimensionIndex, i128)| {
             (*dimension, milli.saturating_mul(i128::from(members.max(1))))
         };
-        let wanted: Wanted = one
+        let wanted: RequestedAmounts = one
             .into_iter()
             .flat_map(|one| one.iter())
             .map(scaled)
@@ -165,18 +167,18 @@ impl Book {
     }
 
     /// How many members the witnesses of a class hold, counted no further than `most`.
-    fn room(&mut self, class: ClassIx, most: u64) -> u64 {
-        let number = self.classes[class].supply;
-        if self.supplies[number].most < most {
-            self.supplies[number].most = most;
-            self.supplies[number].holds = self.count_supply(number);
+    fn room(&mut self, class: ClassIndex, most: u64) -> u64 {
+        let index = self.classes[class].supply;
+        if self.supplies[index].most < most {
+            self.supplies[index].most = most;
+            self.supplies[index].holds = self.count_supply(index);
         }
-        let supply = &self.supplies[number];
+        let supply = &self.supplies[index];
         let mut room = supply.holds.min(most);
         if room == most {
             return room;
         }
-        let usage = &self.tables.uses[supply.usage as usize];
+        let usage = &self.catalog.uses[supply.usage];
         for machine in self.witnesses(class) {
             let shape = self.record(machine).shape;
             if usage.serves(shape) {
@@ -191,13 +193,13 @@ impl Book {
 
     /// The cluster's own witnesses: bound machines that serve no other row, and machines on their
     /// way to the class's folded row.
-    fn witnesses(&self, class: ClassIx) -> Vec<MachineIx> {
+    fn witnesses(&self, class: ClassIndex) -> Vec<MachineIndex> {
         let class = &self.classes[class];
-        let serves_no_other = |machine: &MachineIx| {
+        let serves_no_other = |machine: &MachineIndex| {
             let slot = self.attribution(*machine);
-            slot == NONE || slot == class.slot || !self.slots[slot].is_current()
+            slot.is_none_or(|slot| slot == class.slot || !self.slots[slot].is_current())
         };
-        let bound = self.clusters[class.cluster as usize].bound.iter().copied();
+        let bound = self.clusters[class.cluster].bound.iter().copied();
         let bound = bound.filter(|machine| !self.record(*machine).not_ready);
         let promised = self.attributed(class.slot).into_iter();
         let promised = promised.filter(|machine| {
@@ -208,24 +210,26 @@ impl Book {
         bound.filter(serves_no_other).chain(promised).collect()
     }
 
-    fn count_supply(&self, supply: u32) -> u64 {
+    fn count_supply(&self, supply: SupplyIndex) -> u64 {
         let supply = &self.supplies[supply];
         let mut holds = 0_u64;
-        for shape in &self.tables.uses[supply.usage as usize].by_price {
+        for shape in &self.catalog.uses[supply.usage].by_price {
             if supply.most <= holds {
                 break;
             }
-            let machines = u64::from(self.stocks[*shape as usize].unpromised);
+            let machines = u64::from(self.stocks[*shape].unpromised);
             let each = self.members_on(*shape, &supply.wanted);
             holds = holds.saturating_add(machines.saturating_mul(each));
         }
         holds.min(supply.most)
     }
 
-    /// How many whole members a machine of this shape holds; of an empty one, any number.
-    fn members_on(&self, shape: ShapeIx, wanted: &Wanted) -> u64 {
-        let shape = &self.tables.shapes[shape as usize];
-        let fits = |(dimension, milli): &(u32, i128)| i128::from(shape.amount(*dimension)) / milli;
+    /// How many whole members a machine of this shape holds; any number if a member wants nothing.
+    fn members_on(&self, shape: ShapeIndex, wanted: &RequestedAmounts) -> u64 {
+        let shape = &self.catalog.shapes[shape];
+        let fits = |(dimension, milli): &(DimensionIndex, i128)| {
+            i128::from(shape.amount(*dimension)) / milli
+        };
         let members = wanted.iter().map(fits).min();
         members.map_or(u64::MAX, |members| members as u64)
     }

@@ -11,41 +11,41 @@
 //! many machines it has, and a machine's claimant is read off its slot.
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
-    few::{Few, INLINE},
-    tables::DomainIx,
+    book::Book,
+    index::{DomainIndex, HoldingIndex, MachineIndex, NeedIndex},
+    small_list::{INLINE, SmallList},
 };
 use bigfleet_model::State;
 
-/// What the own machines of a Need come to.
+/// The sum of a Need's own machines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sum {
+pub(crate) struct OwnSum {
     amounts: [i128; INLINE],
-    /// What the one has that would go first.
+    /// What the machine has that the Need would give up first.
     first_to_go: [i64; INLINE],
     /// Machines that are not Configured.
     arriving: u32,
-    /// Where they all are, for a gang.
-    domain: DomainIx,
+    /// The domain that all are in, for a gang.
+    domain: Option<DomainIndex>,
 }
 
-/// What is known of a Need's own machines, until they or its use of them change.
+/// What is known of a Need's own machines, until they change or the Need can use others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Own {
-    /// Some are not bound, unfit, elsewhere or lack a dimension: they are walked one by one.
+pub(crate) enum OwnMachines {
+    /// Some are not bound, unfit, in another domain, or lack a dimension, so pass A walks them one by one.
     #[default]
     Mixed,
     /// Other rows have a right to them too.
     Shared,
     /// Each is bound, fit, and has something of all that is wanted.
-    Alike(Sum),
+    Alike(OwnSum),
 }
 
 /// What became of a Need.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
-    pub(crate) need: NeedIx,
+    /// Whose it is; none once the Need is no longer of the cycle.
+    pub(crate) need: Option<NeedIndex>,
     /// It claims all machines of its slot, and `claims` is empty.
     whole: bool,
     /// Pass A claimed its own machines one after another, skipping none, and each has something in
@@ -56,19 +56,20 @@ pub(crate) struct Holding {
     pub(crate) satisfiable: bool,
     /// Claims that are not Configured.
     pub(crate) arriving: u32,
-    pub(crate) domain: DomainIx,
+    pub(crate) domain: Option<DomainIndex>,
     pub(crate) bootstraps: u32,
     pub(crate) provisions: u32,
-    claims: Vec<MachineIx>,
+    claims: Vec<MachineIndex>,
     /// Machines preempted for it this cycle.
-    pub(crate) victims: Vec<MachineIx>,
-    /// Wanted less claimed, in the order of what is wanted; below zero where more is claimed.
-    pub(crate) left: Few<i128>,
-    own: Own,
+    pub(crate) victims: Vec<MachineIndex>,
+    /// What is wanted minus what is claimed, by dimension in the order of the request; below zero where more
+    /// is claimed.
+    pub(crate) left: SmallList<i128>,
+    own: OwnMachines,
 }
 
 impl Holding {
-    pub(crate) fn new(need: NeedIx) -> Self {
+    fn new(need: Option<NeedIndex>) -> Self {
         Self {
             need,
             whole: false,
@@ -76,13 +77,13 @@ impl Holding {
             all_claimed: false,
             satisfiable: false,
             arriving: 0,
-            domain: NONE,
+            domain: None,
             bootstraps: 0,
             provisions: 0,
             claims: Vec::new(),
             victims: Vec::new(),
-            left: Few::default(),
-            own: Own::Mixed,
+            left: SmallList::default(),
+            own: OwnMachines::Mixed,
         }
     }
 
@@ -92,100 +93,113 @@ impl Holding {
 }
 
 impl Book {
-    pub(crate) fn holding(&self, need: NeedIx) -> &Holding {
-        &self.holdings[self.need(need).holding]
+    pub(crate) fn holding(&self, need: NeedIndex) -> &Holding {
+        &self.holdings[self.holding_of(need)]
     }
 
-    pub(crate) fn holding_mut(&mut self, need: NeedIx) -> &mut Holding {
-        &mut self.holdings[self.needs[need].holding]
+    pub(crate) fn holding_mut(&mut self, need: NeedIndex) -> &mut Holding {
+        let holding = self.holding_of(need);
+        &mut self.holdings[holding]
     }
 
-    /// Makes a Need one of this cycle's.
-    pub(crate) fn take_holding(&mut self, need: NeedIx) {
-        self.needs[need].holding = self.holdings.insert_with(|_| Holding::new(need));
+    /// # Panics
+    ///
+    /// If the Need is not one of this cycle's.
+    fn holding_of(&self, need: NeedIndex) -> HoldingIndex {
+        match self.need(need).holding {
+            Some(holding) => holding,
+            None => unreachable!(
+                "{} is a Need of this cycle",
+                self.slot_key(self.need(need).slot)
+            ),
+        }
+    }
+
+    /// Makes a Need live: one that this cycle decides about.
+    pub(crate) fn take_holding(&mut self, need: NeedIndex) {
+        let holding = self.holdings.insert_with(|_| Holding::new(Some(need)));
+        self.needs[need].holding = Some(holding);
         self.forget(need);
     }
 
-    /// Takes a Need out of this cycle's, and its claims back.
-    pub(crate) fn drop_holding(&mut self, need: NeedIx) {
+    /// Makes a Need not live, and releases its claims.
+    pub(crate) fn drop_holding(&mut self, need: NeedIndex) {
         self.release(need);
-        let holding = std::mem::replace(&mut self.needs[need].holding, NONE);
-        if holding != NONE {
-            self.holdings[holding] = Holding::new(NONE);
+        if let Some(holding) = self.needs[need].holding.take() {
+            self.holdings[holding] = Holding::new(None);
             self.holdings.remove(holding);
         }
     }
 
     /// The machines a Need claims.
-    pub(crate) fn claims(&self, need: NeedIx) -> &[MachineIx] {
+    pub(crate) fn claims(&self, need: NeedIndex) -> &[MachineIndex] {
         let holding = self.holding(need);
-        match holding.whole {
-            true => &self.slots[self.need(need).slot].machines,
-            false => &holding.claims,
+        if holding.whole {
+            &self.slots[self.need(need).slot].machines
+        } else {
+            &holding.claims
         }
     }
 
-    /// The Need that claims a machine, or [`NONE`].
-    pub(crate) fn claimant(&self, machine: MachineIx) -> NeedIx {
+    /// The Need that claims a machine, by name or with all others of its slot.
+    pub(crate) fn claimant(&self, machine: MachineIndex) -> Option<NeedIndex> {
         let record = self.record(machine);
-        match record.slot {
-            slot if slot != NONE && record.claimant == NONE => self.slots[slot].whole,
-            _ => record.claimant,
-        }
+        let whole = || self.slots[record.slot?].claimed_whole_by;
+        record.claimant.or_else(whole)
     }
 
-    pub(crate) fn is_whole(&self, need: NeedIx) -> bool {
+    pub(crate) fn is_whole(&self, need: NeedIndex) -> bool {
         self.holding(need).whole
     }
 
-    /// Looks at a Need's own machines once, for as long as they stay.
-    pub(crate) fn sum_up(&mut self, need: NeedIx) {
+    /// Sums up a Need's own machines.
+    pub(crate) fn sum_up(&mut self, need: NeedIndex) {
         let own = self.look_at_own(need);
         self.holding_mut(need).own = own;
     }
 
-    pub(crate) fn is_shared(&self, need: NeedIx) -> bool {
-        matches!(self.holding(need).own, Own::Shared)
+    pub(crate) fn is_shared(&self, need: NeedIndex) -> bool {
+        matches!(self.holding(need).own, OwnMachines::Shared)
     }
 
-    fn look_at_own(&mut self, need: NeedIx) -> Own {
+    fn look_at_own(&mut self, need: NeedIndex) -> OwnMachines {
         let entry = self.need(need);
         let slot = &self.slots[entry.slot];
         if 1 < slot.rows.len() + slot.classes.len() {
-            return Own::Shared;
+            return OwnMachines::Shared;
         }
-        let passed_on = slot.heir != NONE || !slot.bequests.is_empty();
+        let passed_on = slot.heir.is_some() || !slot.bequests.is_empty();
         if slot.machines.is_empty() || passed_on || INLINE < entry.wanted.len() {
-            return Own::Mixed;
+            return OwnMachines::Mixed;
         }
-        let usage = &self.tables.uses[entry.usage as usize];
-        let profile = &self.tables.profiles[entry.profile as usize];
-        let mut sum = Sum {
+        let usage = &self.catalog.uses[entry.usage];
+        let profile = &self.catalog.profiles[entry.profile];
+        let mut sum = OwnSum {
             amounts: [0; INLINE],
             first_to_go: [i64::MAX; INLINE],
             arriving: 0,
-            domain: NONE,
+            domain: None,
         };
-        let (mut shape, mut amounts) = (NONE, [0; INLINE]);
+        let (mut shape, mut amounts) = (None, [0; INLINE]);
         for machine in &slot.machines {
             let record = self.record(*machine);
-            if record.cluster != entry.cluster || record.not_ready {
-                return Own::Mixed;
+            if record.cluster != Some(entry.cluster) || record.not_ready {
+                return OwnMachines::Mixed;
             }
-            if record.shape != shape {
-                shape = record.shape;
-                let held = &self.tables.shapes[shape as usize];
+            if shape != Some(record.shape) {
+                shape = Some(record.shape);
+                let held = &self.catalog.shapes[record.shape];
                 for ((dimension, _), amount) in entry.wanted.iter().zip(&mut amounts) {
                     *amount = held.amount(*dimension);
                 }
                 let lacks = |amount: &i64| *amount <= 0;
-                if !usage.serves(shape) || amounts[..entry.wanted.len()].iter().any(lacks) {
-                    return Own::Mixed;
+                if !usage.serves(record.shape) || amounts[..entry.wanted.len()].iter().any(lacks) {
+                    return OwnMachines::Mixed;
                 }
-                if profile.same_key != NONE {
-                    let domain = self.domain_of(need, shape);
-                    if domain == NONE || (sum.domain != NONE && sum.domain != domain) {
-                        return Own::Mixed;
+                if profile.is_gang() {
+                    let domain = self.domain_of(need, record.shape);
+                    if domain.is_none() || (sum.domain.is_some() && sum.domain != domain) {
+                        return OwnMachines::Mixed;
                     }
                     sum.domain = domain;
                 }
@@ -193,7 +207,7 @@ impl Book {
             for (sum, amount) in sum.amounts.iter_mut().zip(amounts) {
                 *sum += i128::from(amount);
             }
-            // Own is kept in order, but a spread Need takes its own evenly: any may be the last.
+            // The last in keep order goes first; but a spread Need takes evenly, so any may be the last.
             for (first, amount) in sum.first_to_go.iter_mut().zip(amounts) {
                 let is_spread = !profile.spreads.is_empty();
                 *first = if is_spread {
@@ -205,14 +219,15 @@ impl Book {
             sum.arriving += u32::from(record.state != Some(State::Configured));
         }
         self.work.machines += slot.machines.len() as u64;
-        Own::Alike(sum)
+        OwnMachines::Alike(sum)
     }
 
     /// Claims all of a Need's own machines, if it needs them all (RF-4).
-    pub(crate) fn keep_whole(&mut self, need: NeedIx) -> bool {
+    pub(crate) fn keep_whole(&mut self, need: NeedIndex) -> bool {
+        let index = self.holding_of(need);
         let entry = &self.needs[need];
-        let holding = &mut self.holdings[entry.holding];
-        let Own::Alike(sum) = holding.own else {
+        let holding = &mut self.holdings[index];
+        let OwnMachines::Alike(sum) = holding.own else {
             return false;
         };
         let each = entry
@@ -226,78 +241,80 @@ impl Book {
         if !holding.whole {
             let (slot, cluster) = (entry.slot, entry.cluster);
             self.release(need);
-            self.slots[slot].whole = need;
+            self.slots[slot].claimed_whole_by = Some(need);
             self.remove_loose(cluster, self.slots[slot].machines.len() as u32);
         }
         let entry = &self.needs[need];
-        let holding = &mut self.holdings[entry.holding];
+        let holding = &mut self.holdings[index];
         holding.whole = true;
         let each = entry.wanted.iter().zip(sum.amounts);
         holding.left = each.map(|((_, wanted), sum)| wanted - sum).collect();
         holding.arriving = sum.arriving;
         holding.domain = sum.domain;
-        holding.satisfiable = sum.domain != NONE && holding.is_covered();
+        holding.satisfiable = sum.domain.is_some() && holding.is_covered();
         true
     }
 
-    /// Writes claims down machine by machine, so that they can change one by one.
-    pub(crate) fn spell_out(&mut self, need: NeedIx) {
-        let entry = &self.needs[need];
-        let holding = &mut self.holdings[entry.holding];
+    /// Lists the claims machine by machine, so that they can change one by one.
+    pub(crate) fn spell_out(&mut self, need: NeedIndex) {
+        let index = self.holding_of(need);
+        let holding = &mut self.holdings[index];
         if !std::mem::replace(&mut holding.whole, false) {
             return;
         }
-        let slot = &mut self.slots[entry.slot];
-        slot.whole = NONE;
+        let slot = &mut self.slots[self.needs[need].slot];
+        slot.claimed_whole_by = None;
         holding.claims.clone_from(&slot.machines);
         holding.in_a_row = false;
         for machine in &slot.machines {
-            self.records[*machine as usize].claimant = need;
+            self.records[*machine].claimant = Some(need);
         }
     }
 
-    /// Counts a free machine for a Need.
-    pub(crate) fn claim(&mut self, need: NeedIx, machine: MachineIx) {
+    /// Claims a free machine for a Need.
+    pub(crate) fn claim(&mut self, need: NeedIndex, machine: MachineIndex) {
         self.bind(need, machine);
+        let index = self.holding_of(need);
         let entry = &self.needs[need];
-        let shape = &self.tables.shapes[self.records[machine as usize].shape as usize];
-        let left = self.holdings[entry.holding].left.iter_mut();
+        let shape = &self.catalog.shapes[self.records[machine].shape];
+        let left = self.holdings[index].left.iter_mut();
         for ((dimension, _), left) in entry.wanted.iter().zip(left) {
             *left -= i128::from(shape.amount(*dimension));
         }
     }
 
-    /// As [`Self::claim`], where what is left was counted already.
-    fn bind(&mut self, need: NeedIx, machine: MachineIx) {
+    /// As [`Self::claim`], for callers that set what is left themselves.
+    fn bind(&mut self, need: NeedIndex, machine: MachineIndex) {
         assert_eq!(
             self.claimant(machine),
-            NONE,
+            None,
             "{} is claimed once",
             self.ids.get(machine)
         );
         self.spell_out(need);
-        let record = &mut self.records[machine as usize];
-        record.claimant = need;
+        let record = &mut self.records[machine];
+        record.claimant = Some(need);
         let record = *record;
-        let entry = &self.needs[need];
-        let holding = &mut self.holdings[entry.holding];
+        let slot = self.needs[need].slot;
+        let holding = self.holding_mut(need);
         holding.claims.push(machine);
         holding.arriving += u32::from(record.state != Some(State::Configured));
-        if record.slot != entry.slot {
+        if record.slot != Some(slot) {
             self.mismatched.insert(machine);
         }
-        if record.cluster != NONE {
-            self.remove_loose(record.cluster, 1);
+        if let Some(cluster) = record.cluster {
+            self.remove_loose(cluster, 1);
         } else {
             self.count_free(machine, 1);
         }
     }
 
-    /// Takes a claim back.
-    pub(crate) fn unclaim(&mut self, need: NeedIx, machine: MachineIx) {
+    /// Releases one machine.
+    pub(crate) fn unclaim(&mut self, need: NeedIndex, machine: MachineIndex) {
         self.spell_out(need);
+        let index = self.holding_of(need);
         let entry = &self.needs[need];
-        let holding = &mut self.holdings[entry.holding];
+        let holding = &mut self.holdings[index];
         let place = holding.claims.iter().rposition(|held| *held == machine);
         assert!(
             place.is_some(),
@@ -305,51 +322,51 @@ impl Book {
             self.ids.get(machine)
         );
         holding.claims.remove(place.unwrap_or_default());
-        let shape = &self.tables.shapes[self.records[machine as usize].shape as usize];
+        let shape = &self.catalog.shapes[self.records[machine].shape];
         for ((dimension, _), left) in entry.wanted.iter().zip(holding.left.iter_mut()) {
             *left += i128::from(shape.amount(*dimension));
         }
         self.unbind(need, machine);
     }
 
-    /// Takes all claims of a Need back, and what was decided about it.
-    pub(crate) fn release(&mut self, need: NeedIx) {
+    /// Releases all machines of a Need, and forgets what was decided about it.
+    pub(crate) fn release(&mut self, need: NeedIndex) {
         let entry = &self.needs[need];
-        let Some(holding) = self.holdings.get_mut(entry.holding) else {
+        let Some(index) = entry.holding else {
             return;
         };
+        let holding = &mut self.holdings[index];
         if std::mem::replace(&mut holding.whole, false) {
             let (slot, cluster) = (entry.slot, entry.cluster);
-            self.slots[slot].whole = NONE;
+            self.slots[slot].claimed_whole_by = None;
             self.add_loose(cluster, self.slots[slot].machines.len() as u32);
         } else {
             let mut claims = std::mem::take(&mut holding.claims);
             for machine in claims.drain(..) {
                 self.unbind(need, machine);
             }
-            // The room is used again next time.
-            self.holding_mut(need).claims = claims;
+            // Keeps the allocation for the next claims.
+            self.holdings[index].claims = claims;
         }
         self.forget(need);
     }
 
-    fn unbind(&mut self, need: NeedIx, machine: MachineIx) {
-        let record = self.records[machine as usize];
-        self.records[machine as usize].claimant = NONE;
-        let entry = &self.needs[need];
-        self.holdings[entry.holding].arriving -= u32::from(record.state != Some(State::Configured));
-        if record.slot != entry.slot {
+    fn unbind(&mut self, need: NeedIndex, machine: MachineIndex) {
+        let record = self.records[machine];
+        self.records[machine].claimant = None;
+        self.holding_mut(need).arriving -= u32::from(record.state != Some(State::Configured));
+        if record.slot != Some(self.needs[need].slot) {
             self.mismatched.remove(&machine);
         }
-        if record.cluster != NONE {
-            self.add_loose(record.cluster, 1);
+        if let Some(cluster) = record.cluster {
+            self.add_loose(cluster, 1);
         } else {
             self.count_free(machine, -1);
         }
     }
 
     /// Makes these the claims of a Need, in this order, with this much left.
-    pub(crate) fn settle(&mut self, need: NeedIx, claims: &[MachineIx], left: &[i128]) {
+    pub(crate) fn settle(&mut self, need: NeedIndex, claims: &[MachineIndex], left: &[i128]) {
         let holding = self.holding(need);
         if holding.whole || holding.claims != claims {
             self.release(need);
@@ -361,12 +378,13 @@ impl Book {
     }
 
     /// Forgets what became of a Need; its claims must be gone.
-    fn forget(&mut self, need: NeedIx) {
+    fn forget(&mut self, need: NeedIndex) {
+        let index = self.holding_of(need);
         let entry = &self.needs[need];
-        let holding = &mut self.holdings[entry.holding];
+        let holding = &mut self.holdings[index];
         holding.left = entry.wanted.iter().map(|(_, milli)| *milli).collect();
         holding.arriving = 0;
-        (holding.domain, holding.satisfiable) = (NONE, false);
+        (holding.domain, holding.satisfiable) = (None, false);
         (holding.bootstraps, holding.provisions) = (0, 0);
         holding.victims.clear();
     }

@@ -17,27 +17,33 @@
 //! | What | Arithmetic | |
 //! |---|---|---|
 //! | records | 2.4 M × 40 B | 96 MB |
-//! | ids | 2.4 M × (14 B + 8 B + 7 B of table) | 70 MB |
+//! | ids | 2.4 M × (14 B + 8 B + 14 B of table) | 87 MB |
 //! | rows | 460 K × (176 B + 144 B of slot) | 147 MB |
 //! | full cycle | 35 K Needs × 7 cache lines × 50 ns + 20 K classes × 6 × 50 ns | 18 ms |
 //! | steady cycle | per changed row 6 cache lines to take it in, 6 to decide × 50 ns | 0.6 µs a row |
 //! | quiet cycle | two comparisons | < 1 µs |
 //!
-//! A full cycle touches no machine of a Need that needs all it has (see `holding.rs`): that is nearly
-//! every one, and why it costs less than reading 579,000 records would. What was measured, and where it differs, is in `docs/performance.md`.
+//! Nearly every Need needs all the machines it has, and a full cycle looks at none of those (see
+//! `holding.rs`). That is why it costs less than reading 579,000 records would. What was measured is in
+//! `docs/performance.md`.
 //!
 //! No clock, thread, hash order or randomness is in here: the same facts, in any order, give the
 //! same bytes.
 
-mod few;
+mod index;
 mod names;
 mod slab;
-mod tables;
+mod small_list;
+mod table;
+mod texts;
+
+mod catalog;
 
 mod book;
 mod class;
 mod demand;
 mod holding;
+mod idle;
 mod machines;
 mod pool;
 
@@ -46,8 +52,8 @@ mod claim;
 mod fold;
 
 mod domain;
-mod own;
-mod rest;
+mod pass_a;
+mod pass_b;
 mod spread;
 
 mod excess;
@@ -62,8 +68,8 @@ mod explain;
 pub use book::{Counts, Work};
 pub use cycle::Part;
 pub use explain::{
-    Ahead, Alike, Choice, Comparison, DomainWeight, Explainer, Explanation, Fate, How, Kind,
-    LeftOut, Outranks, Preemption, Rule, Victim, VictimFate, explain,
+    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Explainer, Explanation, Fate,
+    LeftOut, MachineKind, Outranks, Preemption, Rule, Victim, VictimFate, explain,
 };
 pub use machines::{KnownShape, MachineFact};
 
@@ -73,21 +79,19 @@ use bigfleet_model::{
 };
 use book::Book;
 use cycle::Outcome;
+use index::NeedIndex;
 use std::sync::Arc;
 
-/// An old mistake. Only for the simulator, which must catch it.
+/// A mistake of an earlier version, which the simulator switches on to show that it would be caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// No Need keeps its own first: whoever comes first in the order takes whatever the cluster has (RF-4).
+    /// Pass A is left out: the first Need in the order takes any machine of the cluster (RF-4).
     OwnNotFirst,
-    /// A gang chooses its domain anew every cycle, wherever it stands, by what it could have there (RF-6).
+    /// A gang chooses its domain anew in every cycle and does not prefer the one it is in (RF-6).
     NoIncumbent,
 }
 
-/// No number.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// The answer for one fleet, with no memory of an earlier one.
+/// Decides about one fleet from nothing: no earlier decision is used.
 pub fn decide(fleet: &Fleet) -> Decision {
     let mut engine = Engine::new();
     engine.load(fleet);
@@ -95,11 +99,14 @@ pub fn decide(fleet: &Fleet) -> Decision {
     engine.decision()
 }
 
-/// A row that was put into an engine, until it is taken out or the engine's generation changes.
+/// The handle of a row in an engine. It ends when the row is taken out or the engine's generation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownRow(u32, u32);
+pub struct KnownRow {
+    need: NeedIndex,
+    generation: u32,
+}
 
-/// A fleet that is told what changes and decides on it.
+/// Holds a fleet, is told what changes in it, and decides.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
     book: Book,
@@ -107,12 +114,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An empty fleet, with the holds of R-4.
+    /// An engine with an empty fleet and the default holds of R-4.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in a whole fleet.
+    /// Adds every cluster and machine of a fleet.
     pub fn load(&mut self, fleet: &Fleet) {
         self.set_holds(fleet.holds);
         for (id, cluster) in &fleet.clusters {
@@ -123,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Goes from one fleet to another, telling itself only what differs.
+    /// Applies the differences between two fleets; `before` must be what the engine holds.
     pub fn follow(&mut self, before: &Fleet, after: &Fleet) {
         self.set_holds(after.holds);
         for id in before
@@ -152,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Puts a machine in the place of what was known of it.
+    /// Adds a machine, or replaces what is known of it.
     pub fn put_machine(&mut self, machine: &FleetMachine) {
         let FleetMachine {
             machine,
@@ -163,7 +170,7 @@ impl Engine {
         self.put_record(machine, *idle_since, *not_ready, *unavailable);
     }
 
-    /// As [`Self::put_machine`], for callers that keep records and what is known beside them apart.
+    /// As [`Self::put_machine`], for callers that keep the record apart from the rest.
     pub fn put_record(
         &mut self,
         machine: &Machine,
@@ -175,25 +182,25 @@ impl Engine {
             .put_machine(machine, idle_since, not_ready, unavailable);
     }
 
-    /// The number of a shape at a price, for [`Self::put_fact`].
+    /// Makes a shape at a price known to the engine, for [`Self::put_fact`].
     pub fn know_shape(
         &mut self,
         shape: &Arc<Shape>,
         price: Price,
         interruption: Probability,
     ) -> KnownShape {
-        KnownShape(
-            self.book.shape(shape, price, interruption),
-            self.book.generation,
-        )
+        KnownShape {
+            shape: self.book.shape(shape, price, interruption),
+            generation: self.book.generation,
+        }
     }
 
-    /// As [`Self::put_machine`], for callers that have no record in memory.
+    /// As [`Self::put_machine`], for callers that have no [`Machine`] in memory.
     pub fn put_fact(&mut self, fact: &MachineFact<'_>) {
         self.book.put_fact(fact);
     }
 
-    /// Forgets a machine.
+    /// Removes a machine.
     pub fn remove_machine(&mut self, id: &MachineId) {
         self.book.remove_machine(id);
     }
@@ -203,38 +210,41 @@ impl Engine {
         self.book.put_cluster(id, cluster);
     }
 
-    /// Notes that a cluster has reported, is ready, and may acquire; its demand stays.
+    /// Marks a cluster as reported, ready and allowed to acquire. Its demand stays.
     pub fn ready(&mut self, id: &ClusterId) {
         self.book.report(id, true, true);
     }
 
-    /// Puts one row in the place of the one equal in profile and group: for callers that know which
-    /// rows of a roll-up differ from the last. The rest of the cluster's demand stays.
+    /// Adds a row, or replaces the one with the same profile and group. For callers that know which rows
+    /// of a roll-up differ from the last; the rest of the cluster's demand stays.
     pub fn put_row(&mut self, need: &Need) -> KnownRow {
-        KnownRow(self.book.put_row(need), self.book.generation)
+        KnownRow {
+            need: self.book.put_row(need),
+            generation: self.book.generation,
+        }
     }
 
-    /// As [`Self::put_row`] for a row put before, without looking for it.
+    /// As [`Self::put_row`] for a row whose handle is known, which saves looking for it.
     ///
     /// # Panics
     ///
-    /// If it is another row, or was taken out since.
+    /// If the handle is of another row, or the row was removed.
     pub fn update_row(&mut self, row: KnownRow, need: &Need) {
         assert_eq!(
-            row.1,
+            row.generation,
             self.book.generation,
             "{} is a row of this generation",
             need.key()
         );
-        self.book.update_row(row.0, need);
+        self.book.update_row(row.need, need);
     }
 
-    /// Takes one row out, found by its profile and group.
+    /// Removes the row with the same profile and group, if there is one.
     pub fn remove_row(&mut self, need: &Need) {
         self.book.withdraw_row(need);
     }
 
-    /// Forgets that a cluster ever reported.
+    /// Removes a cluster and its demand, as if it had never reported.
     pub fn remove_cluster(&mut self, id: &ClusterId) {
         self.book.remove_cluster(id);
     }
@@ -247,13 +257,13 @@ impl Engine {
         }
     }
 
-    /// Brings an old mistake back.
+    /// Switches an old mistake on.
     pub fn make(&mut self, mistake: Mistake) {
         self.book.mistake = Some(mistake);
     }
 
-    /// Counts how often the tables were written anew, which [`Self::decide`] does when they have
-    /// outgrown the fleet. A [`KnownShape`] or [`KnownRow`] is good for one generation.
+    /// How often the tables were rebuilt, which [`Self::decide`] does when most of a table is no longer in
+    /// use. A [`KnownShape`] or [`KnownRow`] is valid for one generation.
     pub fn generation(&self) -> u32 {
         self.book.generation
     }
@@ -263,7 +273,7 @@ impl Engine {
         self.decide_in_parts(now, &mut |_| {});
     }
 
-    /// As [`Self::decide`], and says when each part begins; none does where nothing changed.
+    /// As [`Self::decide`], and calls `begins` at the start of each part; not at all if nothing changed.
     pub fn decide_in_parts(&mut self, now: Time, begins: &mut dyn FnMut(Part)) {
         if self.book.changed || !self.outcome.stands_at(now) {
             if let Some(book) = self.book.compacted() {
@@ -274,7 +284,7 @@ impl Engine {
         }
     }
 
-    /// Decides with no use of an earlier decision.
+    /// Decides about everything anew; no earlier decision is used.
     pub fn decide_full(&mut self, now: Time) {
         let before = std::mem::take(&mut self.outcome);
         self.outcome = self.book.cycle(before, now, true, &mut |_| {});
@@ -284,25 +294,24 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If the fleet has changed since, as for everything else that reads a decision: its machines
-    /// and rows may be gone.
+    /// If the fleet has changed since: machines and rows of the decision may be gone. The same holds for
+    /// everything below that reads a decision.
     pub fn decision(&self) -> Decision {
         self.book.decision(self.current())
     }
 
-    /// The digest of [`Self::decision`], without holding it.
+    /// The digest of [`Self::decision`], without building it in memory.
     pub fn digest(&self) -> Digest {
         self.book.digest(self.current())
     }
 
-    /// What to do, in emission order: the first part of [`Self::decision`], without the cost of the
-    /// rest.
+    /// The actions of [`Self::decision`] alone, in emission order.
     pub fn actions(&self) -> Vec<Action> {
         self.book.actions(self.current())
     }
 
-    /// The same without the acquisitions after the first so many, and how many those are: for whoever
-    /// could not do more of them now, and asks again later.
+    /// The same with at most so many acquisitions, and how many were left out: for callers that have no
+    /// room for more now.
     pub fn actions_within(&self, acquisitions: usize) -> (Vec<Action>, usize) {
         self.book.actions_within(self.current(), acquisitions)
     }
@@ -312,8 +321,7 @@ impl Engine {
         self.book.restamps(self.current())
     }
 
-    /// The verdicts of the Needs Phase 1 left short, in the total order: those of [`Self::decision`],
-    /// without the cost of the rest.
+    /// The verdicts of the Needs that Phase 1 left short, in the total order.
     pub fn short(&self) -> Vec<Verdict> {
         let mut short: Vec<_> = self.current().short.keys().copied().collect();
         short.sort_by(|one, other| self.book.need_order(*one, *other));
@@ -326,12 +334,12 @@ impl Engine {
         self.book.named(&self.current().ended)
     }
 
-    /// Machines that would be reclaimed but for what replaces them (RF-11), by id.
+    /// Machines that stay until their replacement serves (RF-11), by id.
     pub fn held(&self) -> Vec<MachineId> {
         self.book.named(&self.current().held)
     }
 
-    /// The last decision, which only means something while nothing has changed.
+    /// The last decision, if it is still about this fleet.
     fn current(&self) -> &Outcome {
         assert!(
             !self.book.changed,
@@ -340,15 +348,16 @@ impl Engine {
         &self.outcome
     }
 
-    /// The shape of a machine that is known.
+    /// The shape of a machine, if there is such a machine.
     pub fn shape_of(&self, id: &str) -> Option<KnownShape> {
-        self.book
-            .ids
-            .find(id)
-            .map(|machine| KnownShape(self.book.record(machine).shape, self.book.generation))
+        let machine = self.book.ids.find(id)?;
+        Some(KnownShape {
+            shape: self.book.record(machine).shape,
+            generation: self.book.generation,
+        })
     }
 
-    /// How much the engine holds of everything.
+    /// How many machines, shapes, profiles and rows the engine holds.
     pub fn counts(&self) -> Counts {
         self.book.counts()
     }

@@ -1,32 +1,32 @@
 //! Phase 2: machines of lower priority make way for Needs still short (RF-10, V-1..V-9).
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
-    excess::Held,
+    book::Book,
+    catalog::victim_score,
+    excess::Excess,
+    index::{DimensionIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     spread::Balance,
-    tables::{ShapeIx, score},
 };
 use std::cmp::Ordering;
 
 /// A machine that may be preempted, with what ranks it (V-5).
 #[derive(Clone, Copy)]
-struct Victim {
-    machine: MachineIx,
-    /// Excess that is about to go anyway.
+struct VictimCandidate {
+    machine: MachineIndex,
+    /// It is excess and would be reclaimed anyway.
     has_head_start: bool,
     score: f64,
 }
 
-/// What is still wanted of a Need after promises and victims, kept beside its Phase 1 residual.
+/// What a Need still wants after the drains and victims of Phase 2; its Phase 1 residual stays as it is.
 struct Deficit {
-    dimensions: Vec<u32>,
+    dimensions: Vec<DimensionIndex>,
     left: Vec<i128>,
 }
 
 impl Deficit {
-    fn of(book: &Book, need: NeedIx) -> Self {
+    fn of(book: &Book, need: NeedIndex) -> Self {
         let entry = book.need(need);
         let dimensions = entry
             .wanted
@@ -43,14 +43,14 @@ impl Deficit {
         self.left.iter().all(|left| *left <= 0)
     }
 
-    fn shrinks_by(&self, book: &Book, shape: ShapeIx) -> bool {
-        let shape = &book.tables.shapes[shape as usize];
+    fn shrinks_by(&self, book: &Book, shape: ShapeIndex) -> bool {
+        let shape = &book.catalog.shapes[shape];
         let mut each = self.dimensions.iter().zip(&self.left);
         each.any(|(dimension, left)| 0 < *left && 0 < shape.amount(*dimension))
     }
 
-    fn change(&mut self, book: &Book, machine: MachineIx, sign: i128) {
-        let shape = &book.tables.shapes[book.record(machine).shape as usize];
+    fn change(&mut self, book: &Book, machine: MachineIndex, sign: i128) {
+        let shape = &book.catalog.shapes[book.record(machine).shape];
         for (dimension, left) in self.dimensions.iter().zip(&mut self.left) {
             *left -= sign * i128::from(shape.amount(*dimension));
         }
@@ -58,81 +58,81 @@ impl Deficit {
 }
 
 /// What Phase 2 did for one Need.
-pub(crate) struct Preemption {
-    pub(crate) need: NeedIx,
-    pub(crate) victims: Vec<MachineIx>,
-    /// Whether it claimed drains that were going on.
+pub(crate) struct PreemptionResult {
+    pub(crate) need: NeedIndex,
+    pub(crate) victims: Vec<MachineIndex>,
+    /// Whether it claimed machines that were already draining.
     pub(crate) promised: bool,
-    /// Whether the Need is covered once all of it is done.
+    /// Whether the Need will be covered when all drains are done.
     pub(crate) resolved: bool,
 }
 
 impl Book {
-    /// Preempts for one Need. Marks the victims and claims the drains it promises itself.
-    pub(crate) fn preempt(&mut self, need: NeedIx, held: &Held) -> Preemption {
-        let is_gang = self.tables.profiles[self.need(need).profile as usize].same_key != NONE;
-        let mut nothing = Preemption {
+    /// Preempts for one Need: marks its victims, and claims machines that are already draining.
+    pub(crate) fn preempt(&mut self, need: NeedIndex, excess: &Excess) -> PreemptionResult {
+        let is_gang = self.is_gang(need);
+        let mut result = PreemptionResult {
             need,
             victims: Vec::new(),
             promised: false,
             resolved: false,
         };
-        if self.is_parked(need) || (is_gang && self.holding(need).domain == NONE) {
-            return nothing;
+        if self.is_parked(need) || (is_gang && self.holding(need).domain.is_none()) {
+            return result;
         }
         let mut deficit = Deficit::of(self, need);
         let mut draining = self.free_drains(need);
         let drains = self.pick(need, &mut deficit, &mut draining, Self::by_price);
-        let mut victims = self.victims(need, held);
+        let mut victims = self.victims(need, excess);
         if self.is_traced(need) {
             let ranks = victims.iter();
             let ranks = ranks.map(|victim| (victim.machine, victim.score, victim.has_head_start));
-            self.trace_victims(need, held, ranks);
+            self.trace_victims(need, excess, ranks);
         }
-        let order = |_: &Self, one: &Victim, other: &Victim| by_rank(one, other);
+        let order = |_: &Self, one: &VictimCandidate, other: &VictimCandidate| by_rank(one, other);
         let mut picked = self.pick_among(need, &mut deficit, &drains, &mut victims, order);
         self.trace_picked(need, &picked, &deficit.left);
         if deficit.is_covered() && !self.is_spread(need) {
             self.prune_victims(&mut deficit, &mut picked);
         }
         if is_gang && !deficit.is_covered() {
-            return nothing;
+            return result;
         }
-        nothing.promised = !drains.is_empty();
+        result.promised = !drains.is_empty();
         for machine in drains {
             self.claim_promised(need, machine);
         }
         for machine in &picked {
-            self.records[*machine as usize].preempted = true;
+            self.records[*machine].preempted = true;
         }
         self.holding_mut(need).victims.clone_from(&picked);
-        nothing.victims = picked;
-        nothing.resolved = deficit.is_covered();
-        nothing
+        result.victims = picked;
+        result.resolved = deficit.is_covered();
+        result
     }
 
     /// A drain promised in Phase 2 is claimed, but the residual stays Phase 1's (VD-1).
-    fn claim_promised(&mut self, need: NeedIx, machine: MachineIx) {
+    fn claim_promised(&mut self, need: NeedIndex, machine: MachineIndex) {
         let left = self.holding(need).left.clone();
         self.claim(need, machine);
         self.holding_mut(need).left = left;
     }
 
     /// Draining machines without intent that the Need can use, by (price, id).
-    fn free_drains(&mut self, need: NeedIx) -> Vec<MachineIx> {
+    fn free_drains(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
         let mut machines = Vec::new();
-        let usage = self.need(need).usage as usize;
-        for at in 0..self.tables.uses[usage].by_price.len() {
-            let shape = self.tables.uses[usage].by_price[at];
+        let usage = self.need(need).usage;
+        for at in 0..self.catalog.uses[usage].by_price.len() {
+            let shape = self.catalog.uses[usage].by_price[at];
             let Self { stocks, ids, .. } = self;
-            let pool = stocks[shape as usize].pool_mut(PoolKind::Draining);
+            let pool = stocks[shape].pool_mut(PoolKind::Draining);
             if pool.free() == 0 {
                 continue;
             }
             pool.sort(ids);
             if self.is_within_reach(need, shape) {
-                let pool = self.stocks[shape as usize].pool(PoolKind::Draining);
-                let free = |machine: &&MachineIx| self.claimant(**machine) == NONE;
+                let pool = self.stocks[shape].pool(PoolKind::Draining);
+                let free = |machine: &&MachineIndex| self.claimant(**machine).is_none();
                 machines.extend(pool.machines.iter().filter(free));
             }
         }
@@ -143,15 +143,14 @@ impl Book {
         machines
     }
 
-    fn by_price(&self, one: &MachineIx, other: &MachineIx) -> Ordering {
-        let price = |at: &MachineIx| self.tables.shapes[self.record(*at).shape as usize].price;
+    fn by_price(&self, one: &MachineIndex, other: &MachineIndex) -> Ordering {
+        let price = |at: &MachineIndex| self.catalog.shapes[self.record(*at).shape].price;
         price(one).cmp(&price(other))
     }
 
     /// Inside the gang's domain; for a spread Need, inside some domain of every key.
-    fn is_within_reach(&self, need: NeedIx, shape: ShapeIx) -> bool {
-        let is_gang = self.tables.profiles[self.need(need).profile as usize].same_key != NONE;
-        if is_gang {
+    pub(crate) fn is_within_reach(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
+        if self.is_gang(need) {
             self.domain_of(need, shape) == self.holding(need).domain
         } else {
             self.lies_somewhere(need, shape)
@@ -160,34 +159,35 @@ impl Book {
 
     fn pick(
         &self,
-        need: NeedIx,
+        need: NeedIndex,
         deficit: &mut Deficit,
-        machines: &mut Vec<MachineIx>,
-        order: impl Fn(&Self, &MachineIx, &MachineIx) -> Ordering,
-    ) -> Vec<MachineIx> {
-        let mut victims: Vec<Victim> = machines
+        machines: &mut Vec<MachineIndex>,
+        order: impl Fn(&Self, &MachineIndex, &MachineIndex) -> Ordering,
+    ) -> Vec<MachineIndex> {
+        let mut victims: Vec<VictimCandidate> = machines
             .drain(..)
-            .map(|machine| Victim {
+            .map(|machine| VictimCandidate {
                 machine,
                 has_head_start: false,
                 score: 0.0,
             })
             .collect();
-        let order =
-            |book: &Self, one: &Victim, other: &Victim| order(book, &one.machine, &other.machine);
+        let order = |book: &Self, one: &VictimCandidate, other: &VictimCandidate| {
+            order(book, &one.machine, &other.machine)
+        };
         self.pick_among(need, deficit, &[], &mut victims, order)
     }
 
-    /// Picks along the order until the deficit is covered; for a spread Need by eligibility.
+    /// Picks in order until the deficit is covered; for a spread Need, only what keeps the spread.
     fn pick_among(
         &self,
-        need: NeedIx,
+        need: NeedIndex,
         deficit: &mut Deficit,
-        before: &[MachineIx],
-        victims: &mut Vec<Victim>,
-        order: impl Fn(&Self, &Victim, &Victim) -> Ordering,
-    ) -> Vec<MachineIx> {
-        let shape = |victim: &Victim| self.record(victim.machine).shape;
+        before: &[MachineIndex],
+        victims: &mut Vec<VictimCandidate>,
+        order: impl Fn(&Self, &VictimCandidate, &VictimCandidate) -> Ordering,
+    ) -> Vec<MachineIndex> {
+        let shape = |victim: &VictimCandidate| self.record(victim.machine).shape;
         victims.retain(|victim| deficit.shrinks_by(self, shape(victim)));
         let spread = self.is_spread(need);
         victims.sort_by(|one, other| {
@@ -203,7 +203,7 @@ impl Book {
             balance.count(self, self.record(*machine).shape);
         }
         while !deficit.is_covered() {
-            let eligible = |victim: &Victim| {
+            let eligible = |victim: &VictimCandidate| {
                 deficit.shrinks_by(self, shape(victim)) && balance.admits(self, shape(victim))
             };
             let Some(place) = victims.iter().position(eligible) else {
@@ -217,8 +217,8 @@ impl Book {
         picked
     }
 
-    /// Gives back each victim without which the deficit is still covered (RF-8).
-    fn prune_victims(&self, deficit: &mut Deficit, picked: &mut Vec<MachineIx>) {
+    /// Gives back each victim that the deficit is covered without (RF-8).
+    fn prune_victims(&self, deficit: &mut Deficit, picked: &mut Vec<MachineIndex>) {
         picked.retain(|machine| {
             deficit.change(self, *machine, -1);
             let needed = !deficit.is_covered();
@@ -230,19 +230,19 @@ impl Book {
     }
 
     /// Configured machines of lower priority the Need can use (V-3).
-    fn victims(&mut self, need: NeedIx, held: &Held) -> Vec<Victim> {
+    fn victims(&mut self, need: NeedIndex, excess: &Excess) -> Vec<VictimCandidate> {
         let priority = self.priority(need);
         let mut victims = Vec::new();
         let mut looked_at = 0;
-        for shape in &self.tables.uses[self.need(need).usage as usize].by_price {
+        for shape in &self.catalog.uses[self.need(need).usage].by_price {
             if !self.is_within_reach(need, *shape) {
                 continue;
             }
-            let configured = &self.stocks[*shape as usize].configured;
+            let configured = &self.stocks[*shape].configured;
             looked_at += configured.len();
             for machine in configured {
                 let record = self.record(*machine);
-                let raised = held.priority(*machine).unwrap_or(i32::MIN);
+                let raised = excess.hold_priority(*machine).unwrap_or(i32::MIN);
                 let Some(standing) = self.victim_priority(*machine, priority) else {
                     continue;
                 };
@@ -250,14 +250,16 @@ impl Book {
                 if priority <= standing || record.preempted {
                     continue;
                 }
-                let cluster = &self.clusters[record.cluster as usize];
-                let is_loose = self.claimant(*machine) == NONE && cluster.known && cluster.ready;
-                let terms = &self.tables.terms[record.terms as usize];
+                let may_reclaim = record
+                    .cluster
+                    .is_some_and(|cluster| self.may_reclaim(cluster));
+                let is_loose = self.claimant(*machine).is_none() && may_reclaim;
+                let terms = &self.catalog.terms[record.terms];
                 let gap = i64::from(priority) - i64::from(standing);
-                victims.push(Victim {
+                victims.push(VictimCandidate {
                     machine: *machine,
-                    has_head_start: is_loose && held.priority(*machine).is_none(),
-                    score: score(gap, terms),
+                    has_head_start: is_loose && excess.hold_priority(*machine).is_none(),
+                    score: victim_score(gap, terms),
                 });
             }
         }
@@ -266,10 +268,10 @@ impl Book {
     }
 
     /// How long a victim may take to drain (V-7).
-    pub(crate) fn grace(&self, need: NeedIx, machine: MachineIx, held: &Held) -> u32 {
+    pub(crate) fn grace(&self, need: NeedIndex, machine: MachineIndex, excess: &Excess) -> u32 {
         let priority = self.priority(need);
         let standing = self.victim_priority(machine, i32::MAX).unwrap_or(i32::MAX);
-        let standing = standing.max(held.priority(machine).unwrap_or(i32::MIN));
+        let standing = standing.max(excess.hold_priority(machine).unwrap_or(i32::MIN));
         match i64::from(priority) - i64::from(standing) {
             900_001.. => 10,
             500_001.. => 30,
@@ -279,7 +281,7 @@ impl Book {
     }
 }
 
-fn by_rank(one: &Victim, other: &Victim) -> Ordering {
+fn by_rank(one: &VictimCandidate, other: &VictimCandidate) -> Ordering {
     other
         .has_head_start
         .cmp(&one.has_head_start)

@@ -1,9 +1,9 @@
-//! Render: an outcome in the words of the model.
+//! Render: the outcome of a cycle as the model's actions, claims and verdicts.
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx, SlotIx},
-    cycle::{Outcome, Step},
+    book::Book,
+    cycle::{Outcome, PlannedAction},
+    index::{ClusterIndex, MachineIndex, NeedIndex, SlotIndex},
 };
 use bigfleet_model::{
     Action, ActionKind, Claim, ClusterId, Decision, Digest, Fingerprint, Group, MachineId, Need,
@@ -12,15 +12,15 @@ use bigfleet_model::{
 use std::sync::Arc;
 
 impl Book {
-    pub(crate) fn machine_id(&self, machine: MachineIx) -> MachineId {
+    pub(crate) fn machine_id(&self, machine: MachineIndex) -> MachineId {
         known(MachineId::new(self.ids.get(machine)))
     }
 
-    pub(crate) fn cluster_id(&self, cluster: u32) -> ClusterId {
+    pub(crate) fn cluster_id(&self, cluster: ClusterIndex) -> ClusterId {
         known(ClusterId::new(self.cluster_names.get(cluster)))
     }
 
-    pub(crate) fn slot_key(&self, slot: SlotIx) -> NeedKey {
+    pub(crate) fn slot_key(&self, slot: SlotIndex) -> NeedKey {
         let slot = &self.slots[slot];
         NeedKey {
             cluster: self.cluster_id(slot.cluster),
@@ -29,26 +29,26 @@ impl Book {
         }
     }
 
-    fn slot_terms(&self, slot: SlotIx) -> Terms {
+    fn slot_terms(&self, slot: SlotIndex) -> Terms {
         let slot = &self.slots[slot];
         let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
         let first = slot.rows.iter().copied().chain(folded).next();
         first.map_or_else(Terms::default, |need| self.terms_of(need))
     }
 
-    fn terms_of(&self, need: NeedIx) -> Terms {
-        Terms::of(&self.tables.profiles[self.need(need).profile as usize].profile)
+    fn terms_of(&self, need: NeedIndex) -> Terms {
+        Terms::of(&self.catalog.profiles[self.need(need).profile].profile)
     }
 
-    /// A Need as the engine evaluates it.
-    pub(crate) fn need_value(&self, need: NeedIx) -> Need {
+    /// A Need as it is evaluated: after folding.
+    pub(crate) fn need_value(&self, need: NeedIndex) -> Need {
         let entry = self.need(need);
         Need {
             cluster: self.cluster_id(entry.cluster),
             row: Row {
-                profile: Arc::clone(&self.tables.profiles[entry.profile as usize].profile),
-                aggregate: self.tables.amounts(entry.wanted.iter().copied()),
-                min_unit: self.tables.uses[entry.usage as usize].min_unit.clone(),
+                profile: Arc::clone(&self.catalog.profiles[entry.profile].profile),
+                aggregate: self.catalog.amounts(entry.wanted.iter().copied()),
+                min_unit: self.catalog.uses[entry.usage].min_unit.clone(),
                 group: Group::new(self.groups.get(self.slots[entry.slot].group)),
             },
             arrival: entry.arrival,
@@ -57,9 +57,9 @@ impl Book {
     }
 
     /// This cycle's Needs in the total order.
-    pub(crate) fn needs_in_order(&self) -> Vec<NeedIx> {
-        let all = self.needs.numbers();
-        let mut live: Vec<NeedIx> = all
+    pub(crate) fn needs_in_order(&self) -> Vec<NeedIndex> {
+        let all = self.needs.indexes();
+        let mut live: Vec<NeedIndex> = all
             .filter(|need| self.need(*need).in_use && self.need(*need).is_live())
             .collect();
         live.sort_by(|one, other| self.need_order(*one, *other));
@@ -77,7 +77,7 @@ impl Book {
         }
     }
 
-    /// The digest of [`Self::decision`], without holding it.
+    /// The digest of [`Self::decision`], without building it in memory.
     pub(crate) fn digest(&self, outcome: &Outcome) -> Digest {
         let mut digest = Digest::default();
         digest.list(self.actions(outcome));
@@ -90,11 +90,14 @@ impl Book {
     }
 
     fn all_claims(&self) -> impl Iterator<Item = Claim> {
-        let all = 0..self.records.len() as MachineIx;
-        let claimed = all.filter(|machine| self.claimant(*machine) != NONE);
-        self.by_id(claimed).into_iter().map(|machine| Claim {
-            machine: self.machine_id(machine),
-            need: self.slot_key(self.need(self.claimant(machine)).slot),
+        let machines = self.records.indexes();
+        let claimed = machines.filter(|machine| self.claimant(*machine).is_some());
+        self.by_id(claimed).into_iter().filter_map(|machine| {
+            let claimant = self.claimant(machine)?;
+            Some(Claim {
+                machine: self.machine_id(machine),
+                need: self.slot_key(self.need(claimant).slot),
+            })
         })
     }
 
@@ -103,14 +106,14 @@ impl Book {
         needs.map(|need| self.verdict(need, outcome))
     }
 
-    fn by_id(&self, machines: impl IntoIterator<Item = MachineIx>) -> Vec<MachineIx> {
-        let mut machines: Vec<MachineIx> = machines.into_iter().collect();
+    fn by_id(&self, machines: impl IntoIterator<Item = MachineIndex>) -> Vec<MachineIndex> {
+        let mut machines: Vec<MachineIndex> = machines.into_iter().collect();
         machines.sort_by(|one, other| self.ids.compare(*one, *other));
         machines
     }
 
-    /// Ids of machines, in their order.
-    pub(crate) fn named(&self, machines: &[MachineIx]) -> Vec<MachineId> {
+    /// The ids of machines, sorted.
+    pub(crate) fn named(&self, machines: &[MachineIndex]) -> Vec<MachineId> {
         let sorted = self.by_id(machines.iter().copied()).into_iter();
         sorted.map(|machine| self.machine_id(machine)).collect()
     }
@@ -119,23 +122,25 @@ impl Book {
         self.actions_within(outcome, usize::MAX).0
     }
 
-    /// All but the acquisitions after the first so many, and how many those are.
+    /// The actions with at most so many acquisitions, and how many were left out.
     pub(crate) fn actions_within(
         &self,
         outcome: &Outcome,
         acquisitions: usize,
     ) -> (Vec<Action>, usize) {
         let (mut left, mut beyond) = (acquisitions, 0);
-        let steps = outcome.steps.iter().filter(|step| match step {
-            Step::Bootstrap { .. } | Step::Provision { .. } => {
+        let planned = outcome.actions.iter().filter(|action| match action {
+            PlannedAction::Bootstrap { .. } | PlannedAction::Provision { .. } => {
                 let within = 0 < left;
                 left = left.saturating_sub(1);
                 beyond += usize::from(!within);
                 within
             }
-            Step::Preempt { .. } | Step::Reclaim { .. } | Step::Delete { .. } => true,
+            PlannedAction::Preempt { .. }
+            | PlannedAction::Reclaim { .. }
+            | PlannedAction::Delete { .. } => true,
         });
-        let actions = steps.map(|step| self.action(*step)).collect();
+        let actions = planned.map(|action| self.action(*action)).collect();
         (actions, beyond)
     }
 
@@ -145,18 +150,17 @@ impl Book {
         let restamp = |(machine, slot)| Restamp {
             machine: self.machine_id(machine),
             need: self.slot_key(slot),
-            terms: match self.claimant(machine) {
-                NONE => self.slot_terms(slot),
-                claimant => self.terms_of(claimant),
-            },
+            terms: self
+                .claimant(machine)
+                .map_or_else(|| self.slot_terms(slot), |claimant| self.terms_of(claimant)),
         };
         restamps.into_iter().map(restamp).collect()
     }
 
-    fn action(&self, step: Step) -> Action {
+    fn action(&self, planned: PlannedAction) -> Action {
         let purpose =
-            |need: NeedIx| Some((self.slot_key(self.need(need).slot), self.terms_of(need)));
-        let base = |kind, machine: MachineIx, reason| Action {
+            |need: NeedIndex| Some((self.slot_key(self.need(need).slot), self.terms_of(need)));
+        let base = |kind, machine: MachineIndex, reason| Action {
             kind,
             machine: self.machine_id(machine),
             cluster: None,
@@ -165,10 +169,13 @@ impl Book {
             preemptor_priority: 0,
             reason,
         };
-        let destination = |need: NeedIx| Some(self.cluster_id(self.need(need).cluster));
-        let source = |machine: MachineIx| Some(self.cluster_id(self.record(machine).cluster));
-        match step {
-            Step::Bootstrap {
+        let destination = |need: NeedIndex| Some(self.cluster_id(self.need(need).cluster));
+        let source = |machine: MachineIndex| {
+            let cluster = self.record(machine).cluster;
+            cluster.map(|cluster| self.cluster_id(cluster))
+        };
+        match planned {
+            PlannedAction::Bootstrap {
                 machine,
                 need,
                 promised,
@@ -185,12 +192,12 @@ impl Book {
                     },
                 )
             },
-            Step::Provision { machine, need } => Action {
+            PlannedAction::Provision { machine, need } => Action {
                 cluster: destination(need),
                 purpose: purpose(need),
                 ..base(ActionKind::Provision, machine, Reason::Speculative)
             },
-            Step::Preempt {
+            PlannedAction::Preempt {
                 machine,
                 need,
                 grace_seconds,
@@ -201,19 +208,19 @@ impl Book {
                 preemptor_priority: self.priority(need),
                 ..base(ActionKind::Preempt, machine, Reason::Inversion)
             },
-            Step::Reclaim { machine } => Action {
+            PlannedAction::Reclaim { machine } => Action {
                 cluster: source(machine),
                 grace_seconds: 600,
                 ..base(ActionKind::Reclaim, machine, Reason::Excess)
             },
-            Step::Delete { machine } => base(ActionKind::Delete, machine, Reason::Release),
+            PlannedAction::Delete { machine } => base(ActionKind::Delete, machine, Reason::Release),
         }
     }
 
-    pub(crate) fn verdict(&self, need: NeedIx, outcome: &Outcome) -> Verdict {
+    pub(crate) fn verdict(&self, need: NeedIndex, outcome: &Outcome) -> Verdict {
         let (entry, holding) = (self.need(need), self.holding(need));
         let shortfall = outcome.short.get(&need);
-        let is_gang = self.tables.profiles[entry.profile as usize].same_key != NONE;
+        let is_gang = self.is_gang(need);
         let residual = entry.wanted.iter().zip(&*holding.left);
         let residual = residual.map(|((dimension, _), left)| (*dimension, *left));
         let (victims_found, capacity_freed, unmet_reason, matching_supply) = match shortfall {
@@ -228,14 +235,13 @@ impl Book {
         Verdict {
             need: Arc::new(self.need_value(need)),
             satisfied: shortfall.is_none(),
-            residual: self.tables.amounts(residual),
+            residual: self.catalog.amounts(residual),
             claimed: self.claims(need).len() as u32,
             bootstrap: holding.bootstraps,
             provision: holding.provisions,
-            same_domain: match is_gang {
-                true => self.domain_name(need, holding.domain).to_owned(),
-                false => String::new(),
-            },
+            same_domain: holding.domain.map_or_else(String::new, |domain| {
+                self.domain_name(need, domain).to_owned()
+            }),
             same_satisfiable: is_gang && holding.satisfiable,
             parked: is_gang && entry.parked,
             victims_found,
@@ -247,7 +253,7 @@ impl Book {
     }
 }
 
-/// An id that came in through a checked type comes out the same.
+/// An id that was checked when it came in is valid when it goes out.
 fn known<T, E: std::fmt::Debug>(id: Result<T, E>) -> T {
     match id {
         Ok(id) => id,

@@ -1,65 +1,57 @@
-//! Slab: things by number, where the number of one that is gone is given to the next.
+//! Slab: a table in which the index of a thing that is gone is given to the next.
 
-use std::ops::{Index, IndexMut};
+use crate::{index::Index, table::LongTable};
+use std::ops;
 
-/// Things by number.
 #[derive(Clone, Debug)]
-pub(crate) struct Slab<T> {
-    items: Vec<T>,
-    free: Vec<u32>,
+pub(crate) struct Slab<I, T> {
+    items: LongTable<I, T>,
+    free: Vec<I>,
 }
 
-impl<T> Default for Slab<T> {
+impl<I, T> Default for Slab<I, T> {
     fn default() -> Self {
         Self {
-            items: Vec::new(),
+            items: LongTable::default(),
             free: Vec::new(),
         }
     }
 }
 
-impl<T> Slab<T> {
-    /// Puts a thing in and returns its number; it is made knowing whom it takes the place of.
-    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Option<&T>) -> T) -> u32 {
+impl<I: Index, T> Slab<I, T> {
+    /// Puts a thing in and returns its index; `make` is shown the thing whose place it takes.
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Option<&T>) -> T) -> I {
         match self.free.pop() {
-            Some(number) => {
-                let thing = make(Some(&self[number]));
-                self[number] = thing;
-                number
+            Some(index) => {
+                let thing = make(Some(&self[index]));
+                self[index] = thing;
+                index
             }
-            None => {
-                self.items.push(make(None));
-                (self.items.len() - 1) as u32
-            }
+            None => self.items.push(make(None)),
         }
     }
 
-    /// Gives a number back. The thing stays readable until the number is used again.
-    pub(crate) fn remove(&mut self, number: u32) {
-        self.free.push(number);
+    /// Gives an index back. The thing stays readable until the index is used again.
+    pub(crate) fn remove(&mut self, index: I) {
+        self.free.push(index);
     }
 
-    /// The thing with this number, if it is one.
-    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.items.get_mut(number as usize)
-    }
-
-    /// Every number ever given.
-    pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
-        0..self.items.len() as u32
+    /// Every index ever given.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = I> + use<I, T> {
+        self.items.indexes()
     }
 }
 
-impl<T> Index<u32> for Slab<T> {
+impl<I: Index, T> ops::Index<I> for Slab<I, T> {
     type Output = T;
 
-    fn index(&self, number: u32) -> &T {
-        &self.items[number as usize]
+    fn index(&self, index: I) -> &T {
+        &self.items[index]
     }
 }
 
-impl<T> IndexMut<u32> for Slab<T> {
-    fn index_mut(&mut self, number: u32) -> &mut T {
-        &mut self.items[number as usize]
+impl<I: Index, T> ops::IndexMut<I> for Slab<I, T> {
+    fn index_mut(&mut self, index: I) -> &mut T {
+        &mut self.items[index]
     }
 }

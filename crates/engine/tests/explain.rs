@@ -6,8 +6,8 @@
 )]
 
 use bigfleet_engine::{
-    Choice, Comparison, Explainer, Explanation, Fate, How, Outranks, Rule, VictimFate, decide,
-    explain,
+    Choice, ClaimSource, Comparison, Explainer, Explanation, Fate, Outranks, Rule, VictimFate,
+    decide, explain,
 };
 use bigfleet_model::{ActionKind, Decision, Fleet, MachineId, NeedKey, UnmetReason};
 use bigfleet_testkit::{Fixture, generate::Generator};
@@ -410,7 +410,7 @@ fn a_gang_that_folded_is_explained_by_what_it_folded_to() {
             .as_str()
             .starts_with("fold:")
     );
-    assert_eq!(explained.machines[0].fate, Fate::Claimed(How::Idle));
+    assert_eq!(explained.machines[0].fate, Fate::Claimed(ClaimSource::Idle));
     let nobody = Fixture::read("need b cpu=1").need_key("b");
     assert_eq!(explain(&Fixture::read(text).fleet, &nobody), None);
 }

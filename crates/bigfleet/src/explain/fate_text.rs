@@ -1,6 +1,6 @@
 //! The sentences of an explanation: what became of a machine, and why one thing went before another.
 
-use bigfleet_engine::{Comparison, Fate, How, Outranks, Rule, VictimFate};
+use bigfleet_engine::{ClaimSource, Comparison, Fate, Outranks, Rule, VictimFate};
 use bigfleet_model::{Operator, Requirement, Time, quantity::format_milli};
 
 /// Why a Need is served before the explained one.
@@ -62,8 +62,8 @@ pub(super) fn victim(fate: VictimFate) -> &'static str {
 /// What became of a machine.
 pub(super) fn fate(fate: &Fate) -> String {
     let text = match fate {
-        Fate::Claimed(How::Own) => "claimed, its own",
-        Fate::Claimed(How::Bound) => "claimed, of its cluster",
+        Fate::Claimed(ClaimSource::Own) => "claimed, its own",
+        Fate::Claimed(ClaimSource::Bound) => "claimed, of its cluster",
         Fate::Claimed(_) => "claimed",
         Fate::Preempted => "preempted for it",
         Fate::Pruned => "given back, the others suffice",

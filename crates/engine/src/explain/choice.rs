@@ -1,4 +1,4 @@
-//! Choice: how a gang came by its domain, and what decided between the first two.
+//! Choice: how a gang's domain was chosen, and what decided between the best two.
 //!
 //! ```text
 //! RF-4 home     own coverage · value
@@ -8,24 +8,23 @@
 //! ```
 
 use crate::{
-    NONE,
-    book::{Book, NeedIx},
-    domain::{Case, Domains, Weights},
+    book::Book,
+    domain::{DomainCase, Domains, Weights},
     explain::trace::Weighing,
-    tables::DomainIx,
+    index::{DomainIndex, NeedIndex},
 };
 use std::cmp::Ordering;
 
 /// The rule that chose a gang's domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// Its own machines cover it where most of them are (RF-4).
+    /// Its own machines cover it, in the domain that has most of them (RF-4).
     Home,
     /// Free machines complete it there (RF-6, case 1).
     Complete,
     /// Free machines and victims complete it there (RF-6, case 2).
     WithVictims,
-    /// Nothing completes it: where most is at hand (RF-6, case 3).
+    /// Nothing completes it, so it goes where most is at hand (RF-6, case 3).
     Partial,
 }
 
@@ -75,7 +74,7 @@ pub struct DomainWeight {
     pub victims: Option<usize>,
 }
 
-/// How a gang came by its domain.
+/// How a gang's domain was chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The label all machines agree on.
@@ -100,11 +99,11 @@ impl Choice {
 }
 
 impl Rule {
-    fn of(case: Case) -> Self {
+    fn of(case: DomainCase) -> Self {
         match case {
-            Case::Complete => Self::Complete,
-            Case::WithVictims => Self::WithVictims,
-            Case::Partial => Self::Partial,
+            DomainCase::Complete => Self::Complete,
+            DomainCase::WithVictims => Self::WithVictims,
+            DomainCase::Partial => Self::Partial,
         }
     }
 
@@ -130,11 +129,17 @@ impl Rule {
     }
 }
 
-type Found = (DomainIx, Weights, Option<usize>);
+/// A domain, what it weighed, and how many victims complete the gang there.
+type WeighedDomain = (DomainIndex, Weights, Option<usize>);
 
 impl Comparison {
-    /// Less is better.
-    fn compare(self, rule: Rule, (_, a, ours): &Found, (_, b, theirs): &Found) -> Ordering {
+    /// `Less` if the first is better.
+    fn compare(
+        self,
+        rule: Rule,
+        (_, a, ours): &WeighedDomain,
+        (_, b, theirs): &WeighedDomain,
+    ) -> Ordering {
         match self {
             Self::OwnCoverage => b.own_coverage.total_cmp(&a.own_coverage),
             Self::CreditCoverage => b.credit_coverage.total_cmp(&a.credit_coverage),
@@ -149,26 +154,26 @@ impl Comparison {
                 let machines = |of: &Weights| of.credited + of.idle + spec(of);
                 machines(b).cmp(&machines(a))
             }
-            // The value ends every list; see `Book::order`.
+            // Compared last, by name, where the names are known: in `order`.
             Self::Value => Ordering::Equal,
         }
     }
 }
 
 impl Book {
-    /// How a gang came by its domain; `None` for a plain Need.
+    /// How a gang's domain was chosen; `None` for a plain Need.
     pub(super) fn explain_choice(
         &self,
-        need: NeedIx,
+        need: NeedIndex,
         weighing: Option<Weighing>,
     ) -> Option<Choice> {
-        let profile = &self.tables.profiles[self.need(need).profile as usize].profile;
+        let profile = &self.catalog.profiles[self.need(need).profile].profile;
         let key = profile.same_key()?.to_owned();
         let (rule, mut found) = match weighing {
             Some(weighing) => (Rule::of(weighing.case), weighing.domains),
             None => (Rule::Home, self.own_domains(need)),
         };
-        let qualifies = |found: &Found| rule.qualifies(&found.1, found.2);
+        let qualifies = |found: &WeighedDomain| rule.qualifies(&found.1, found.2);
         found.sort_by(|one, other| {
             let first = qualifies(other).cmp(&qualifies(one));
             first.then_with(|| self.order(need, rule, one, other).0)
@@ -193,27 +198,27 @@ impl Book {
         })
     }
 
-    /// Which of two comes first, and by what.
+    /// Which of two domains comes first, and the comparison that decides it.
     fn order(
         &self,
-        need: NeedIx,
+        need: NeedIndex,
         rule: Rule,
-        one: &Found,
-        other: &Found,
+        one: &WeighedDomain,
+        other: &WeighedDomain,
     ) -> (Ordering, Comparison) {
         let mut all = rule.comparisons().iter();
         let decides = all.find(|by| by.compare(rule, one, other).is_ne());
         match decides {
             Some(by) => (by.compare(rule, one, other), *by),
             None => {
-                let value = |found: &Found| self.domain_name(need, found.0);
+                let value = |found: &WeighedDomain| self.domain_name(need, found.0);
                 (value(one).cmp(value(other)), Comparison::Value)
             }
         }
     }
 
-    /// Where a gang that was covered by its own found them.
-    fn own_domains(&self, need: NeedIx) -> Vec<Found> {
+    /// The domains that hold a gang's own machines.
+    fn own_domains(&self, need: NeedIndex) -> Vec<WeighedDomain> {
         let mut domains = Domains::new(self, need);
         for machine in self.attributed(self.need(need).slot) {
             if self.is_own(need, machine) {
@@ -228,13 +233,15 @@ impl Book {
             .collect()
     }
 
-    fn domain_weight(&self, need: NeedIx, found: &Found, qualifies: bool) -> DomainWeight {
+    fn domain_weight(
+        &self,
+        need: NeedIndex,
+        found: &WeighedDomain,
+        qualifies: bool,
+    ) -> DomainWeight {
         let (domain, weights, victims) = found;
         DomainWeight {
-            domain: match *domain {
-                NONE => String::new(),
-                domain => self.domain_name(need, domain).to_owned(),
-            },
+            domain: self.domain_name(need, *domain).to_owned(),
             qualifies,
             own: weights.own,
             credited: weights.credited,

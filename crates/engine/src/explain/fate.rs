@@ -1,4 +1,4 @@
-//! Fate: everything that can become of a machine for a Need.
+//! Fate: everything that can happen to a machine from one Need's point of view.
 //!
 //! ```text
 //! claimed ── own · cluster's · idle · creating · bought · draining
@@ -12,7 +12,7 @@ use bigfleet_model::{ClusterId, Dimension, NeedKey, Requirement};
 
 /// How a Need came by a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum ClaimSource {
     /// It is the Need's own (RF-1).
     Own,
     /// It was bound to the cluster, and loose or outranked (RF-5, B1 and B5; RF-18).
@@ -31,7 +31,7 @@ pub enum How {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
     /// It counts for the Need.
-    Claimed(How),
+    Claimed(ClaimSource),
     /// It is preempted for the Need.
     Preempted,
     /// Taken, and given back since the others suffice without it (RF-8).
@@ -80,7 +80,7 @@ pub enum Fate {
     Requirement(Requirement, Option<String>),
     /// It has less of a dimension than the smallest unit.
     BelowMinUnit {
-        /// Which.
+        /// The dimension it has too little of.
         dimension: Dimension,
         /// What it has, in thousandths.
         has: i128,
@@ -91,7 +91,7 @@ pub enum Fate {
     OffersNothing,
 }
 
-/// What is worth reading first.
+/// The sorts of fate, those worth reading first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     Claimed,

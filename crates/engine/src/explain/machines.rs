@@ -1,23 +1,23 @@
-//! Machines: what became of each for one Need, those alike together.
+//! Machines: what became of each from one Need's point of view, in groups of machines that are alike.
 //!
-//! Read from the books after the cycle. Whether a machine is of use is judged once per shape, so a
+//! Read from the tables after the cycle. Whether a machine is of use is judged once per shape, so a
 //! fleet of millions takes seconds to explain and a page to read.
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
+    book::Book,
     explain::{
-        fate::{Fate, How},
+        fate::{ClaimSource, Fate},
         trace::Trace,
     },
-    tables::ShapeIx,
+    index::{MachineIndex, NeedIndex, ShapeIndex},
+    table::Table,
 };
-use bigfleet_model::{Amounts, MachineId, NeedKey, Shape, State};
+use bigfleet_model::{Amounts, ClusterId, MachineId, NeedKey, Shape, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What machines look like to people.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
+pub struct MachineKind {
     /// The provider's name for the size; may be empty.
     pub instance_type: String,
     /// Where it stands; may be empty.
@@ -34,7 +34,7 @@ pub struct Alike {
     /// Their state.
     pub state: State,
     /// Their kind.
-    pub kind: Kind,
+    pub kind: MachineKind,
     /// How many there are.
     pub count: usize,
     /// The first of them, by id.
@@ -50,7 +50,7 @@ impl Alike {
     const FAIR_SHARE: usize = Self::MOST / 5;
 }
 
-/// What is not listed.
+/// How much is not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Groups.
@@ -59,47 +59,47 @@ pub struct LeftOut {
     pub machines: usize,
 }
 
-/// What the fates are read from, beside the books.
-pub(super) struct View<'a> {
-    pub(super) need: NeedIx,
+/// What the fates are read from besides the tables.
+pub(super) struct ExplainedCycle<'a> {
+    pub(super) need: NeedIndex,
     pub(super) trace: &'a Trace,
-    pub(super) held: BTreeSet<MachineIx>,
+    pub(super) held: BTreeSet<MachineIndex>,
     /// Whom each preempted machine makes way for.
-    pub(super) preempted: BTreeMap<MachineIx, NeedIx>,
+    pub(super) preempted: BTreeMap<MachineIndex, NeedIndex>,
     pub(super) buys_nothing: bool,
 }
 
 impl Book {
     /// Groups all machines; what the Need has comes first, and within a sort the largest groups.
-    pub(super) fn explain_machines(&self, view: &View<'_>) -> (Vec<Alike>, LeftOut) {
-        let shapes = 0..self.tables.shapes.len() as ShapeIx;
-        let unfit: Vec<Option<Fate>> = shapes.map(|shape| self.unfit(view.need, shape)).collect();
-        let mut unusable: BTreeMap<(ShapeIx, State), Vec<MachineIx>> = BTreeMap::new();
-        let mut usable: BTreeMap<(Fate, ShapeIx, State), Vec<MachineIx>> = BTreeMap::new();
-        for machine in 0..self.records.len() as MachineIx {
+    pub(super) fn explain_machines(&self, view: &ExplainedCycle<'_>) -> (Vec<Alike>, LeftOut) {
+        let shapes = self.catalog.shapes.indexes();
+        let unfit: Table<ShapeIndex, Option<Fate>> =
+            shapes.map(|shape| self.unfit(view.need, shape)).collect();
+        let mut unusable: BTreeMap<(ShapeIndex, State), Vec<MachineIndex>> = BTreeMap::new();
+        let mut usable: BTreeMap<(Fate, ShapeIndex, State), Vec<MachineIndex>> = BTreeMap::new();
+        for machine in self.records.indexes() {
             let record = self.record(machine);
             let Some(state) = record.state else { continue };
             let is_unfit =
-                unfit[record.shape as usize].is_some() && self.claimant(machine) != view.need;
-            let group = match is_unfit {
-                true => unusable.entry((record.shape, state)).or_default(),
-                false => {
-                    let fate = self.fate(view, machine, state);
-                    usable.entry((fate, record.shape, state)).or_default()
-                }
+                unfit[record.shape].is_some() && self.claimant(machine) != Some(view.need);
+            let group = if is_unfit {
+                unusable.entry((record.shape, state)).or_default()
+            } else {
+                let fate = self.fate(view, machine, state);
+                usable.entry((fate, record.shape, state)).or_default()
             };
             group.push(machine);
         }
         let unusable = unusable
             .into_iter()
             .filter_map(|((shape, state), machines)| {
-                let why = unfit[shape as usize].clone()?;
+                let why = unfit[shape].clone()?;
                 Some(((why, shape, state), machines))
             });
         // Shapes that differ in price or labels alone look the same to people.
-        let mut groups: BTreeMap<(Fate, State, Kind), Vec<MachineIx>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Fate, State, MachineKind), Vec<MachineIndex>> = BTreeMap::new();
         for ((fate, shape, state), machines) in usable.into_iter().chain(unusable) {
-            let kind = kind(&self.tables.shapes[shape as usize].shape);
+            let kind = kind(&self.catalog.shapes[shape].shape);
             groups
                 .entry((fate, state, kind))
                 .or_default()
@@ -111,7 +111,7 @@ impl Book {
         });
         let same_sort = |one: &Grouped, other: &Grouped| one.0.0.rank() == other.0.0.rank();
         let sorts: Vec<&[Grouped]> = groups.chunk_by(same_sort).collect();
-        // Each sort has its share; what one leaves of it goes to the first that wants more.
+        // Each sort has its share of the lines; what one does not use goes to the first that needs more.
         let share = |sort: &[Grouped]| sort.len().min(Alike::FAIR_SHARE);
         let mut spare = Alike::MOST - sorts.iter().map(|sort| share(sort)).sum::<usize>();
         let (mut listed, mut left_out) = (Vec::new(), LeftOut::default());
@@ -143,10 +143,10 @@ impl Book {
     }
 
     /// What became of a machine of a shape that is of use, or claimed.
-    fn fate(&self, view: &View<'_>, machine: MachineIx, state: State) -> Fate {
+    fn fate(&self, view: &ExplainedCycle<'_>, machine: MachineIndex, state: State) -> Fate {
         let (need, record) = (view.need, self.record(machine));
         let claimant = self.claimant(machine);
-        if claimant == need {
+        if claimant == Some(need) {
             return Fate::Claimed(self.how(need, machine, state));
         }
         match view.preempted.get(&machine) {
@@ -154,15 +154,19 @@ impl Book {
             Some(taker) => return Fate::PreemptedFor(self.key_of(*taker)),
             None => {}
         }
-        if claimant != NONE {
+        if let Some(claimant) = claimant {
             return Fate::ClaimedBy(self.key_of(claimant));
         }
         let is_own = self.is_own(need, machine);
-        let is_promised = state.may_hold_intent() && record.slot != NONE && !is_own;
-        if is_promised && !self.slots[record.slot].ended {
-            return Fate::PromisedTo(self.slot_key(self.attribution(machine)));
+        if let Some(slot) = record.slot
+            && let Some(attribution) = self.attribution(machine)
+            && state.may_hold_intent()
+            && !is_own
+            && !self.slots[slot].ended
+        {
+            return Fate::PromisedTo(self.slot_key(attribution));
         }
-        let is_ours = record.cluster == self.need(need).cluster;
+        let is_ours = record.cluster == Some(self.need(need).cluster);
         match state {
             State::Configured | State::Configuring if is_ours && record.is_unfit() => {
                 Fate::NotReady
@@ -170,8 +174,8 @@ impl Book {
             State::Configured | State::Configuring if is_ours => {
                 self.why_left(view, machine, is_own)
             }
-            State::Configured => Fate::Serving(self.cluster_id(record.cluster)),
-            State::Configuring => Fate::OnItsWayTo(self.cluster_id(record.cluster)),
+            State::Configured => Fate::Serving(self.bound_to(machine)),
+            State::Configuring => Fate::OnItsWayTo(self.bound_to(machine)),
             State::Idle | State::Creating | State::Speculative => {
                 self.why_left(view, machine, is_own)
             }
@@ -182,26 +186,26 @@ impl Book {
         }
     }
 
-    fn how(&self, need: NeedIx, machine: MachineIx, state: State) -> How {
+    fn how(&self, need: NeedIndex, machine: MachineIndex, state: State) -> ClaimSource {
         match state {
-            _ if self.is_own(need, machine) => How::Own,
-            State::Configured | State::Configuring => How::Bound,
-            State::Idle => How::Idle,
-            State::Creating => How::Creating,
-            State::Speculative => How::Speculative,
-            State::Draining | State::Deleting | State::Failed => How::Draining,
+            _ if self.is_own(need, machine) => ClaimSource::Own,
+            State::Configured | State::Configuring => ClaimSource::Bound,
+            State::Idle => ClaimSource::Idle,
+            State::Creating => ClaimSource::Creating,
+            State::Speculative => ClaimSource::Speculative,
+            State::Draining | State::Deleting | State::Failed => ClaimSource::Draining,
         }
     }
 
     /// Which requirement or which dimension rules a shape out (RM-3, RF-3).
-    fn unfit(&self, need: NeedIx, shape: ShapeIx) -> Option<Fate> {
+    fn unfit(&self, need: NeedIndex, shape: ShapeIndex) -> Option<Fate> {
         let entry = self.need(need);
         if self.serves(need, shape) {
             let has_use = self.is_of_use(need, shape) || entry.wanted.is_empty();
             return (!has_use).then_some(Fate::OffersNothing);
         }
-        let shape = &self.tables.shapes[shape as usize].shape;
-        let profile = &self.tables.profiles[entry.profile as usize].profile;
+        let shape = &self.catalog.shapes[shape].shape;
+        let profile = &self.catalog.profiles[entry.profile].profile;
         for requirement in profile.requirements() {
             let value = shape.attribute(requirement.key());
             if !requirement.accepts(value) {
@@ -211,7 +215,7 @@ impl Book {
                 ));
             }
         }
-        let min_unit = &self.tables.uses[entry.usage as usize].min_unit;
+        let min_unit = &self.catalog.uses[entry.usage].min_unit;
         let lacking = min_unit.iter().find_map(|(dimension, unit)| {
             let has = shape.effective().get(dimension.as_str());
             let dimension = dimension.clone();
@@ -225,11 +229,11 @@ impl Book {
     }
 
     /// Why a machine that nobody else has was left.
-    fn why_left(&self, view: &View<'_>, machine: MachineIx, is_own: bool) -> Fate {
+    fn why_left(&self, view: &ExplainedCycle<'_>, machine: MachineIndex, is_own: bool) -> Fate {
         let (need, record) = (view.need, self.record(machine));
         let (entry, holding) = (self.need(need), self.holding(need));
-        let profile = &self.tables.profiles[entry.profile as usize];
-        let is_bound = record.cluster != NONE;
+        let profile = &self.catalog.profiles[entry.profile];
+        let is_bound = record.cluster.is_some();
         let is_free = !is_bound && !is_own;
         if view.held.contains(&machine) {
             return Fate::Held;
@@ -237,13 +241,14 @@ impl Book {
         if is_free && record.unavailable {
             return Fate::Unavailable;
         }
-        if profile.same_key != NONE {
-            match self.domain_of(need, record.shape) {
-                NONE => return Fate::NoDomain(profile.profile.same_key().unwrap_or("").to_owned()),
-                // A gang without a domain found nothing that it takes in any.
-                _ if holding.domain == NONE => {}
-                domain if domain != holding.domain => return Fate::OutsideDomain,
-                _ => {}
+        if let Some(key) = profile.profile.same_key() {
+            let domain = self.domain_of(need, record.shape);
+            if domain.is_none() {
+                return Fate::NoDomain(key.to_owned());
+            }
+            // A gang without a domain found nothing that it takes in any.
+            if holding.domain.is_some() && domain != holding.domain {
+                return Fate::OutsideDomain;
             }
         }
         if view.trace.pruned.contains(&machine) {
@@ -253,7 +258,7 @@ impl Book {
             return Fate::NotReached;
         }
         if is_free && self.is_parked(need) {
-            let may_acquire = self.clusters[entry.cluster as usize].acquire;
+            let may_acquire = self.clusters[entry.cluster].acquire;
             return if may_acquire {
                 Fate::Parked
             } else {
@@ -266,15 +271,15 @@ impl Book {
         if !self.has_some(need, record.shape, &holding.left) {
             return Fate::OffersNothingMissing;
         }
-        match (self.is_spread(need) && profile.same_key == NONE, is_own) {
+        match (self.is_spread(need) && !profile.is_gang(), is_own) {
             (true, false) => self.why_not_spread(need, record.shape),
             _ => Fate::FreedLater,
         }
     }
 
-    fn why_not_spread(&self, need: NeedIx, shape: ShapeIx) -> Fate {
-        let profile = &self.tables.profiles[self.need(need).profile as usize].profile;
-        let shape = &self.tables.shapes[shape as usize].shape;
+    fn why_not_spread(&self, need: NeedIndex, shape: ShapeIndex) -> Fate {
+        let profile = &self.catalog.profiles[self.need(need).profile].profile;
+        let shape = &self.catalog.shapes[shape].shape;
         let has_none = |key: &&str| shape.attribute(key).is_none_or(str::is_empty);
         let absent = profile
             .hard_spreads()
@@ -283,15 +288,22 @@ impl Book {
         absent.map_or(Fate::Spread, |key| Fate::NoDomain(key.to_owned()))
     }
 
-    pub(super) fn key_of(&self, need: NeedIx) -> NeedKey {
+    fn bound_to(&self, machine: MachineIndex) -> ClusterId {
+        match self.record(machine).cluster {
+            Some(cluster) => self.cluster_id(cluster),
+            None => unreachable!("{} is bound to a cluster", self.ids.get(machine)),
+        }
+    }
+
+    pub(super) fn key_of(&self, need: NeedIndex) -> NeedKey {
         self.slot_key(self.need(need).slot)
     }
 }
 
-type Grouped = ((Fate, State, Kind), Vec<MachineIx>);
+type Grouped = ((Fate, State, MachineKind), Vec<MachineIndex>);
 
-fn kind(shape: &Shape) -> Kind {
-    Kind {
+fn kind(shape: &Shape) -> MachineKind {
+    MachineKind {
         instance_type: shape.instance_type.clone(),
         zone: shape.zone.clone(),
         offers: shape.effective().clone(),

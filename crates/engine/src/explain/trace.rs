@@ -2,46 +2,47 @@
 //!
 //! Only what is gone when the cycle ends is kept here: how the domains stood when a gang chose,
 //! which victims were weighed and picked, which machines were given back. Everything else is read
-//! from the books afterwards. Off, each hook is one branch; on, it reads and never writes.
+//! from the tables afterwards. A hook costs one branch when nothing is traced, and changes no decision
+//! when something is.
 
 use crate::{
-    book::{Book, MachineIx, NeedIx},
-    domain::{Case, Domains, Weights},
-    excess::Held,
-    tables::DomainIx,
+    book::Book,
+    domain::{DomainCase, Domains, Weights},
+    excess::Excess,
+    index::{DomainIndex, MachineIndex, NeedIndex},
 };
 
 /// What was weighed for one Need.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    need: NeedIx,
+    need: NeedIndex,
     pub(crate) choice: Option<Weighing>,
-    pub(crate) victims: Option<Victims>,
-    pub(crate) pruned: Vec<MachineIx>,
+    pub(crate) victims: Option<VictimTrace>,
+    pub(crate) pruned: Vec<MachineIndex>,
 }
 
 /// The domains as a gang found them, and the case of RF-6 that chose.
 #[derive(Clone, Debug)]
 pub(crate) struct Weighing {
-    pub(crate) case: Case,
-    pub(crate) domains: Vec<(DomainIx, Weights, Option<usize>)>,
+    pub(crate) case: DomainCase,
+    pub(crate) domains: Vec<(DomainIndex, Weights, Option<usize>)>,
 }
 
 /// What Phase 2 weighed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Victims {
+pub(crate) struct VictimTrace {
     /// Configured machines the Need can use, those that may be preempted with score and head start.
-    pub(crate) weighed: Vec<Weighed>,
+    pub(crate) weighed: Vec<WeighedVictim>,
     /// Before pruning, and before a gang that cannot be completed gives all of it back.
-    pub(crate) picked: Vec<MachineIx>,
+    pub(crate) picked: Vec<MachineIndex>,
     /// What is still missing with those, in the order of what is wanted.
     pub(crate) left: Vec<i128>,
 }
 
-/// A machine in the way of a Need.
+/// A machine that was considered as a victim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weighed {
-    pub(crate) machine: MachineIx,
+pub(crate) struct WeighedVictim {
+    pub(crate) machine: MachineIndex,
     /// V-3: the highest of what it is stamped with, its claimant's, and the hold's.
     pub(crate) standing: i32,
     /// Score and head start, if it may be preempted.
@@ -51,7 +52,7 @@ pub(crate) struct Weighed {
 }
 
 impl Trace {
-    pub(crate) fn of(need: NeedIx) -> Self {
+    pub(crate) fn of(need: NeedIndex) -> Self {
         Self {
             need,
             choice: None,
@@ -62,24 +63,24 @@ impl Trace {
 }
 
 impl Book {
-    pub(crate) fn is_traced(&self, need: NeedIx) -> bool {
+    pub(crate) fn is_traced(&self, need: NeedIndex) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.need == need)
     }
 
-    /// A gang has chosen, and has not moved yet.
-    pub(crate) fn trace_choice(&mut self, need: NeedIx, domains: &Domains, case: Case) {
+    /// Called when a gang has chosen a domain and claims nothing there yet.
+    pub(crate) fn trace_choice(&mut self, need: NeedIndex, domains: &Domains, case: DomainCase) {
         if !self.is_traced(need) {
             return;
         }
         let work = self.work;
-        let weighs_victims = case != Case::Complete && !self.is_parked(need);
+        let weighs_victims = case != DomainCase::Complete && !self.is_parked(need);
         let needed = weighs_victims.then(|| self.victims_needed(need, domains));
         self.work = work;
         let table = domains.weights().map(|(domain, weights)| {
-            let victims = needed.as_ref().and_then(|needed| needed[domain as usize]);
+            let victims = needed.as_ref().and_then(|needed| needed[domain]);
             (domain, weights, victims)
         });
-        let is_something = |(_, weights, victims): &(DomainIx, Weights, Option<usize>)| {
+        let is_something = |(_, weights, victims): &(DomainIndex, Weights, Option<usize>)| {
             !weights.is_nothing() || victims.is_some()
         };
         let choice = Some(Weighing {
@@ -91,8 +92,8 @@ impl Book {
         }
     }
 
-    /// A machine newly taken is given back (RF-8).
-    pub(crate) fn trace_pruned(&mut self, need: NeedIx, machine: MachineIx) {
+    /// Called when a newly taken machine is given back (RF-8).
+    pub(crate) fn trace_pruned(&mut self, need: NeedIndex, machine: MachineIndex) {
         if let Some(trace) = &mut self.trace
             && trace.need == need
         {
@@ -100,41 +101,41 @@ impl Book {
         }
     }
 
-    /// These may be preempted, with score and head start; the rest of what the Need can use may not.
+    /// Called with the machines that may be preempted; all others the Need can use may not.
     pub(crate) fn trace_victims(
         &mut self,
-        need: NeedIx,
-        held: &Held,
-        eligible: impl Iterator<Item = (MachineIx, f64, bool)>,
+        need: NeedIndex,
+        excess: &Excess,
+        eligible: impl Iterator<Item = (MachineIndex, f64, bool)>,
     ) {
-        let ranks: std::collections::BTreeMap<MachineIx, (f64, bool)> = eligible
+        let ranks: std::collections::BTreeMap<MachineIndex, (f64, bool)> = eligible
             .map(|(machine, score, first)| (machine, (score, first)))
             .collect();
-        let usage = &self.tables.uses[self.need(need).usage as usize];
+        let usage = &self.catalog.uses[self.need(need).usage];
         let shapes = usage.by_price.iter();
-        let configured = shapes.flat_map(|shape| &self.stocks[*shape as usize].configured);
-        let others = configured.filter(|machine| self.claimant(**machine) != need);
+        let configured = shapes.flat_map(|shape| &self.stocks[*shape].configured);
+        let others = configured.filter(|machine| self.claimant(**machine) != Some(need));
         let weighed = others.map(|machine| {
             let stands_at = self.victim_priority(*machine, i32::MAX);
-            let raised = held.priority(*machine).unwrap_or(i32::MIN);
-            Weighed {
+            let raised = excess.hold_priority(*machine).unwrap_or(i32::MIN);
+            WeighedVictim {
                 machine: *machine,
                 standing: stands_at.unwrap_or(i32::MAX).max(raised),
                 rank: ranks.get(machine).copied(),
                 is_taken: self.record(*machine).preempted,
             }
         });
-        let victims = Some(Victims {
+        let victims = Some(VictimTrace {
             weighed: weighed.collect(),
-            ..Victims::default()
+            ..VictimTrace::default()
         });
         if let Some(trace) = &mut self.trace {
             trace.victims = victims;
         }
     }
 
-    /// These were picked, which leaves so much missing.
-    pub(crate) fn trace_picked(&mut self, need: NeedIx, picked: &[MachineIx], left: &[i128]) {
+    /// Called with the machines picked, and what is missing with them.
+    pub(crate) fn trace_picked(&mut self, need: NeedIndex, picked: &[MachineIndex], left: &[i128]) {
         if let Some(trace) = &mut self.trace
             && trace.need == need
             && let Some(victims) = &mut trace.victims

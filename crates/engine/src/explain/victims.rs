@@ -1,9 +1,9 @@
-//! Victims: the machines in the way of a Need that is short, as Phase 2 weighed them (V-3..V-5).
+//! Victims: the machines Phase 2 considered preempting for a Need that is short (V-3..V-5).
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
-    explain::trace::{self, Weighed},
+    book::Book,
+    explain::trace::{VictimTrace, WeighedVictim},
+    index::{MachineIndex, NeedIndex, ShapeIndex},
 };
 use bigfleet_model::MachineId;
 use std::{cmp::Reverse, collections::BTreeSet};
@@ -76,11 +76,11 @@ impl Preemption {
 }
 
 impl Book {
-    pub(super) fn explain_victims(&self, need: NeedIx, traced: trace::Victims) -> Preemption {
-        let picked: BTreeSet<MachineIx> = traced.picked.iter().copied().collect();
-        let kept: BTreeSet<MachineIx> = self.holding(need).victims.iter().copied().collect();
+    pub(super) fn explain_victims(&self, need: NeedIndex, traced: VictimTrace) -> Preemption {
+        let picked: BTreeSet<MachineIndex> = traced.picked.iter().copied().collect();
+        let kept: BTreeSet<MachineIndex> = self.holding(need).victims.iter().copied().collect();
         let covered = traced.left.iter().all(|left| *left <= 0);
-        let fate = |weighed: &Weighed| {
+        let fate = |weighed: &WeighedVictim| {
             let shape = self.record(weighed.machine).shape;
             if weighed.rank.is_none() {
                 return self.why_not_eligible(need, weighed);
@@ -94,7 +94,7 @@ impl Book {
                 (false, false) => VictimFate::OffersNothing,
             }
         };
-        let mut judged: Vec<(VictimFate, Weighed)> = traced
+        let mut judged: Vec<(VictimFate, WeighedVictim)> = traced
             .weighed
             .iter()
             .map(|weighed| (fate(weighed), *weighed))
@@ -111,7 +111,7 @@ impl Book {
         });
         let left_out = judged.len().saturating_sub(Preemption::MOST);
         judged.truncate(Preemption::MOST);
-        let victim = |(fate, weighed): (VictimFate, Weighed)| Victim {
+        let victim = |(fate, weighed): (VictimFate, WeighedVictim)| Victim {
             machine: self.machine_id(weighed.machine),
             standing: weighed.standing,
             score: weighed.rank.map(|(score, _)| score),
@@ -124,14 +124,9 @@ impl Book {
         }
     }
 
-    fn why_not_eligible(&self, need: NeedIx, weighed: &Weighed) -> VictimFate {
+    fn why_not_eligible(&self, need: NeedIndex, weighed: &WeighedVictim) -> VictimFate {
         let shape = self.record(weighed.machine).shape;
-        let is_gang = self.tables.profiles[self.need(need).profile as usize].same_key != NONE;
-        let inside = match is_gang {
-            true => self.domain_of(need, shape) == self.holding(need).domain,
-            false => self.lies_somewhere(need, shape),
-        };
-        if !inside {
+        if !self.is_within_reach(need, shape) {
             VictimFate::OutsideDomain
         } else if weighed.is_taken {
             VictimFate::AlreadyTaken
@@ -141,8 +136,8 @@ impl Book {
     }
 
     /// Whether a machine of this shape has something of what is left.
-    pub(super) fn has_some(&self, need: NeedIx, shape: u32, left: &[i128]) -> bool {
-        let shape = &self.tables.shapes[shape as usize];
+    pub(super) fn has_some(&self, need: NeedIndex, shape: ShapeIndex, left: &[i128]) -> bool {
+        let shape = &self.catalog.shapes[shape];
         let mut wanted = self.need(need).wanted.iter().zip(left);
         wanted.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(*dimension))
     }

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_engine::{Alike, Choice, Explanation, Fate, How, Rule, VictimFate};
+use bigfleet_engine::{Alike, Choice, ClaimSource, Explanation, Fate, Rule, VictimFate};
 use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, ordinal, shown};
 use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
@@ -91,14 +91,14 @@ impl ClaimOrigin {
         }
     }
 
-    fn by_how(how: How) -> Self {
+    fn by_how(how: ClaimSource) -> Self {
         match how {
-            How::Own => Self::Own,
-            How::Bound => Self::Leftovers,
-            How::Idle => Self::Idle,
-            How::Creating => Self::Creating,
-            How::Speculative => Self::Speculative,
-            How::Draining => Self::Draining,
+            ClaimSource::Own => Self::Own,
+            ClaimSource::Bound => Self::Leftovers,
+            ClaimSource::Idle => Self::Idle,
+            ClaimSource::Creating => Self::Creating,
+            ClaimSource::Speculative => Self::Speculative,
+            ClaimSource::Draining => Self::Draining,
         }
     }
 }

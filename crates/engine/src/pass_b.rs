@@ -10,72 +10,76 @@
 //! equal key are compared by id. A Need costs what it takes, plus the shapes it can use.
 
 use crate::{
-    Mistake, NONE,
-    book::{Book, MachineIx, NeedIx},
-    domain::{Case, Domains},
+    Mistake,
+    book::Book,
+    domain::{DomainCase, Domains},
+    index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     spread::Balance,
-    tables::{DomainIx, ShapeIx},
 };
 use bigfleet_model::State;
 use std::cmp::Ordering;
 
-/// Needs waiting for their turn, in the total order. One that loses a claim joins.
+/// Needs waiting to be served, in the total order. A Need that loses a claim joins the queue.
 #[derive(Default)]
-pub(crate) struct Turns {
-    needs: Vec<NeedIx>,
+pub(crate) struct TurnQueue {
+    needs: Vec<NeedIndex>,
     next: usize,
 }
 
-impl Turns {
-    pub(crate) fn new(book: &Book, mut needs: Vec<NeedIx>) -> Self {
+impl TurnQueue {
+    pub(crate) fn new(book: &Book, mut needs: Vec<NeedIndex>) -> Self {
         needs.sort_by(|one, other| book.need_order(*one, *other));
         Self { needs, next: 0 }
     }
 
-    fn next(&mut self) -> Option<NeedIx> {
+    fn next(&mut self) -> Option<NeedIndex> {
         let need = self.needs.get(self.next).copied();
         self.next += 1;
         need
     }
 
-    fn join(&mut self, book: &Book, need: NeedIx) {
+    fn join(&mut self, book: &Book, need: NeedIndex) {
         let waiting = &self.needs[self.next..];
-        let before = |held: &NeedIx| book.need_order(*held, need).is_lt();
+        let before = |held: &NeedIndex| book.need_order(*held, need).is_lt();
         let place = waiting.partition_point(before);
         if waiting.get(place) != Some(&need) {
             self.needs.insert(self.next + place, need);
         }
     }
 
-    /// Everyone who had a turn.
-    pub(crate) fn into_needs(self) -> Vec<NeedIx> {
+    /// Every Need that was served.
+    pub(crate) fn into_needs(self) -> Vec<NeedIndex> {
         self.needs
     }
 }
 
 /// Where a Need may take machines from.
 #[derive(Clone, Copy)]
-enum Where {
+enum SearchScope {
     Anywhere,
-    Domain(DomainIx),
+    Domain(DomainIndex),
 }
 
 impl Book {
-    /// Serves the Needs that are short; returns everyone who had a turn, in order.
+    /// Serves the Needs that are short; returns every Need that was served, in order.
     pub(crate) fn serve_short(
         &mut self,
-        short: Vec<NeedIx>,
-        mut weighed: impl FnMut(&Self, NeedIx, &Domains),
-    ) -> Vec<NeedIx> {
-        let mut turns = Turns::new(self, short);
+        short: Vec<NeedIndex>,
+        mut weighed: impl FnMut(&Self, NeedIndex, &Domains),
+    ) -> Vec<NeedIndex> {
+        let mut turns = TurnQueue::new(self, short);
         while let Some(need) = turns.next() {
             if self.holding(need).is_covered() {
                 continue;
             }
-            let profile = &self.tables.profiles[self.need(need).profile as usize];
-            if profile.same_key == NONE {
-                self.serve(need, Where::Anywhere, Case::Complete, &mut turns);
+            if !self.is_gang(need) {
+                self.serve(
+                    need,
+                    SearchScope::Anywhere,
+                    DomainCase::Complete,
+                    &mut turns,
+                );
                 continue;
             }
             let domains = self.weigh(need);
@@ -83,105 +87,111 @@ impl Book {
             let (domain, case) = self.choose(need, &domains);
             self.trace_choice(need, &domains, case);
             let holding = self.holding_mut(need);
-            (holding.domain, holding.satisfiable) = (domain, case != Case::Partial);
-            if domain == NONE {
-                // Nothing anywhere: what it holds of its own would be a domain.
+            (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
+            let Some(domain) = domain else {
+                // Nothing anywhere, so it has no claims either: those would be in a domain.
                 continue;
-            }
+            };
             self.leave_other_domains(need, domain);
-            self.serve(need, Where::Domain(domain), case, &mut turns);
+            self.serve(need, SearchScope::Domain(domain), case, &mut turns);
         }
         turns.into_needs()
     }
 
-    fn leave_other_domains(&mut self, need: NeedIx, domain: DomainIx) {
+    fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
         for machine in self.claims(need).to_vec() {
-            if self.domain_of(need, self.record(machine).shape) != domain {
+            if self.domain_of(need, self.record(machine).shape) != Some(domain) {
                 self.unclaim(need, machine);
             }
         }
     }
 
-    fn serve(&mut self, need: NeedIx, place: Where, case: Case, turns: &mut Turns) {
+    fn serve(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope,
+        case: DomainCase,
+        turns: &mut TurnQueue,
+    ) {
         if self.mistake != Some(Mistake::OwnNotFirst) {
             let own = self.own(need);
-            self.step(need, place, &own, Self::by_keep_key, true);
+            self.take_from(need, scope, &own, Self::by_keep_key, true);
         }
         let leftovers = self.leftovers(need);
-        self.step(need, place, &leftovers, Self::by_keep_key, false);
+        self.take_from(need, scope, &leftovers, Self::by_keep_key, false);
         if self.is_parked(need) {
             return;
         }
         let before = self.claims(need).len();
-        self.take_free(need, place, PoolKind::Idle);
+        self.take_free(need, scope, PoolKind::Idle);
         self.holding_mut(need).bootstraps = (self.claims(need).len() - before) as u32;
-        self.take_free(need, place, PoolKind::Creating);
-        if case != Case::Partial {
+        self.take_free(need, scope, PoolKind::Creating);
+        if case != DomainCase::Partial {
             let before = self.claims(need).len();
-            self.take_free(need, place, PoolKind::Speculative);
+            self.take_free(need, scope, PoolKind::Speculative);
             self.holding_mut(need).provisions = (self.claims(need).len() - before) as u32;
         }
         if self.holding(need).is_covered() {
             self.prune(need, before);
-        } else if case != Case::Partial {
-            self.outrank(need, place, case, turns);
+        } else if case != DomainCase::Partial {
+            self.outrank(need, scope, case, turns);
         }
     }
 
-    /// One step over a list of machines in keep order.
-    fn step(
+    /// Takes from a list of machines in keep order (B0, B1).
+    fn take_from(
         &mut self,
-        need: NeedIx,
-        place: Where,
-        machines: &[MachineIx],
-        order: impl Fn(&Self, MachineIx, MachineIx) -> Ordering,
+        need: NeedIndex,
+        scope: SearchScope,
+        machines: &[MachineIndex],
+        order: impl Fn(&Self, MachineIndex, MachineIndex) -> Ordering,
         is_own: bool,
     ) {
         if self.holding(need).is_covered() || machines.is_empty() {
             return;
         }
         let spread = self.is_spread(need);
-        match place {
-            Where::Domain(domain) => self.take_in_domain(need, machines, domain),
-            Where::Anywhere if spread && is_own => {
-                // Own is never refused: first evenly, then whatever is still wanted (RF-9).
+        match scope {
+            SearchScope::Domain(domain) => self.take_in_domain(need, machines, domain),
+            SearchScope::Anywhere if spread && is_own => {
+                // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
                 self.take_spread(need, machines, order);
                 self.take(need, machines);
             }
-            Where::Anywhere if spread => self.take_spread(need, machines, order),
-            Where::Anywhere => self.take(need, machines),
+            SearchScope::Anywhere if spread => self.take_spread(need, machines, order),
+            SearchScope::Anywhere => self.take(need, machines),
         }
     }
 
-    pub(crate) fn is_spread(&self, need: NeedIx) -> bool {
-        !self.tables.profiles[self.need(need).profile as usize]
+    pub(crate) fn is_spread(&self, need: NeedIndex) -> bool {
+        !self.catalog.profiles[self.need(need).profile]
             .spreads
             .is_empty()
     }
 
     /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order.
-    pub(crate) fn leftovers(&mut self, need: NeedIx) -> Vec<MachineIx> {
-        let is_leftover = |machine: &MachineIx| {
+    pub(crate) fn leftovers(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
+        let is_leftover = |machine: &MachineIndex| {
             let record = self.record(*machine);
             !record.is_unfit() && self.serves(need, record.shape)
         };
         let cluster = self.need(need).cluster;
         let unclaimed = self.unclaimed(cluster).filter(is_leftover);
-        let mut machines: Vec<MachineIx> = unclaimed.collect();
-        if 0 < self.clusters[cluster as usize].loose {
-            self.work.machines += self.clusters[cluster as usize].bound.len() as u64;
+        let mut machines: Vec<MachineIndex> = unclaimed.collect();
+        if 0 < self.clusters[cluster].loose {
+            self.work.machines += self.clusters[cluster].bound.len() as u64;
         }
         machines.sort_by(|one, other| self.keep_order(*one, *other));
         machines
     }
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
-    fn take_free(&mut self, need: NeedIx, place: Where, kind: PoolKind) {
+    fn take_free(&mut self, need: NeedIndex, scope: SearchScope, kind: PoolKind) {
         if self.holding(need).is_covered() {
             return;
         }
-        let groups = self.shape_groups(need, place, kind);
-        if self.is_spread(need) && matches!(place, Where::Anywhere) {
+        let groups = self.shape_groups(need, scope, kind);
+        if self.is_spread(need) && matches!(scope, SearchScope::Anywhere) {
             self.take_groups_spread(need, kind, &groups);
             return;
         }
@@ -196,19 +206,23 @@ impl Book {
     }
 
     /// Usable shapes with free machines, those of equal order key together.
-    fn shape_groups(&mut self, need: NeedIx, place: Where, kind: PoolKind) -> Vec<Vec<ShapeIx>> {
-        let usage = self.need(need).usage as usize;
-        let count = self.tables.uses[usage].by_price.len();
-        let mut groups: Vec<Vec<ShapeIx>> = Vec::new();
+    fn shape_groups(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope,
+        kind: PoolKind,
+    ) -> Vec<Vec<ShapeIndex>> {
+        let usage = self.need(need).usage;
+        let count = self.catalog.uses[usage].by_price.len();
+        let mut groups: Vec<Vec<ShapeIndex>> = Vec::new();
         let mut last = None;
         for at in 0..count {
-            let entry = &self.tables.uses[usage];
+            let entry = &self.catalog.uses[usage];
             let (cost, shape) = match kind {
                 PoolKind::Speculative => entry.by_cost[at],
                 _ => (Default::default(), entry.by_price[at]),
             };
-            if self.stocks[shape as usize].pool(kind).free() == 0 || !self.is_in(need, place, shape)
-            {
+            if self.stocks[shape].pool(kind).free() == 0 || !self.is_in(need, scope, shape) {
                 continue;
             }
             let Self {
@@ -217,10 +231,10 @@ impl Book {
                 records,
                 ..
             } = self;
-            let pool = stocks[shape as usize].pool_mut(kind);
+            let pool = stocks[shape].pool_mut(kind);
             pool.sort(ids);
             pool.next = pool.free_from(pool.next, records);
-            let key = (cost, self.tables.shapes[shape as usize].price);
+            let key = (cost, self.catalog.shapes[shape].price);
             match groups.last_mut() {
                 Some(group) if last == Some(key) => group.push(shape),
                 _ => groups.push(vec![shape]),
@@ -230,21 +244,21 @@ impl Book {
         groups
     }
 
-    fn is_in(&self, need: NeedIx, place: Where, shape: ShapeIx) -> bool {
-        match place {
-            Where::Anywhere => self.lies_somewhere(need, shape),
-            Where::Domain(domain) => self.domain_of(need, shape) == domain,
+    fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {
+        match scope {
+            SearchScope::Anywhere => self.lies_somewhere(need, shape),
+            SearchScope::Domain(domain) => self.domain_of(need, shape) == Some(domain),
         }
     }
 
     /// The free machine with the lowest id among shapes that contribute.
     fn lowest_free(
         &mut self,
-        need: NeedIx,
+        need: NeedIndex,
         kind: PoolKind,
-        group: &[ShapeIx],
-    ) -> Option<MachineIx> {
-        let mut lowest: Option<MachineIx> = None;
+        group: &[ShapeIndex],
+    ) -> Option<MachineIndex> {
+        let mut lowest: Option<MachineIndex> = None;
         for shape in group {
             self.work.machines += 1;
             if !self.contributes(need, *shape) {
@@ -256,7 +270,7 @@ impl Book {
                 records,
                 ..
             } = self;
-            let pool = stocks[*shape as usize].pool_mut(kind);
+            let pool = stocks[*shape].pool_mut(kind);
             pool.next = pool.free_from(pool.next, records);
             if let Some(head) = pool.machines.get(pool.next)
                 && lowest.is_none_or(|lowest| ids.compare(*head, lowest).is_lt())
@@ -267,16 +281,17 @@ impl Book {
         lowest
     }
 
-    fn take_groups_spread(&mut self, need: NeedIx, kind: PoolKind, groups: &[Vec<ShapeIx>]) {
-        let useful = |shape: &ShapeIx| self.contributes(need, *shape);
-        let candidates: Vec<ShapeIx> = groups.iter().flatten().copied().filter(useful).collect();
+    fn take_groups_spread(&mut self, need: NeedIndex, kind: PoolKind, groups: &[Vec<ShapeIndex>]) {
+        let useful = |shape: &ShapeIndex| self.contributes(need, *shape);
+        let candidates: Vec<ShapeIndex> = groups.iter().flatten().copied().filter(useful).collect();
         let mut balance = Balance::new(self, need, candidates);
-        let mut sorted: Vec<Vec<Vec<ShapeIx>>> = Vec::new();
+        let mut sorted: Vec<Vec<Vec<ShapeIndex>>> = Vec::new();
         for group in groups {
             let mut group = group.clone();
             group.sort_by(|one, other| self.by_values(need, *one, *other));
-            let same = |one: &ShapeIx, other: &ShapeIx| self.by_values(need, *one, *other).is_eq();
-            sorted.push(group.chunk_by(same).map(<[ShapeIx]>::to_vec).collect());
+            let same =
+                |one: &ShapeIndex, other: &ShapeIndex| self.by_values(need, *one, *other).is_eq();
+            sorted.push(group.chunk_by(same).map(<[ShapeIndex]>::to_vec).collect());
         }
         while !self.holding(need).is_covered() {
             let mut taken = None;
@@ -294,12 +309,12 @@ impl Book {
         }
     }
 
-    /// Gives back each machine newly taken without which the Need is still covered (RF-8).
-    fn prune(&mut self, need: NeedIx, from: usize) {
+    /// Gives back each newly taken machine that the Need is covered without (RF-8).
+    fn prune(&mut self, need: NeedIndex, from: usize) {
         if self.is_spread(need) {
             return;
         }
-        let taken: Vec<MachineIx> = self.claims(need)[from..].to_vec();
+        let taken: Vec<MachineIndex> = self.claims(need)[from..].to_vec();
         for machine in taken {
             if !self.is_redundant(need, machine) {
                 continue;
@@ -317,57 +332,67 @@ impl Book {
     }
 
     /// Whether the Need is covered without this machine.
-    pub(crate) fn is_redundant(&self, need: NeedIx, machine: MachineIx) -> bool {
-        let shape = &self.tables.shapes[self.record(machine).shape as usize];
+    pub(crate) fn is_redundant(&self, need: NeedIndex, machine: MachineIndex) -> bool {
+        let shape = &self.catalog.shapes[self.record(machine).shape];
         let wanted = self.need(need).wanted.iter();
         let mut left = wanted.zip(&*self.holding(need).left);
         left.all(|((dimension, _), left)| left + i128::from(shape.amount(*dimension)) <= 0)
     }
 
     /// B5: claims of Needs of strictly lower priority move over.
-    fn outrank(&mut self, need: NeedIx, place: Where, case: Case, turns: &mut Turns) {
+    fn outrank(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope,
+        case: DomainCase,
+        turns: &mut TurnQueue,
+    ) {
         let mut machines = self.outranked(need);
-        machines.retain(|machine| self.is_in(need, place, self.record(*machine).shape));
-        if case == Case::WithVictims && !self.would_cover(need, &machines) {
+        machines.retain(|machine| self.is_in(need, scope, self.record(*machine).shape));
+        if case == DomainCase::WithVictims && !self.would_cover(need, &machines) {
             return;
         }
-        // Owners lose a claim only when it is taken, so each is offered free and then put back.
-        let owners: Vec<NeedIx> = machines.iter().map(|at| self.claimant(*at)).collect();
         if self.is_spread(need) {
             self.outrank_spread(need, machines, turns);
             return;
         }
-        for (machine, owner) in machines.into_iter().zip(owners) {
+        for machine in machines {
             if self.holding(need).is_covered() {
                 return;
             }
             if self.contributes(need, self.record(machine).shape) {
-                self.move_claim(machine, owner, need, turns);
+                self.move_claim(machine, need, turns);
             }
         }
     }
 
-    fn move_claim(&mut self, machine: MachineIx, from: NeedIx, to: NeedIx, turns: &mut Turns) {
-        self.unclaim(from, machine);
+    /// Moves a machine from the Need that claims it to another; the loser gets a turn.
+    fn move_claim(&mut self, machine: MachineIndex, to: NeedIndex, turns: &mut TurnQueue) {
+        let from = self.claimant(machine);
+        if let Some(from) = from {
+            self.unclaim(from, machine);
+        }
         self.claim(to, machine);
-        turns.join(self, from);
+        if let Some(from) = from {
+            turns.join(self, from);
+        }
     }
 
     /// Bound machines claimed as own by Needs of the cluster of lower priority, those first that
     /// are easiest to outrank.
-    fn outranked(&mut self, need: NeedIx) -> Vec<MachineIx> {
+    fn outranked(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
         let priority = self.priority(need);
-        let cluster = &self.clusters[self.need(need).cluster as usize];
+        let cluster = &self.clusters[self.need(need).cluster];
         self.work.machines += cluster.bound.len() as u64;
-        let is_outranked = |machine: &&MachineIx| {
-            let record = self.record(**machine);
-            let claimant = self.claimant(**machine);
-            claimant != NONE
-                && self.priority(claimant) < priority
-                && self.serves(need, record.shape)
-                && self.is_own(claimant, **machine)
+        let is_outranked = |machine: &&MachineIndex| {
+            let shape = self.record(**machine).shape;
+            self.claimant(**machine).is_some_and(|claimant| {
+                self.priority(claimant) < priority
+                    && self.serves(need, shape)
+                    && self.is_own(claimant, **machine)
+            })
         };
-        let mut machines: Vec<MachineIx> =
+        let mut machines: Vec<MachineIndex> =
             cluster.bound.iter().filter(is_outranked).copied().collect();
         machines.sort_by(|one, other| {
             self.by_owner(*one, *other)
@@ -376,12 +401,20 @@ impl Book {
         machines
     }
 
-    fn by_owner(&self, one: MachineIx, other: MachineIx) -> Ordering {
-        let owner = |machine: MachineIx| self.priority(self.claimant(machine));
+    fn by_owner(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
+        let owner = |machine: MachineIndex| {
+            let claimant = self.claimant(machine);
+            claimant.map(|claimant| self.priority(claimant))
+        };
         owner(one).cmp(&owner(other))
     }
 
-    fn outrank_spread(&mut self, need: NeedIx, mut machines: Vec<MachineIx>, turns: &mut Turns) {
+    fn outrank_spread(
+        &mut self,
+        need: NeedIndex,
+        mut machines: Vec<MachineIndex>,
+        turns: &mut TurnQueue,
+    ) {
         machines.retain(|machine| self.contributes(need, self.record(*machine).shape));
         machines.sort_by(|one, other| {
             let shapes = (self.record(*one).shape, self.record(*other).shape);
@@ -393,7 +426,7 @@ impl Book {
         let shapes = machines.iter().map(|machine| self.record(*machine).shape);
         let mut balance = Balance::new(self, need, shapes);
         while !self.holding(need).is_covered() {
-            let eligible = |machine: &MachineIx| {
+            let eligible = |machine: &MachineIndex| {
                 let shape = self.record(*machine).shape;
                 self.contributes(need, shape) && balance.admits(self, shape)
             };
@@ -401,23 +434,22 @@ impl Book {
                 return;
             };
             let machine = machines.remove(place);
-            let owner = self.claimant(machine);
-            self.move_claim(machine, owner, need, turns);
+            self.move_claim(machine, need, turns);
             balance.count(self, self.record(machine).shape);
         }
     }
 
     /// Whether what is left would be covered by all of these together.
-    fn would_cover(&self, need: NeedIx, machines: &[MachineIx]) -> bool {
+    fn would_cover(&self, need: NeedIndex, machines: &[MachineIndex]) -> bool {
         let entry = self.need(need);
         entry
             .wanted
             .iter()
             .zip(&*self.holding(need).left)
             .all(|((dimension, _), left)| {
-                let amount = |machine: &MachineIx| {
+                let amount = |machine: &MachineIndex| {
                     let shape = self.record(*machine).shape;
-                    i128::from(self.tables.shapes[shape as usize].amount(*dimension))
+                    i128::from(self.catalog.shapes[shape].amount(*dimension))
                 };
                 *left <= machines.iter().map(amount).sum()
             })

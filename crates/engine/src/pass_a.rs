@@ -4,26 +4,25 @@
 //! did not change keeps the claims it has, and costs nothing.
 
 use crate::{
-    NONE,
-    book::{Book, MachineIx, NeedIx},
+    book::Book,
     domain::Domains,
-    tables::{DomainIx, ShapeIx},
+    index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
 };
 
-/// What a Need would claim and what that leaves, worked out beside the books.
+/// What a Need would claim, and what that leaves wanted; nothing is claimed yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
-    claims: Vec<MachineIx>,
+    claims: Vec<MachineIndex>,
     left: Vec<i128>,
     /// The shape looked at last, and what it has of the Need's dimensions.
-    shape: Option<ShapeIx>,
+    shape: Option<ShapeIndex>,
     amounts: Vec<i64>,
     /// Every machine looked at had something in every dimension, so none was skipped.
     in_a_row: bool,
 }
 
 impl Draft {
-    fn begin(&mut self, book: &Book, need: NeedIx) {
+    fn begin(&mut self, book: &Book, need: NeedIndex) {
         self.claims.clear();
         self.left.clear();
         self.left
@@ -37,9 +36,9 @@ impl Draft {
     }
 
     /// Whether a machine of this shape has something of what is still wanted (RF-3).
-    pub(crate) fn gains_from(&mut self, book: &Book, need: NeedIx, shape: ShapeIx) -> bool {
+    pub(crate) fn gains_from(&mut self, book: &Book, need: NeedIndex, shape: ShapeIndex) -> bool {
         if self.shape != Some(shape) {
-            let entry = &book.tables.shapes[shape as usize];
+            let entry = &book.catalog.shapes[shape];
             let wanted = book.need(need).wanted.iter();
             self.amounts.clear();
             self.amounts
@@ -53,19 +52,19 @@ impl Draft {
     }
 
     /// Takes a machine of the shape just asked about.
-    pub(crate) fn add(&mut self, machine: MachineIx) {
+    pub(crate) fn add(&mut self, machine: MachineIndex) {
         self.claims.push(machine);
         for (left, amount) in self.left.iter_mut().zip(&self.amounts) {
             *left -= i128::from(*amount);
         }
     }
 
-    pub(crate) fn has(&self, machine: MachineIx) -> bool {
+    pub(crate) fn has(&self, machine: MachineIndex) -> bool {
         self.claims.contains(&machine)
     }
 
-    /// Takes along the list until nothing is wanted.
-    fn take(&mut self, book: &Book, need: NeedIx, machines: &[MachineIx]) {
+    /// Takes machines in the order of the list until nothing is wanted.
+    fn take(&mut self, book: &Book, need: NeedIndex, machines: &[MachineIndex]) {
         for machine in machines {
             if self.is_covered() {
                 return;
@@ -79,14 +78,14 @@ impl Draft {
 }
 
 impl Book {
-    /// Whether a walk over its own machines would end where the last one did. True for a plain Need
-    /// whose amounts alone changed, as long as its last claim is still needed and enough.
-    pub(crate) fn is_settled(&self, need: NeedIx) -> bool {
+    /// Whether walking its own machines again would end at the same machine. It does for a plain Need of
+    /// which only amounts changed, if its last claim is still needed and still enough.
+    pub(crate) fn is_settled(&self, need: NeedIndex) -> bool {
         let holding = self.holding(need);
-        let profile = &self.tables.profiles[self.need(need).profile as usize];
+        let profile = &self.catalog.profiles[self.need(need).profile];
         if self.is_whole(need)
             || !holding.in_a_row
-            || profile.same_key != NONE
+            || profile.is_gang()
             || !profile.spreads.is_empty()
         {
             return false;
@@ -99,21 +98,21 @@ impl Book {
         }
     }
 
-    /// Claims what is a Need's own. Worked out anew each time; written down only where it differs.
-    pub(crate) fn keep_own(&mut self, need: NeedIx, draft: &mut Draft) {
+    /// Claims a Need's own machines. Changes claims only if the result differs.
+    pub(crate) fn keep_own(&mut self, need: NeedIndex, draft: &mut Draft) {
         self.work.needs += 1;
         let own = self.own(need);
         let own_count = own.len();
         draft.begin(self, need);
-        let profile = &self.tables.profiles[self.need(need).profile as usize];
-        let is_gang = profile.same_key != NONE;
-        let mut home = NONE;
+        let profile = self.profile(need);
+        let is_gang = profile.is_gang();
+        let mut home = None;
         if is_gang {
             home = self.home(need, &own);
-            let at_home = |machine: &MachineIx| {
-                home != NONE && self.domain_of(need, self.record(*machine).shape) == home
+            let at_home = |machine: &MachineIndex| {
+                home.is_some() && self.domain_of(need, self.record(*machine).shape) == home
             };
-            let inside: Vec<MachineIx> = own.into_iter().filter(at_home).collect();
+            let inside: Vec<MachineIndex> = own.into_iter().filter(at_home).collect();
             draft.take(self, need, &inside);
         } else {
             if !profile.spreads.is_empty() {
@@ -121,7 +120,7 @@ impl Book {
             }
             if !draft.is_covered() {
                 let rest = own.into_iter().filter(|machine| !draft.has(*machine));
-                let rest: Vec<MachineIx> = rest.collect();
+                let rest: Vec<MachineIndex> = rest.collect();
                 draft.take(self, need, &rest);
             }
         }
@@ -133,14 +132,14 @@ impl Book {
         holding.all_claimed = draft.claims.len() == own_count;
     }
 
-    /// Claims along the list until the Need is covered.
-    pub(crate) fn take(&mut self, need: NeedIx, machines: &[MachineIx]) {
+    /// Claims machines in the order of the list until the Need is covered.
+    pub(crate) fn take(&mut self, need: NeedIndex, machines: &[MachineIndex]) {
         for machine in machines {
             if self.holding(need).is_covered() {
                 return;
             }
             let record = self.record(*machine);
-            if self.claimant(*machine) == NONE && self.contributes(need, record.shape) {
+            if self.claimant(*machine).is_none() && self.contributes(need, record.shape) {
                 self.claim(need, *machine);
             }
         }
@@ -149,29 +148,26 @@ impl Book {
     /// As [`Self::take`], from one domain only.
     pub(crate) fn take_in_domain(
         &mut self,
-        need: NeedIx,
-        machines: &[MachineIx],
-        domain: DomainIx,
+        need: NeedIndex,
+        machines: &[MachineIndex],
+        domain: DomainIndex,
     ) {
-        let inside = |machine: &&MachineIx| {
-            domain != NONE && self.domain_of(need, self.record(**machine).shape) == domain
+        let inside = |machine: &&MachineIndex| {
+            self.domain_of(need, self.record(**machine).shape) == Some(domain)
         };
-        let inside: Vec<MachineIx> = machines.iter().filter(inside).copied().collect();
+        let inside: Vec<MachineIndex> = machines.iter().filter(inside).copied().collect();
         self.take(need, &inside);
     }
 
     /// The domain a gang is at home in: the one its own machines cover most of it in (RF-4).
-    fn home(&self, need: NeedIx, own: &[MachineIx]) -> DomainIx {
+    fn home(&self, need: NeedIndex, own: &[MachineIndex]) -> Option<DomainIndex> {
         let shapes = own.iter().map(|machine| self.record(*machine).shape);
         let mut places = shapes
             .filter(|shape| self.is_of_use(need, *shape))
-            .map(|shape| self.domain_of(need, shape))
-            .filter(|domain| *domain != NONE);
-        let Some(first) = places.next() else {
-            return NONE;
-        };
+            .filter_map(|shape| self.domain_of(need, shape));
+        let first = places.next()?;
         if places.all(|domain| domain == first) {
-            return first;
+            return Some(first);
         }
         let mut domains = Domains::new(self, need);
         for machine in own {

@@ -1,4 +1,4 @@
-//! Few: a short list beside its owner instead of at the end of a pointer.
+//! Small lists: a short list beside its owner instead of at the end of a pointer.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,18 +7,18 @@ pub(crate) const INLINE: usize = 3;
 
 /// A list that is nearly always short.
 #[derive(Clone, Debug)]
-pub(crate) enum Few<T> {
+pub(crate) enum SmallList<T> {
     Inline(u8, [T; INLINE]),
     Elsewhere(Vec<T>),
 }
 
-impl<T: Copy + Default> Default for Few<T> {
+impl<T> Default for SmallList<T> {
     fn default() -> Self {
-        Self::Inline(0, [T::default(); INLINE])
+        Self::Elsewhere(Vec::new())
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for SmallList<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -29,7 +29,7 @@ impl<T> Deref for Few<T> {
     }
 }
 
-impl<T> DerefMut for Few<T> {
+impl<T> DerefMut for SmallList<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
             Self::Inline(count, items) => &mut items[..*count as usize],
@@ -38,17 +38,20 @@ impl<T> DerefMut for Few<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Few<T> {
+impl<T: PartialEq> PartialEq for SmallList<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Copy + Default> FromIterator<T> for Few<T> {
+impl<T: Copy> FromIterator<T> for SmallList<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let mut inline = [T::default(); INLINE];
-        let mut count = 0;
         let mut items = items.into_iter();
+        let Some(first) = items.next() else {
+            return Self::default();
+        };
+        let mut inline = [first; INLINE];
+        let mut count = 1;
         while let Some(item) = items.next() {
             if count == INLINE {
                 let rest = std::iter::once(item).chain(items);
@@ -68,10 +71,10 @@ mod tests {
     #[test]
     fn any_number_of_things_comes_out_as_it_went_in() {
         for count in 0..8_u64 {
-            let mut few: Few<u64> = (0..count).collect();
-            assert_eq!(*few, (0..count).collect::<Vec<_>>());
-            few.iter_mut().for_each(|item| *item += 1);
-            assert_eq!(*few, (1..=count).collect::<Vec<_>>());
+            let mut list: SmallList<u64> = (0..count).collect();
+            assert_eq!(*list, (0..count).collect::<Vec<_>>());
+            list.iter_mut().for_each(|item| *item += 1);
+            assert_eq!(*list, (1..=count).collect::<Vec<_>>());
         }
     }
 }

@@ -1,0 +1,182 @@
+//! Catalog: things in the order they came in, found by an index of their own type.
+//!
+//! A [`Table`] is one piece of memory. A [`LongTable`] is many of a fixed size: millions of records grow
+//! without being copied, so the old copy and the new never lie in memory together.
+
+use crate::index::Index;
+use std::{marker::PhantomData, ops};
+
+/// A short table, or one whose length is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<I, T> {
+    items: Vec<T>,
+    index: PhantomData<I>,
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            index: PhantomData,
+        }
+    }
+}
+
+impl<I: Index, T> Table<I, T> {
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn push(&mut self, item: T) -> I {
+        self.items.push(item);
+        I::at(self.items.len() - 1)
+    }
+
+    /// Adds what [`Default`] makes until there are so many.
+    pub(crate) fn grow_to(&mut self, length: usize)
+    where
+        T: Default,
+    {
+        let length = length.max(self.items.len());
+        self.items.resize_with(length, T::default);
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.items.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.items.iter_mut()
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (I, &T)> {
+        let indexed = self.items.iter().enumerate();
+        indexed.map(|(position, item)| (I::at(position), item))
+    }
+
+    /// Those from a position on.
+    pub(crate) fn entries_from(&self, position: usize) -> impl Iterator<Item = (I, &T)> {
+        self.entries().skip(position)
+    }
+
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = I> + use<I, T> {
+        (0..self.items.len()).map(I::at)
+    }
+}
+
+impl<I, T> FromIterator<T> for Table<I, T> {
+    fn from_iter<A: IntoIterator<Item = T>>(items: A) -> Self {
+        Self {
+            items: items.into_iter().collect(),
+            index: PhantomData,
+        }
+    }
+}
+
+impl<I: Index, T> ops::Index<I> for Table<I, T> {
+    type Output = T;
+
+    fn index(&self, index: I) -> &T {
+        &self.items[index.position()]
+    }
+}
+
+impl<I: Index, T> ops::IndexMut<I> for Table<I, T> {
+    fn index_mut(&mut self, index: I) -> &mut T {
+        &mut self.items[index.position()]
+    }
+}
+
+/// As many as lie together in a [`LongTable`].
+const CHUNK: usize = 4096;
+
+/// A table of hundreds of thousands of things or more.
+#[derive(Clone, Debug)]
+pub(crate) struct LongTable<I, T> {
+    /// All full but the last.
+    chunks: Vec<Vec<T>>,
+    index: PhantomData<I>,
+}
+
+impl<I, T> Default for LongTable<I, T> {
+    fn default() -> Self {
+        Self {
+            chunks: Vec::new(),
+            index: PhantomData,
+        }
+    }
+}
+
+impl<I: Index, T> LongTable<I, T> {
+    pub(crate) fn len(&self) -> usize {
+        let last = self.chunks.last().map_or(0, Vec::len);
+        self.chunks.len().saturating_sub(1) * CHUNK + last
+    }
+
+    pub(crate) fn push(&mut self, item: T) -> I {
+        let index = I::at(self.len());
+        match self.chunks.last_mut() {
+            Some(last) if last.len() < CHUNK => last.push(item),
+            // A small fleet does not take room for a large one.
+            None => self.chunks.push(vec![item]),
+            Some(_) => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(item);
+                self.chunks.push(chunk);
+            }
+        }
+        index
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten()
+    }
+
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = I> + use<I, T> {
+        (0..self.len()).map(I::at)
+    }
+}
+
+impl<I: Index, T> ops::Index<I> for LongTable<I, T> {
+    type Output = T;
+
+    fn index(&self, index: I) -> &T {
+        let position = index.position();
+        &self.chunks[position / CHUNK][position % CHUNK]
+    }
+}
+
+impl<I: Index, T> ops::IndexMut<I> for LongTable<I, T> {
+    fn index_mut(&mut self, index: I) -> &mut T {
+        let position = index.position();
+        &mut self.chunks[position / CHUNK][position % CHUNK]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::MachineIndex;
+
+    #[test]
+    fn a_long_table_never_moves_or_loses_what_is_in_it() {
+        let mut table: LongTable<MachineIndex, usize> = LongTable::default();
+        assert_eq!(table.len(), 0);
+        for position in 0..2 * CHUNK + 3 {
+            let index = table.push(position);
+            assert_eq!(index, MachineIndex::at(position));
+            assert_eq!(table.len(), position + 1);
+        }
+        let full = &table.chunks[1];
+        assert_eq!(full.capacity(), CHUNK, "no room beyond what is used");
+        for index in table.indexes() {
+            assert_eq!(table[index], index.position());
+            table[index] += 1;
+        }
+        assert!(table.iter().copied().eq(1..2 * CHUNK + 4));
+    }
+}

@@ -1,0 +1,94 @@
+//! Texts: the bytes of many short texts, end to end.
+//!
+//! They lie in chunks of a megabyte, so that millions of them grow without being copied. No text lies in
+//! two chunks; one that is longer than a chunk has a longer chunk to itself.
+
+const CHUNK_BITS: u32 = 20;
+const CHUNK: usize = 1 << CHUNK_BITS;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts {
+    chunks: Vec<Vec<u8>>,
+}
+
+/// Where a text lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    /// The chunk, then the place in it.
+    start: u32,
+    length: u32,
+}
+
+impl Span {
+    pub(crate) fn length(self) -> usize {
+        self.length as usize
+    }
+}
+
+impl Texts {
+    pub(crate) fn push(&mut self, text: &[u8]) -> Span {
+        // A text never begins at the very end: that place has the number of the next chunk's first.
+        let fits = |last: &Vec<u8>| last.len() + text.len() < CHUNK;
+        if !self.chunks.last().is_some_and(fits) {
+            // The first grows with what is in it: most lists of texts are short.
+            let room = if self.chunks.is_empty() {
+                0
+            } else {
+                CHUNK.max(text.len())
+            };
+            self.chunks.push(Vec::with_capacity(room));
+        }
+        let number = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[number];
+        let span = Span {
+            start: ((number << CHUNK_BITS) + chunk.len()) as u32,
+            length: text.len() as u32,
+        };
+        chunk.extend_from_slice(text);
+        span
+    }
+
+    pub(crate) fn get(&self, span: Span) -> &[u8] {
+        let chunk = (span.start >> CHUNK_BITS) as usize;
+        let start = span.start as usize % CHUNK;
+        match span.length() {
+            0 => &[],
+            length => &self.chunks[chunk][start..start + length],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_any_length_come_out_as_they_went_in() {
+        let mut texts = Texts::default();
+        let lengths = [
+            0,
+            1,
+            CHUNK - 1,
+            0,
+            2,
+            CHUNK,
+            0,
+            CHUNK + 1,
+            3,
+            CHUNK / 2,
+            CHUNK / 2,
+            7,
+        ];
+        let spans: Vec<(Span, Vec<u8>)> = lengths
+            .into_iter()
+            .zip(b'a'..)
+            .map(|(length, letter)| vec![letter; length])
+            .map(|text| (texts.push(&text), text))
+            .collect();
+        for (span, text) in spans {
+            assert!(texts.get(span) == text, "a text of {} bytes", text.len());
+        }
+        let room: usize = texts.chunks.iter().map(Vec::capacity).sum();
+        assert!(room <= 9 * CHUNK, "{room} bytes of room");
+    }
+}

@@ -1,0 +1,129 @@
+//! What the engine remembers saves work. It never changes an answer, so only counts of work can show
+//! that it is used at all.
+
+use bigfleet_engine::{Counts, Engine, Work};
+use bigfleet_model::Fleet;
+use bigfleet_testkit::fleet;
+
+/// An engine that has decided on a fleet.
+fn decided(fleet: &Fleet) -> Engine {
+    let mut engine = Engine::new();
+    engine.load(fleet);
+    engine.decide(fleet.now);
+    engine
+}
+
+/// What deciding on the second fleet touches after the first; both answers are checked.
+fn work_between(before: &str, after: &str) -> Work {
+    let (before, after) = (fleet(before), fleet(after));
+    let mut engine = decided(&before);
+    assert_eq!(engine.decision(), bigfleet_oracle::decide(&before));
+    let start = engine.work();
+    engine.follow(&before, &after);
+    engine.decide(after.now);
+    assert_eq!(engine.decision(), bigfleet_oracle::decide(&after));
+    let end = engine.work();
+    Work {
+        needs: end.needs - start.needs,
+        machines: end.machines - start.machines,
+        classes: end.classes - start.classes,
+    }
+}
+
+const NOTHING: Work = Work {
+    needs: 0,
+    machines: 0,
+    classes: 0,
+};
+
+#[test]
+fn facts_that_repeat_themselves_leave_a_cycle_quiet() {
+    let fleet = fleet(
+        "m1..m3 Configured a cpu=4 own=n
+         m4 Configuring a cpu=4 own=n
+         i1 Idle cpu=4 OnDemand idle-since=900
+         i2 Idle cpu=4 OnDemand
+         k1 Creating cpu=4 own=n
+         s1 Speculative cpu=4 unavailable
+         need a name:n cpu=20",
+    );
+    let mut engine = decided(&fleet);
+    let before = engine.work();
+    engine.load(&fleet);
+    let mut parts = 0;
+    engine.decide_in_parts(fleet.now, &mut |_| parts += 1);
+    assert_eq!(parts, 0, "nothing changed, so nothing is decided");
+    assert_eq!(engine.work(), before);
+}
+
+#[test]
+fn a_need_that_needs_all_it_has_is_not_walked() {
+    let work = work_between(
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=36",
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=35",
+    );
+    assert_eq!(work, NOTHING);
+}
+
+/// One of nine is excess and held by nothing, so its cluster is looked through; the Need is not walked.
+#[test]
+fn a_need_whose_last_claim_is_still_right_is_not_walked() {
+    let work = work_between(
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=32",
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=31",
+    );
+    assert_eq!(work.needs, 0, "{work:?}");
+    let walked = work_between(
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=32",
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=28",
+    );
+    assert_eq!(walked.needs, 1, "one machine fewer: {walked:?}");
+}
+
+#[test]
+fn a_need_that_did_not_change_costs_nothing() {
+    let work = work_between(
+        "m1..m9 Configured a cpu=4 own=n
+         o1..o9 Configured b cpu=4 own=o
+         need a name:n cpu=36
+         need b name:o cpu=36",
+        "m1..m9 Configured a cpu=4 own=n
+         o1..o8 Configured b cpu=4 own=o
+         need a name:n cpu=36
+         need b name:o cpu=32",
+    );
+    assert_eq!(work.machines, 8, "those of b: {work:?}");
+    assert_eq!(work.needs, 0, "{work:?}");
+}
+
+#[test]
+fn counts_are_those_of_the_fleet() {
+    let fleet = fleet(
+        "m1..m3 Configured a cpu=4 own=n $1
+         m4 Configured a cpu=4 own=n $2
+         i1..i2 Idle cpu=8 $2
+         need a name:n cpu=16
+         need a name:o cpu=8 prio=3",
+    );
+    let mut engine = decided(&fleet);
+    let counts = engine.counts();
+    let record_bytes = counts.record_bytes;
+    let expected = Counts {
+        machines: 6,
+        shapes: 3,
+        profiles: 2,
+        rows: 2,
+        rows_after_fold: 2,
+        record_bytes,
+    };
+    assert_eq!(counts, expected);
+    let gone = fleet.machines.keys().next().cloned();
+    gone.iter().for_each(|id| engine.remove_machine(id));
+    assert_eq!(engine.counts().machines, 5);
+}
