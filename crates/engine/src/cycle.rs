@@ -80,13 +80,14 @@ pub(crate) struct Outcome {
     touched: Vec<NeedIndex>,
     preempted: Vec<MachineIndex>,
     now: Time,
-    next_release: f64,
+    /// When the next idle machine's hold runs out.
+    next_release: Option<Time>,
 }
 
 impl Outcome {
     /// Whether it is still the decision at this moment, if nothing but time has passed.
     pub(crate) fn stands_at(&self, now: Time) -> bool {
-        self.now <= now && now.seconds() < self.next_release
+        self.now <= now && self.next_release.is_none_or(|next| now < next)
     }
 }
 
@@ -320,9 +321,7 @@ impl Book {
                 .into_iter()
                 .map(|machine| PlannedAction::Delete { machine }),
         );
-        // A hair early: the exact test subtracts, this one adds.
-        let hair = next_release.abs().min(f64::MAX) * 1e-12;
-        outcome.next_release = next_release - hair;
+        outcome.next_release = next_release;
     }
 
     /// Lists the intents that ended (RF-13) and the commitments that change (RF-7).

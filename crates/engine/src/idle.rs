@@ -51,9 +51,9 @@ impl Book {
     }
 
     /// Idle machines whose hold has run out, by id, and when the next one's does.
-    pub(crate) fn releases(&self, now: Time) -> (Vec<MachineIndex>, f64) {
+    pub(crate) fn releases(&self, now: Time) -> (Vec<MachineIndex>, Option<Time>) {
         let mut released = Vec::new();
-        let mut next = f64::INFINITY;
+        let mut next: Option<Time> = None;
         for (tier, idle) in &self.idle.by_tier {
             let Some(hold) = self.holds.of(*tier) else {
                 continue;
@@ -62,7 +62,8 @@ impl Book {
             for (since, machine) in idle.iter().filter(unclaimed) {
                 if !self.holds.expired(*tier, *since, now) {
                     // Whoever became idle later goes later.
-                    next = next.min(since.seconds() + hold.as_secs_f64());
+                    let ends = *since + hold;
+                    next = Some(next.map_or(ends, |next| next.min(ends)));
                     break;
                 }
                 released.push(*machine);

@@ -2,8 +2,9 @@
 //! that it is used at all.
 
 use bigfleet_engine::{Counts, Engine, Work};
-use bigfleet_model::Fleet;
+use bigfleet_model::{Fleet, Time};
 use bigfleet_testkit::fleet;
+use std::time::Duration;
 
 /// An engine that has decided on a fleet.
 fn decided(fleet: &Fleet) -> Engine {
@@ -126,4 +127,27 @@ fn counts_are_those_of_the_fleet() {
     let gone = fleet.machines.keys().next().cloned();
     gone.iter().for_each(|id| engine.remove_machine(id));
     assert_eq!(engine.counts().machines, 5);
+}
+
+/// A machine is released at the very nanosecond its hold runs out, and time before that changes nothing.
+#[test]
+fn a_hold_ends_to_the_nanosecond() {
+    let since = Time::from_nanos(1_700_000_000_000_000_001);
+    let mut fleet = fleet("i1 Idle cpu=4 OnDemand");
+    for held in fleet.machines.values_mut() {
+        held.idle_since = Some(since);
+    }
+    let hold = Duration::from_nanos(600_000_000_007);
+    fleet.holds.on_demand = Some(hold);
+    let nanosecond = |more: i64| Time::from_nanos((since + hold).nanos() + more);
+    let mut engine = Engine::new();
+    engine.load(&fleet);
+    engine.decide(since);
+    let mut deleted = |at: Time| {
+        let mut decided = false;
+        engine.decide_in_parts(at, &mut |_| decided = true);
+        (decided, engine.actions().len())
+    };
+    assert_eq!(deleted(nanosecond(-1)), (false, 0), "still held");
+    assert_eq!(deleted(nanosecond(0)), (true, 1), "the hold has run out");
 }
