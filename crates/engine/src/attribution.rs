@@ -1,12 +1,12 @@
 //! Attribution: which row inherits the machines of a row that is gone, and which intents end (RF-1).
 
 use crate::{
-    book::{Book, Slot},
+    fleet_tables::{FleetTables, Slot},
     index::{FingerprintIndex, Index, MachineIndex, NeedIndex, SlotIndex},
 };
 use std::collections::BTreeSet;
 
-impl Book {
+impl FleetTables {
     /// Finds an heir for the machines of every orphaned slot of the clusters that changed.
     pub(crate) fn pass_on(&mut self) {
         for cluster in std::mem::take(&mut self.dirty_clusters) {

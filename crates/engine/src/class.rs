@@ -6,13 +6,13 @@
 //! ```
 
 use crate::{
-    book::{Book, Class, Fold, Member, NeedEntry, Supply},
+    fleet_tables::{Class, FleetTables, Fold, Member, NeedEntry, Supply},
     index::{ClassIndex, ClusterIndex, NeedIndex, ProfileIndex, SlotIndex, SupplyIndex},
 };
 use bigfleet_model::{Amounts, Group, Time};
 use std::{collections::BTreeSet, sync::Arc};
 
-impl Book {
+impl FleetTables {
     /// Adds a gang to the class of its equals (RF-12). A row that is not a gang stays as it is.
     pub(crate) fn join_class(&mut self, row: NeedIndex, aggregate: &Amounts) {
         let NeedEntry {

@@ -6,7 +6,7 @@
 //! come first that it stays a small part of the work.
 
 use crate::{
-    book::Book,
+    fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex},
     machines::{KnownShape, MachineFact},
 };
@@ -25,13 +25,13 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    fn of(book: &Book) -> Self {
+    fn of(tables: &FleetTables) -> Self {
         Self {
-            shapes: book.catalog.shapes.len(),
-            uses: book.catalog.uses.len(),
-            profiles: book.catalog.profiles.len(),
-            fingerprints: book.fingerprints.count(),
-            terms: book.catalog.terms.len(),
+            shapes: tables.catalog.shapes.len(),
+            uses: tables.catalog.uses.len(),
+            profiles: tables.catalog.profiles.len(),
+            fingerprints: tables.fingerprints.count(),
+            terms: tables.catalog.terms.len(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Sizes {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// The rebuilt tables, if one has doubled since the last time.
     pub(crate) fn compacted(&self) -> Option<Self> {
         Sizes::of(self)
@@ -54,7 +54,7 @@ impl Book {
     }
 
     fn rewritten(&self) -> Self {
-        let mut book = Self {
+        let mut tables = Self {
             holds: self.holds,
             mistake: self.mistake,
             ..Self::default()
@@ -62,35 +62,35 @@ impl Book {
         for (index, cluster) in self.clusters.entries() {
             if cluster.known {
                 let id = self.cluster_id(index);
-                book.report(&id, cluster.ready, cluster.acquire);
+                tables.report(&id, cluster.ready, cluster.acquire);
             }
             let rows: Vec<NeedIndex> = self.rows(cluster).collect();
             for row in rows {
-                book.put_row(&self.need_value(row));
+                tables.put_row(&self.need_value(row));
             }
         }
         for machine in self.records.indexes() {
-            self.copy_machine(machine, &mut book);
+            self.copy_machine(machine, &mut tables);
         }
-        book.generation = self.generation.wrapping_add(1);
-        book.written = Sizes::of(&book);
-        book.work = self.work;
-        book
+        tables.generation = self.generation.wrapping_add(1);
+        tables.written = Sizes::of(&tables);
+        tables.work = self.work;
+        tables
     }
 
-    fn copy_machine(&self, machine: MachineIndex, book: &mut Self) {
+    fn copy_machine(&self, machine: MachineIndex, tables: &mut Self) {
         let record = self.record(machine);
         let Some(state) = record.state else { return };
         let shape = &self.catalog.shapes[record.shape];
-        let shape = book.shape(&shape.shape, shape.price, shape.interruption);
+        let shape = tables.shape(&shape.shape, shape.price, shape.interruption);
         let cluster = record.cluster.map(|cluster| self.cluster_id(cluster));
         let attribution = record.slot.map(|slot| self.slot_key(slot));
-        book.put_fact(&MachineFact {
+        tables.put_fact(&MachineFact {
             id: self.ids.get(machine),
             state,
             shape: KnownShape {
                 shape,
-                generation: book.generation,
+                generation: tables.generation,
             },
             cluster: cluster.as_ref(),
             attribution: attribution.as_ref(),

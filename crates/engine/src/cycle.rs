@@ -13,8 +13,8 @@
 
 use crate::{
     Mistake,
-    book::Book,
     excess::Excess,
+    fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex, SlotIndex},
     pass_a::Draft,
 };
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// Marks every Need and every class as changed, so that this cycle decides about all of them anew.
     fn mark_everything(&mut self) {
         for holding in self.holdings.indexes() {
@@ -145,8 +145,8 @@ impl Book {
             .filter(|need| self.is_short(*need))
             .collect();
         let weighed = &mut outcome.weighed;
-        let served = self.serve_short(short, |book, need, domains| {
-            weighed.insert(need, domains.candidates(book));
+        let served = self.serve_short(short, |tables, need, domains| {
+            weighed.insert(need, domains.candidates(tables));
         });
         self.emit_acquisitions(&served, &mut outcome);
         let short: Vec<NeedIndex> = served

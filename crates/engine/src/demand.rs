@@ -1,8 +1,8 @@
 //! Demand: rows that come, change and go, and the slots that connect rows with machines.
 
 use crate::{
-    book::{Book, NeedEntry, Slot},
     catalog::RequestedAmounts,
+    fleet_tables::{FleetTables, NeedEntry, Slot},
     index::{
         ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UseIndex,
     },
@@ -11,7 +11,7 @@ use crate::{
 use bigfleet_model::{Cluster, ClusterId, Fingerprint, Group, Need, NeedKey};
 use std::collections::BTreeSet;
 
-impl Book {
+impl FleetTables {
     /// The index of a cluster, whether it has reported or is only named by a machine.
     pub(crate) fn cluster(&mut self, id: &str) -> ClusterIndex {
         let cluster = self.cluster_names.intern(id);

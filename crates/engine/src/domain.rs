@@ -10,8 +10,8 @@
 
 use crate::{
     Mistake,
-    book::Book,
     catalog::{RequestedAmounts, victim_score},
+    fleet_tables::FleetTables,
     index::{DimensionIndex, DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     table::Table,
@@ -105,52 +105,56 @@ impl DomainSums {
 }
 
 impl Domains {
-    pub(crate) fn new(book: &Book, need: NeedIndex) -> Self {
+    pub(crate) fn new(tables: &FleetTables, need: NeedIndex) -> Self {
         let mut sums = Table::default();
-        if let Some(key) = book.profile(need).same_key {
-            sums.grow_to(book.catalog.keys[key].values.count());
+        if let Some(key) = tables.profile(need).same_key {
+            sums.grow_to(tables.catalog.keys[key].values.count());
         }
-        let wanted = book.need(need).wanted.clone();
+        let wanted = tables.need(need).wanted.clone();
         Self { need, wanted, sums }
     }
 
-    fn at(&mut self, book: &Book, shape: ShapeIndex) -> Option<(&mut DomainSums, Vec<i128>)> {
-        let domain = book.domain_of(self.need, shape)?;
-        if !book.is_of_use(self.need, shape) {
+    fn at(
+        &mut self,
+        tables: &FleetTables,
+        shape: ShapeIndex,
+    ) -> Option<(&mut DomainSums, Vec<i128>)> {
+        let domain = tables.domain_of(self.need, shape)?;
+        if !tables.is_of_use(self.need, shape) {
             return None;
         }
-        let milli = self.amounts_of(book, shape);
+        let milli = self.amounts_of(tables, shape);
         Some((&mut self.sums[domain], milli))
     }
 
     /// What a machine of this shape has, in the dimensions of the gang.
-    fn amounts_of(&self, book: &Book, shape: ShapeIndex) -> Vec<i128> {
-        let shape = &book.catalog.shapes[shape];
+    fn amounts_of(&self, tables: &FleetTables, shape: ShapeIndex) -> Vec<i128> {
+        let shape = &tables.catalog.shapes[shape];
         let milli = |(dimension, _): &(DimensionIndex, i128)| i128::from(shape.amount(*dimension));
         self.wanted.iter().map(milli).collect()
     }
 
-    pub(crate) fn add_own(&mut self, book: &Book, shape: ShapeIndex) {
-        if let Some((sums, milli)) = self.at(book, shape) {
+    pub(crate) fn add_own(&mut self, tables: &FleetTables, shape: ShapeIndex) {
+        if let Some((sums, milli)) = self.at(tables, shape) {
             sums.own.add(&milli, 1);
             sums.credited.add(&milli, 1);
         }
     }
 
-    fn add_loose(&mut self, book: &Book, shape: ShapeIndex) {
-        if let Some((sums, milli)) = self.at(book, shape) {
+    fn add_loose(&mut self, tables: &FleetTables, shape: ShapeIndex) {
+        if let Some((sums, milli)) = self.at(tables, shape) {
             sums.credited.add(&milli, 1);
         }
     }
 
-    fn add_free(&mut self, book: &Book, shape: ShapeIndex) {
-        let stock = &book.stocks[shape];
+    fn add_free(&mut self, tables: &FleetTables, shape: ShapeIndex) {
+        let stock = &tables.stocks[shape];
         let idle = stock.pool(PoolKind::Idle).free() + stock.pool(PoolKind::Creating).free();
         let spec = stock.pool(PoolKind::Speculative).free();
         if idle + spec == 0 {
             return;
         }
-        if let Some((sums, milli)) = self.at(book, shape) {
+        if let Some((sums, milli)) = self.at(tables, shape) {
             if 0 < idle {
                 sums.idle.add(&milli, idle.into());
             }
@@ -185,21 +189,21 @@ impl Domains {
     }
 
     /// The domain whose own machines cover most of the gang (RF-4).
-    pub(crate) fn home(&self, book: &Book) -> Option<DomainIndex> {
+    pub(crate) fn home(&self, tables: &FleetTables) -> Option<DomainIndex> {
         let with_own = |domain: &DomainIndex| 0 < self.sums[*domain].own.count;
         let own = |domain: DomainIndex| self.coverage(&self.sums[domain].own);
-        self.best(book, with_own, |a, b| own(b).total_cmp(&own(a)))
+        self.best(tables, with_own, |a, b| own(b).total_cmp(&own(a)))
     }
 
     /// The first of the domains that qualify, in this order and then by value.
     fn best(
         &self,
-        book: &Book,
+        tables: &FleetTables,
         qualifies: impl Fn(&DomainIndex) -> bool,
         order: impl Fn(DomainIndex, DomainIndex) -> Ordering,
     ) -> Option<DomainIndex> {
         let domains = self.sums.indexes().filter(qualifies);
-        domains.min_by(|a, b| order(*a, *b).then_with(|| book.domain_order(self.need, *a, *b)))
+        domains.min_by(|a, b| order(*a, *b).then_with(|| tables.domain_order(self.need, *a, *b)))
     }
 
     /// What the rules compare, domain by domain, for an explanation.
@@ -223,7 +227,7 @@ impl Domains {
     }
 
     /// The domains worth naming in a verdict: best covered first (VD-1).
-    pub(crate) fn candidates(&self, book: &Book) -> Vec<DomainCoverage> {
+    pub(crate) fn candidates(&self, tables: &FleetTables) -> Vec<DomainCoverage> {
         let mut weighed: Vec<(u32, DomainIndex, bool)> = Vec::new();
         for (domain, sums) in self.sums.entries() {
             let total = sums.total();
@@ -241,11 +245,11 @@ impl Domains {
         weighed.sort_by(|a, b| {
             Reverse(a.0)
                 .cmp(&Reverse(b.0))
-                .then_with(|| book.domain_order(self.need, a.1, b.1))
+                .then_with(|| tables.domain_order(self.need, a.1, b.1))
         });
         weighed.truncate(DomainCoverage::MOST);
         let named = |(coverage_per_mille, domain, satisfiable)| DomainCoverage {
-            domain: book.domain_name(self.need, domain).to_owned(),
+            domain: tables.domain_name(self.need, domain).to_owned(),
             coverage_per_mille,
             satisfiable,
         };
@@ -253,7 +257,7 @@ impl Domains {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// The domain of a shape under the key a gang must agree on.
     pub(crate) fn domain_of(&self, need: NeedIndex, shape: ShapeIndex) -> Option<DomainIndex> {
         let key = self.profile(need).same_key?;

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::{
-    book::{Book, Fold, Record},
+    fleet_tables::{FleetTables, Fold, Record},
     index::{ClassIndex, ClusterIndex, MachineIndex, NeedIndex},
 };
 use bigfleet_model::State;
@@ -38,7 +38,7 @@ impl Excess {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// The loose machines of ready clusters, and which of them are held (RF-11), given what this cycle
     /// has preempted.
     pub(crate) fn find_excess(&mut self, preempted: &[MachineIndex]) -> Excess {

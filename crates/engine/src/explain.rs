@@ -22,8 +22,8 @@ pub use victims::{Preemption, Victim, VictimFate};
 
 use crate::{
     Engine,
-    book::Book,
     cycle::{Outcome, PlannedAction},
+    fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex},
 };
 use bigfleet_model::{Action, Decision, Fleet, Group, Need, NeedKey, Time, Verdict};
@@ -107,7 +107,7 @@ impl<'a> Explainer<'a> {
         let mut engine = Engine::new();
         engine.load(fleet);
         engine.decide_full(fleet.now);
-        let order = engine.book.needs_in_order();
+        let order = engine.tables.needs_in_order();
         Self {
             fleet,
             engine,
@@ -117,15 +117,17 @@ impl<'a> Explainer<'a> {
 
     /// The identities of the Needs after folding, in the total order.
     pub fn needs(&self) -> impl Iterator<Item = NeedKey> {
-        self.order.iter().map(|need| self.engine.book.key_of(*need))
+        self.order
+            .iter()
+            .map(|need| self.engine.tables.key_of(*need))
     }
 
     /// The positions of the Needs with this identity, counted from 0: several where texts collide,
     /// that of the folded row for a gang that folded.
     pub fn find(&self, key: &NeedKey) -> Vec<usize> {
         let at = |key: &NeedKey| {
-            let slot = self.engine.book.find_slot(key);
-            let has_slot = |at: &usize| Some(self.engine.book.need(self.order[*at]).slot) == slot;
+            let slot = self.engine.tables.find_slot(key);
+            let has_slot = |at: &usize| Some(self.engine.tables.need(self.order[*at]).slot) == slot;
             (0..self.order.len()).filter(has_slot).collect::<Vec<_>>()
         };
         let found = at(key);
@@ -141,12 +143,12 @@ impl<'a> Explainer<'a> {
     /// Explains the Need at this position, counted from 0.
     pub fn at(&mut self, position: usize) -> Option<Explanation> {
         let need = *self.order.get(position)?;
-        self.engine.book.trace = Some(Box::new(Trace::of(need)));
+        self.engine.tables.trace = Some(Box::new(Trace::of(need)));
         self.engine.decide_full(self.fleet.now);
-        let trace = self.engine.book.trace.take();
+        let trace = self.engine.tables.trace.take();
         let trace = trace.map_or_else(|| Trace::of(need), |trace| *trace);
-        let Engine { book, outcome } = &self.engine;
-        Some(book.explain(outcome, &self.order, position, trace))
+        let Engine { tables, outcome } = &self.engine;
+        Some(tables.explain(outcome, &self.order, position, trace))
     }
 
     /// The decision. Asking does not change it.
@@ -164,7 +166,7 @@ fn folded_key(need: &Need) -> NeedKey {
     }
 }
 
-impl Book {
+impl FleetTables {
     fn explain(
         &self,
         outcome: &Outcome,

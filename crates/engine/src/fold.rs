@@ -9,15 +9,15 @@
 //! far as the largest class could use: with supply in plenty that is the first shape looked at.
 
 use crate::{
-    book::{Book, Class, Fold, Member},
     catalog::RequestedAmounts,
+    fleet_tables::{Class, FleetTables, Fold, Member},
     index::{
         ClassIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex, SupplyIndex,
     },
 };
 use bigfleet_model::{State, Time};
 
-impl Book {
+impl FleetTables {
     pub(crate) fn fold(&mut self) {
         if std::mem::take(&mut self.supply_moved) {
             for supply in self.supplies.indexes() {

@@ -11,7 +11,7 @@
 //! many machines it has, and a machine's claimant is read off its slot.
 
 use crate::{
-    book::Book,
+    fleet_tables::FleetTables,
     index::{DomainIndex, HoldingIndex, MachineIndex, NeedIndex},
     small_list::{INLINE, SmallList},
 };
@@ -92,7 +92,7 @@ impl Holding {
     }
 }
 
-impl Book {
+impl FleetTables {
     pub(crate) fn holding(&self, need: NeedIndex) -> &Holding {
         &self.holdings[self.holding_of(need)]
     }

@@ -2,7 +2,7 @@
 //!
 //! Only these have a clock, so it is kept here and not in every machine's record.
 
-use crate::{book::Book, index::MachineIndex, machines::MachineFact};
+use crate::{fleet_tables::FleetTables, index::MachineIndex, machines::MachineFact};
 use bigfleet_model::{CapacityType, State, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ impl IdleMachines {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// The tier of a machine that is given back after its hold, and since when it is idle.
     pub(crate) fn idle_clock(&self, fact: &MachineFact<'_>) -> Option<(CapacityType, Time)> {
         let tier = self.catalog.shapes[fact.shape.shape].shape.capacity_type;

@@ -38,18 +38,19 @@ mod table;
 mod texts;
 
 mod catalog;
-
-mod book;
-mod class;
-mod demand;
+mod fleet_tables;
 mod holding;
 mod idle;
-mod machines;
 mod pool;
 
+mod changes;
+mod class;
+mod demand;
+mod machines;
+
 mod attribution;
-mod claim;
 mod fold;
+mod own_machines;
 
 mod domain;
 mod pass_a;
@@ -65,20 +66,20 @@ mod render;
 
 mod explain;
 
-pub use book::{Counts, Work};
 pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Explainer, Explanation, Fate,
     LeftOut, MachineKind, Outranks, Preemption, Rule, Victim, VictimFate, explain,
 };
+pub use fleet_tables::{Counts, Work};
 pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
     Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, Holds, Machine, MachineId,
     Need, Price, Probability, Restamp, Shape, Time, Verdict,
 };
-use book::Book;
 use cycle::Outcome;
+use fleet_tables::FleetTables;
 use index::NeedIndex;
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ pub struct KnownRow {
 /// Holds a fleet, is told what changes in it, and decides.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
-    book: Book,
+    tables: FleetTables,
     outcome: Outcome,
 }
 
@@ -178,7 +179,7 @@ impl Engine {
         not_ready: bool,
         unavailable: bool,
     ) {
-        self.book
+        self.tables
             .put_machine(machine, idle_since, not_ready, unavailable);
     }
 
@@ -190,37 +191,37 @@ impl Engine {
         interruption: Probability,
     ) -> KnownShape {
         KnownShape {
-            shape: self.book.shape(shape, price, interruption),
-            generation: self.book.generation,
+            shape: self.tables.shape(shape, price, interruption),
+            generation: self.tables.generation,
         }
     }
 
     /// As [`Self::put_machine`], for callers that have no [`Machine`] in memory.
     pub fn put_fact(&mut self, fact: &MachineFact<'_>) {
-        self.book.put_fact(fact);
+        self.tables.put_fact(fact);
     }
 
     /// Removes a machine.
     pub fn remove_machine(&mut self, id: &MachineId) {
-        self.book.remove_machine(id);
+        self.tables.remove_machine(id);
     }
 
     /// Replaces a cluster's flags and its whole demand.
     pub fn put_cluster(&mut self, id: &ClusterId, cluster: &Cluster) {
-        self.book.put_cluster(id, cluster);
+        self.tables.put_cluster(id, cluster);
     }
 
     /// Marks a cluster as reported, ready and allowed to acquire. Its demand stays.
     pub fn ready(&mut self, id: &ClusterId) {
-        self.book.report(id, true, true);
+        self.tables.report(id, true, true);
     }
 
     /// Adds a row, or replaces the one with the same profile and group. For callers that know which rows
     /// of a roll-up differ from the last; the rest of the cluster's demand stays.
     pub fn put_row(&mut self, need: &Need) -> KnownRow {
         KnownRow {
-            need: self.book.put_row(need),
-            generation: self.book.generation,
+            need: self.tables.put_row(need),
+            generation: self.tables.generation,
         }
     }
 
@@ -232,40 +233,40 @@ impl Engine {
     pub fn update_row(&mut self, row: KnownRow, need: &Need) {
         assert_eq!(
             row.generation,
-            self.book.generation,
+            self.tables.generation,
             "{} is a row of this generation",
             need.key()
         );
-        self.book.update_row(row.need, need);
+        self.tables.update_row(row.need, need);
     }
 
     /// Removes the row with the same profile and group, if there is one.
     pub fn remove_row(&mut self, need: &Need) {
-        self.book.withdraw_row(need);
+        self.tables.withdraw_row(need);
     }
 
     /// Removes a cluster and its demand, as if it had never reported.
     pub fn remove_cluster(&mut self, id: &ClusterId) {
-        self.book.remove_cluster(id);
+        self.tables.remove_cluster(id);
     }
 
     /// Sets how long unclaimed machines may stay idle.
     pub fn set_holds(&mut self, holds: Holds) {
-        if self.book.holds != holds {
-            self.book.holds = holds;
-            self.book.changed = true;
+        if self.tables.holds != holds {
+            self.tables.holds = holds;
+            self.tables.changed = true;
         }
     }
 
     /// Switches an old mistake on.
     pub fn make(&mut self, mistake: Mistake) {
-        self.book.mistake = Some(mistake);
+        self.tables.mistake = Some(mistake);
     }
 
     /// How often the tables were rebuilt, which [`Self::decide`] does when most of a table is no longer in
     /// use. A [`KnownShape`] or [`KnownRow`] is valid for one generation.
     pub fn generation(&self) -> u32 {
-        self.book.generation
+        self.tables.generation
     }
 
     /// Decides on what changed since the last decision.
@@ -275,19 +276,19 @@ impl Engine {
 
     /// As [`Self::decide`], and calls `begins` at the start of each part; not at all if nothing changed.
     pub fn decide_in_parts(&mut self, now: Time, begins: &mut dyn FnMut(Part)) {
-        if self.book.changed || !self.outcome.stands_at(now) {
-            if let Some(book) = self.book.compacted() {
-                (self.book, self.outcome) = (book, Outcome::default());
+        if self.tables.changed || !self.outcome.stands_at(now) {
+            if let Some(tables) = self.tables.compacted() {
+                (self.tables, self.outcome) = (tables, Outcome::default());
             }
             let before = std::mem::take(&mut self.outcome);
-            self.outcome = self.book.cycle(before, now, false, begins);
+            self.outcome = self.tables.cycle(before, now, false, begins);
         }
     }
 
     /// Decides about everything anew; no earlier decision is used.
     pub fn decide_full(&mut self, now: Time) {
         let before = std::mem::take(&mut self.outcome);
-        self.outcome = self.book.cycle(before, now, true, &mut |_| {});
+        self.outcome = self.tables.cycle(before, now, true, &mut |_| {});
     }
 
     /// The last decision, in the words of the model.
@@ -297,52 +298,52 @@ impl Engine {
     /// If the fleet has changed since: machines and rows of the decision may be gone. The same holds for
     /// everything below that reads a decision.
     pub fn decision(&self) -> Decision {
-        self.book.decision(self.current())
+        self.tables.decision(self.current())
     }
 
     /// The digest of [`Self::decision`], without building it in memory.
     pub fn digest(&self) -> Digest {
-        self.book.digest(self.current())
+        self.tables.digest(self.current())
     }
 
     /// The actions of [`Self::decision`] alone, in emission order.
     pub fn actions(&self) -> Vec<Action> {
-        self.book.actions(self.current())
+        self.tables.actions(self.current())
     }
 
     /// The same with at most so many acquisitions, and how many were left out: for callers that have no
     /// room for more now.
     pub fn actions_within(&self, acquisitions: usize) -> (Vec<Action>, usize) {
-        self.book.actions_within(self.current(), acquisitions)
+        self.tables.actions_within(self.current(), acquisitions)
     }
 
     /// Commitments that change without an action, by machine.
     pub fn restamps(&self) -> Vec<Restamp> {
-        self.book.restamps(self.current())
+        self.tables.restamps(self.current())
     }
 
     /// The verdicts of the Needs that Phase 1 left short, in the total order.
     pub fn short(&self) -> Vec<Verdict> {
         let mut short: Vec<_> = self.current().short.keys().copied().collect();
-        short.sort_by(|one, other| self.book.need_order(*one, *other));
-        let verdict = |need| self.book.verdict(need, &self.outcome);
+        short.sort_by(|one, other| self.tables.need_order(*one, *other));
+        let verdict = |need| self.tables.verdict(need, &self.outcome);
         short.into_iter().map(verdict).collect()
     }
 
     /// Machines whose intent ended, by id.
     pub fn ended_intents(&self) -> Vec<MachineId> {
-        self.book.named(&self.current().ended)
+        self.tables.named(&self.current().ended)
     }
 
     /// Machines that stay until their replacement serves (RF-11), by id.
     pub fn held(&self) -> Vec<MachineId> {
-        self.book.named(&self.current().held)
+        self.tables.named(&self.current().held)
     }
 
     /// The last decision, if it is still about this fleet.
     fn current(&self) -> &Outcome {
         assert!(
-            !self.book.changed,
+            !self.tables.changed,
             "a decision is read before the fleet it was made for changes"
         );
         &self.outcome
@@ -350,20 +351,20 @@ impl Engine {
 
     /// The shape of a machine, if there is such a machine.
     pub fn shape_of(&self, id: &str) -> Option<KnownShape> {
-        let machine = self.book.ids.find(id)?;
+        let machine = self.tables.ids.find(id)?;
         Some(KnownShape {
-            shape: self.book.record(machine).shape,
-            generation: self.book.generation,
+            shape: self.tables.record(machine).shape,
+            generation: self.tables.generation,
         })
     }
 
     /// How many machines, shapes, profiles and rows the engine holds.
     pub fn counts(&self) -> Counts {
-        self.book.counts()
+        self.tables.counts()
     }
 
     /// What deciding has touched so far.
     pub fn work(&self) -> Work {
-        self.book.work
+        self.tables.work
     }
 }

@@ -3,7 +3,7 @@
 //! A fact that changes nothing marks nothing, so a List that repeats itself leaves a cycle quiet.
 
 use crate::{
-    book::{Book, Record},
+    fleet_tables::{FleetTables, Record},
     index::{ClusterIndex, MachineIndex, ShapeIndex, SlotIndex},
     pool::PoolKind,
 };
@@ -63,7 +63,7 @@ impl<'a> MachineFact<'a> {
     }
 }
 
-impl Book {
+impl FleetTables {
     pub(crate) fn put_machine(
         &mut self,
         machine: &Machine,

@@ -4,8 +4,8 @@
 //! did not change keeps the claims it has, and costs nothing.
 
 use crate::{
-    book::Book,
     domain::Domains,
+    fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
 };
 
@@ -22,11 +22,11 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    fn begin(&mut self, book: &Book, need: NeedIndex) {
+    fn begin(&mut self, tables: &FleetTables, need: NeedIndex) {
         self.claims.clear();
         self.left.clear();
         self.left
-            .extend(book.need(need).wanted.iter().map(|(_, milli)| *milli));
+            .extend(tables.need(need).wanted.iter().map(|(_, milli)| *milli));
         self.shape = None;
         self.in_a_row = true;
     }
@@ -36,10 +36,15 @@ impl Draft {
     }
 
     /// Whether a machine of this shape has something of what is still wanted (RF-3).
-    pub(crate) fn gains_from(&mut self, book: &Book, need: NeedIndex, shape: ShapeIndex) -> bool {
+    pub(crate) fn gains_from(
+        &mut self,
+        tables: &FleetTables,
+        need: NeedIndex,
+        shape: ShapeIndex,
+    ) -> bool {
         if self.shape != Some(shape) {
-            let entry = &book.catalog.shapes[shape];
-            let wanted = book.need(need).wanted.iter();
+            let entry = &tables.catalog.shapes[shape];
+            let wanted = tables.need(need).wanted.iter();
             self.amounts.clear();
             self.amounts
                 .extend(wanted.map(|(dimension, _)| entry.amount(*dimension)));
@@ -64,12 +69,12 @@ impl Draft {
     }
 
     /// Takes machines in the order of the list until nothing is wanted.
-    fn take(&mut self, book: &Book, need: NeedIndex, machines: &[MachineIndex]) {
+    fn take(&mut self, tables: &FleetTables, need: NeedIndex, machines: &[MachineIndex]) {
         for machine in machines {
             if self.is_covered() {
                 return;
             }
-            if self.gains_from(book, need, book.record(*machine).shape) {
+            if self.gains_from(tables, need, tables.record(*machine).shape) {
                 self.add(*machine);
             }
             self.in_a_row &= self.amounts.iter().all(|amount| 0 < *amount);
@@ -77,7 +82,7 @@ impl Draft {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// Whether walking its own machines again would end at the same machine. It does for a plain Need of
     /// which only amounts changed, if its last claim is still needed and still enough.
     pub(crate) fn is_settled(&self, need: NeedIndex) -> bool {

@@ -11,8 +11,8 @@
 
 use crate::{
     Mistake,
-    book::Book,
     domain::{DomainCase, Domains},
+    fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     spread::Balance,
@@ -28,8 +28,8 @@ pub(crate) struct TurnQueue {
 }
 
 impl TurnQueue {
-    pub(crate) fn new(book: &Book, mut needs: Vec<NeedIndex>) -> Self {
-        needs.sort_by(|one, other| book.need_order(*one, *other));
+    pub(crate) fn new(tables: &FleetTables, mut needs: Vec<NeedIndex>) -> Self {
+        needs.sort_by(|one, other| tables.need_order(*one, *other));
         Self { needs, next: 0 }
     }
 
@@ -39,9 +39,9 @@ impl TurnQueue {
         need
     }
 
-    fn join(&mut self, book: &Book, need: NeedIndex) {
+    fn join(&mut self, tables: &FleetTables, need: NeedIndex) {
         let waiting = &self.needs[self.next..];
-        let before = |held: &NeedIndex| book.need_order(*held, need).is_lt();
+        let before = |held: &NeedIndex| tables.need_order(*held, need).is_lt();
         let place = waiting.partition_point(before);
         if waiting.get(place) != Some(&need) {
             self.needs.insert(self.next + place, need);
@@ -61,7 +61,7 @@ enum SearchScope {
     Domain(DomainIndex),
 }
 
-impl Book {
+impl FleetTables {
     /// Serves the Needs that are short; returns every Need that was served, in order.
     pub(crate) fn serve_short(
         &mut self,

@@ -3,7 +3,12 @@
 //! A pool is sorted when it is used, not when a machine enters it, so that loading millions costs one
 //! sort per shape. Machines that come later are merged in.
 
-use crate::{book::Record, index::MachineIndex, names::Names, table::LongTable};
+use crate::{
+    fleet_tables::{FleetTables, Record},
+    index::MachineIndex,
+    names::Names,
+    table::LongTable,
+};
 use bigfleet_model::State;
 
 /// The state of the free machines in a pool (RF-5, RF-10).
@@ -115,6 +120,26 @@ impl Stock {
 
     pub(crate) fn pool_mut(&mut self, kind: PoolKind) -> &mut Pool {
         &mut self.pools[kind as usize]
+    }
+}
+
+impl FleetTables {
+    /// Changes how many free machines of a shape are claimed, by one machine that is or was.
+    pub(crate) fn count_free(&mut self, machine: MachineIndex, change: i32) {
+        let record = self.records[machine];
+        let kind = self.pool_of(machine);
+        let Self { stocks, ids, .. } = self;
+        let stock = &mut stocks[record.shape];
+        if matches!(record.state, Some(State::Idle | State::Speculative)) {
+            stock.claimed = stock.claimed.saturating_add_signed(change);
+        }
+        let Some(kind) = kind else { return };
+        let pool = stock.pool_mut(kind);
+        pool.claimed = pool.claimed.saturating_add_signed(change);
+        if change < 0 {
+            pool.sort(ids);
+            pool.next = pool.next.min(pool.place(machine, ids));
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Phase 2: machines of lower priority make way for Needs still short (RF-10, V-1..V-9).
 
 use crate::{
-    book::Book,
     catalog::victim_score,
     excess::Excess,
+    fleet_tables::FleetTables,
     index::{DimensionIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     spread::Balance,
@@ -26,8 +26,8 @@ struct Deficit {
 }
 
 impl Deficit {
-    fn of(book: &Book, need: NeedIndex) -> Self {
-        let entry = book.need(need);
+    fn of(tables: &FleetTables, need: NeedIndex) -> Self {
+        let entry = tables.need(need);
         let dimensions = entry
             .wanted
             .iter()
@@ -35,7 +35,7 @@ impl Deficit {
             .collect();
         Self {
             dimensions,
-            left: book.holding(need).left.to_vec(),
+            left: tables.holding(need).left.to_vec(),
         }
     }
 
@@ -43,14 +43,14 @@ impl Deficit {
         self.left.iter().all(|left| *left <= 0)
     }
 
-    fn shrinks_by(&self, book: &Book, shape: ShapeIndex) -> bool {
-        let shape = &book.catalog.shapes[shape];
+    fn shrinks_by(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
+        let shape = &tables.catalog.shapes[shape];
         let mut each = self.dimensions.iter().zip(&self.left);
         each.any(|(dimension, left)| 0 < *left && 0 < shape.amount(*dimension))
     }
 
-    fn change(&mut self, book: &Book, machine: MachineIndex, sign: i128) {
-        let shape = &book.catalog.shapes[book.record(machine).shape];
+    fn change(&mut self, tables: &FleetTables, machine: MachineIndex, sign: i128) {
+        let shape = &tables.catalog.shapes[tables.record(machine).shape];
         for (dimension, left) in self.dimensions.iter().zip(&mut self.left) {
             *left -= sign * i128::from(shape.amount(*dimension));
         }
@@ -67,7 +67,7 @@ pub(crate) struct PreemptionResult {
     pub(crate) resolved: bool,
 }
 
-impl Book {
+impl FleetTables {
     /// Preempts for one Need: marks its victims, and claims machines that are already draining.
     pub(crate) fn preempt(&mut self, need: NeedIndex, excess: &Excess) -> PreemptionResult {
         let is_gang = self.is_gang(need);
@@ -172,8 +172,8 @@ impl Book {
                 score: 0.0,
             })
             .collect();
-        let order = |book: &Self, one: &VictimCandidate, other: &VictimCandidate| {
-            order(book, &one.machine, &other.machine)
+        let order = |tables: &Self, one: &VictimCandidate, other: &VictimCandidate| {
+            order(tables, &one.machine, &other.machine)
         };
         self.pick_among(need, deficit, &[], &mut victims, order)
     }

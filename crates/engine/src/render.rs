@@ -1,8 +1,8 @@
 //! Render: the outcome of a cycle as the model's actions, claims and verdicts.
 
 use crate::{
-    book::Book,
     cycle::{Outcome, PlannedAction},
+    fleet_tables::FleetTables,
     index::{ClusterIndex, MachineIndex, NeedIndex, SlotIndex},
 };
 use bigfleet_model::{
@@ -11,7 +11,7 @@ use bigfleet_model::{
 };
 use std::sync::Arc;
 
-impl Book {
+impl FleetTables {
     pub(crate) fn machine_id(&self, machine: MachineIndex) -> MachineId {
         known(MachineId::new(self.ids.get(machine)))
     }

@@ -1,7 +1,7 @@
 //! Spread: how evenly a Need's machines lie over the values of its topology keys (RF-9).
 
 use crate::{
-    book::Book,
+    fleet_tables::FleetTables,
     index::{DomainIndex, KeyIndex, MachineIndex, NeedIndex, ShapeIndex},
     pass_a::Draft,
 };
@@ -24,29 +24,29 @@ struct DomainLine {
 impl Balance {
     /// The domains of a step: those of its candidates, and those with claims.
     pub(crate) fn new(
-        book: &Book,
+        tables: &FleetTables,
         need: NeedIndex,
         candidates: impl IntoIterator<Item = ShapeIndex>,
     ) -> Self {
-        let mut balance = Self::empty(book, need, candidates);
-        for machine in book.claims(need) {
-            balance.count(book, book.record(*machine).shape);
+        let mut balance = Self::empty(tables, need, candidates);
+        for machine in tables.claims(need) {
+            balance.count(tables, tables.record(*machine).shape);
         }
         balance
     }
 
     /// The domains of a step of a Need without claims.
     fn empty(
-        book: &Book,
+        tables: &FleetTables,
         need: NeedIndex,
         candidates: impl IntoIterator<Item = ShapeIndex>,
     ) -> Self {
-        let profile = &book.catalog.profiles[book.need(need).profile];
+        let profile = &tables.catalog.profiles[tables.need(need).profile];
         let constraints = profile.spreads.to_vec();
         let mut counts = vec![BTreeMap::new(); constraints.len()];
         for shape in candidates {
             for ((key, _), counts) in constraints.iter().zip(&mut counts) {
-                if let Some(domain) = book.catalog.keys[*key].domain(shape) {
+                if let Some(domain) = tables.catalog.keys[*key].domain(shape) {
                     counts.entry(domain).or_insert(0);
                 }
             }
@@ -58,12 +58,12 @@ impl Balance {
     }
 
     /// Whether one more machine of this shape keeps every skew.
-    pub(crate) fn admits(&self, book: &Book, shape: ShapeIndex) -> bool {
+    pub(crate) fn admits(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
         self.constraints
             .iter()
             .zip(&self.counts)
             .all(|((key, skew), counts)| {
-                let domain = book.catalog.keys[*key].domain(shape);
+                let domain = tables.catalog.keys[*key].domain(shape);
                 let lowest = counts.values().min().copied().unwrap_or(0);
                 let here = domain.and_then(|domain| counts.get(&domain).copied());
                 let here = here.unwrap_or(0);
@@ -71,16 +71,16 @@ impl Balance {
             })
     }
 
-    pub(crate) fn count(&mut self, book: &Book, shape: ShapeIndex) {
+    pub(crate) fn count(&mut self, tables: &FleetTables, shape: ShapeIndex) {
         for ((key, _), counts) in self.constraints.iter().zip(&mut self.counts) {
-            if let Some(domain) = book.catalog.keys[*key].domain(shape) {
+            if let Some(domain) = tables.catalog.keys[*key].domain(shape) {
                 *counts.entry(domain).or_insert(0) += 1;
             }
         }
     }
 }
 
-impl Book {
+impl FleetTables {
     /// Whether a shape lies in a domain of every key a Need is spread over.
     pub(crate) fn lies_somewhere(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
         let profile = &self.catalog.profiles[self.need(need).profile];

@@ -8,9 +8,9 @@
 //! ```
 
 use crate::{
-    book::Book,
     domain::{DomainCase, Domains, Weights},
     explain::trace::Weighing,
+    fleet_tables::FleetTables,
     index::{DomainIndex, NeedIndex},
 };
 use std::cmp::Ordering;
@@ -160,7 +160,7 @@ impl Comparison {
     }
 }
 
-impl Book {
+impl FleetTables {
     /// How a gang's domain was chosen; `None` for a plain Need.
     pub(super) fn explain_choice(
         &self,

@@ -4,11 +4,11 @@
 //! fleet of millions takes seconds to explain and a page to read.
 
 use crate::{
-    book::Book,
     explain::{
         fate::{ClaimSource, Fate},
         trace::Trace,
     },
+    fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex, ShapeIndex},
     table::Table,
 };
@@ -69,7 +69,7 @@ pub(super) struct ExplainedCycle<'a> {
     pub(super) buys_nothing: bool,
 }
 
-impl Book {
+impl FleetTables {
     /// Groups all machines; what the Need has comes first, and within a sort the largest groups.
     pub(super) fn explain_machines(&self, view: &ExplainedCycle<'_>) -> (Vec<Alike>, LeftOut) {
         let shapes = self.catalog.shapes.indexes();

@@ -6,9 +6,9 @@
 //! when something is.
 
 use crate::{
-    book::Book,
     domain::{DomainCase, Domains, Weights},
     excess::Excess,
+    fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex},
 };
 
@@ -62,7 +62,7 @@ impl Trace {
     }
 }
 
-impl Book {
+impl FleetTables {
     pub(crate) fn is_traced(&self, need: NeedIndex) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.need == need)
     }

@@ -1,8 +1,8 @@
 //! Victims: the machines Phase 2 considered preempting for a Need that is short (V-3..V-5).
 
 use crate::{
-    book::Book,
     explain::trace::{VictimTrace, WeighedVictim},
+    fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex, ShapeIndex},
 };
 use bigfleet_model::MachineId;
@@ -75,7 +75,7 @@ impl Preemption {
     pub const MOST: usize = 50;
 }
 
-impl Book {
+impl FleetTables {
     pub(super) fn explain_victims(&self, need: NeedIndex, traced: VictimTrace) -> Preemption {
         let picked: BTreeSet<MachineIndex> = traced.picked.iter().copied().collect();
         let kept: BTreeSet<MachineIndex> = self.holding(need).victims.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Book: the fleet as dense records, kept up to date as facts change.
+//! Fleet tables: everything the engine knows of a fleet, kept up to date as facts change.
 //!
 //! ```text
 //! machine ──attributed──▶ slot (cluster, fingerprint, group) ◀──named by── row, folded form
@@ -42,7 +42,7 @@ pub(crate) struct Record {
     /// The cluster it is bound to while Configuring or Configured.
     pub(crate) cluster: Option<ClusterIndex>,
     pub(crate) terms: TermsIndex,
-    /// The Need that claims it by name; see [`Book::claimant`].
+    /// The Need that claims it by name; see [`FleetTables::claimant`].
     pub(crate) claimant: Option<NeedIndex>,
     /// Its place among the cluster's bound machines.
     pub(crate) place_in_cluster: u32,
@@ -221,7 +221,7 @@ pub(crate) struct ClusterEntry {
 
 /// Everything the engine knows of a fleet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct FleetTables {
     pub(crate) catalog: Catalog,
     pub(crate) ids: Names<MachineIndex>,
     pub(crate) records: LongTable<MachineIndex, Record>,
@@ -302,7 +302,7 @@ pub struct Counts {
     pub record_bytes: usize,
 }
 
-impl Book {
+impl FleetTables {
     pub(crate) fn counts(&self) -> Counts {
         let live = |need: &NeedIndex| self.need(*need).in_use && self.need(*need).is_live();
         Counts {
@@ -453,95 +453,6 @@ impl Book {
             })
             .then_with(|| self.groups.compare(slot_a.group, slot_b.group))
             .then_with(|| text(a).cmp(&text(b)))
-    }
-
-    /// Marks a Need whose own machines changed, or which of them it can use.
-    pub(crate) fn mark_need(&mut self, need: NeedIndex) {
-        self.needs[need].own_dirty = true;
-        self.mark_again(need);
-    }
-
-    /// Marks a Need whose own machines are as they were, but which may need more or fewer.
-    pub(crate) fn mark_again(&mut self, need: NeedIndex) {
-        let entry = &mut self.needs[need];
-        if !entry.dirty && entry.in_use {
-            entry.dirty = true;
-            self.dirty_needs.push(need);
-        }
-    }
-
-    /// Replaces what a row wants. If only amounts differ, the claims it has are often still right.
-    pub(crate) fn set_wanted(&mut self, need: NeedIndex, wanted: RequestedAmounts) {
-        let entry = &mut self.needs[need];
-        let is_alike = entry.wanted.len() == wanted.len()
-            && entry.wanted.iter().zip(&*wanted).all(|(a, b)| a.0 == b.0);
-        if let Some(holding) = entry.holding {
-            let holding = &mut self.holdings[holding];
-            let each = wanted.iter().zip(&*entry.wanted);
-            for (left, (now, before)) in holding.left.iter_mut().zip(each) {
-                *left += now.1 - before.1;
-            }
-        }
-        entry.wanted = wanted;
-        let slot = entry.slot;
-        self.mark_again(need);
-        if !is_alike {
-            self.mark_need(need);
-        }
-        // Rows whose texts collide share their own machines: what one takes, the other lacks.
-        let is_known = self.need(need).is_live() && !self.need(need).own_dirty;
-        let is_shared = if is_known {
-            self.is_shared(need)
-        } else {
-            1 < self.slots[slot].rows.len() + self.slots[slot].classes.len()
-        };
-        if is_shared {
-            self.mark_slot(slot);
-        }
-    }
-
-    pub(crate) fn mark_class(&mut self, class: ClassIndex) {
-        let entry = &mut self.classes[class];
-        if !entry.dirty {
-            entry.dirty = true;
-            self.dirty_classes.push(class);
-        }
-    }
-
-    /// Marks the rows and folded rows of a slot whose machines changed.
-    pub(crate) fn mark_slot(&mut self, slot: SlotIndex) {
-        self.dirty_slots.push(slot);
-        for at in 0..self.slots[slot].rows.len() {
-            self.mark_need(self.slots[slot].rows[at]);
-        }
-        for at in 0..self.slots[slot].classes.len() {
-            let class = self.slots[slot].classes[at];
-            self.mark_class(class);
-            self.mark_need(self.classes[class].folded);
-        }
-        if let Some(heir) = self.slots[slot].heir {
-            self.mark_slot(heir);
-        }
-    }
-
-    /// Marks a cluster in which another slot may now inherit machines (RF-1).
-    pub(crate) fn mark_heirs(&mut self, cluster: ClusterIndex) {
-        if !std::mem::replace(&mut self.clusters[cluster].heirs_dirty, true) {
-            self.dirty_clusters.push(cluster);
-        }
-    }
-
-    /// Marks every slot with intents, because they may have ended or may stand again.
-    pub(crate) fn mark_intents(&mut self) {
-        let slots = self.intents.iter().filter_map(|at| self.records[*at].slot);
-        self.dirty_slots.extend(slots);
-    }
-
-    /// Marks the classes of a cluster: a bound machine that serves no row may hold members of any of them.
-    pub(crate) fn mark_classes_of(&mut self, cluster: ClusterIndex) {
-        for at in 0..self.clusters[cluster].classes.len() {
-            self.mark_class(self.clusters[cluster].classes[at]);
-        }
     }
 }
 

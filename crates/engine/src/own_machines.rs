@@ -1,30 +1,11 @@
-//! Own machines: which machines a Need has a right to, and how pools count those that are claimed.
+//! Own machines: which machines a Need has a right to (RF-1).
 
 use crate::{
-    book::Book,
+    fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex},
 };
-use bigfleet_model::State;
 
-impl Book {
-    /// Changes how many free machines of a shape are claimed, by one machine that is or was.
-    pub(crate) fn count_free(&mut self, machine: MachineIndex, change: i32) {
-        let record = self.records[machine];
-        let kind = self.pool_of(machine);
-        let Self { stocks, ids, .. } = self;
-        let stock = &mut stocks[record.shape];
-        if matches!(record.state, Some(State::Idle | State::Speculative)) {
-            stock.claimed = stock.claimed.saturating_add_signed(change);
-        }
-        let Some(kind) = kind else { return };
-        let pool = stock.pool_mut(kind);
-        pool.claimed = pool.claimed.saturating_add_signed(change);
-        if change < 0 {
-            pool.sort(ids);
-            pool.next = pool.next.min(pool.place(machine, ids));
-        }
-    }
-
+impl FleetTables {
     /// Whether a machine is the Need's own: attributed to it, fit and usable (RF-1).
     pub(crate) fn is_own(&self, need: NeedIndex, machine: MachineIndex) -> bool {
         let record = self.record(machine);
