@@ -88,6 +88,7 @@ impl FleetTables {
     pub(crate) fn end_intents(&mut self) {
         let mut slots: BTreeSet<SlotIndex> = BTreeSet::new();
         for slot in std::mem::take(&mut self.dirty_slots) {
+            self.slots[slot].dirty = false;
             slots.extend(&self.slots[slot].bequests);
             slots.insert(slot);
         }

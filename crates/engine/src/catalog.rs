@@ -17,16 +17,13 @@ use crate::{
         UseIndex,
     },
     names::Names,
-    small_list::SmallList,
+    requested_amounts::RequestedAmounts,
     table::Table,
 };
 use bigfleet_model::{
     Amounts, Cost, Dimension, Need, Price, Probability, Profile, Shape, Terms, effective_cost,
 };
 use std::{collections::BTreeMap, sync::Arc};
-
-/// Amounts wanted, each above zero; ascending by the *name* of the dimension.
-pub(crate) type RequestedAmounts = SmallList<(DimensionIndex, i128)>;
 
 /// What machines that match the same and cost the same have in common.
 #[derive(Clone, Debug)]
@@ -165,8 +162,8 @@ impl Catalog {
             return *index;
         }
         let effective = shape.effective();
-        let whole = |(dimension, milli): &(DimensionIndex, i128)| {
-            (*dimension, i64::try_from(*milli).unwrap_or(i64::MAX))
+        let whole = |(dimension, milli): (DimensionIndex, i128)| {
+            (dimension, i64::try_from(milli).unwrap_or(i64::MAX))
         };
         let amounts = self.requested(effective).iter().map(whole).collect();
         let index = ShapeIndex::at(self.shapes.len());

@@ -4,9 +4,9 @@
 //! everything else as it was decided before.
 
 use crate::{
-    catalog::RequestedAmounts,
     fleet_tables::FleetTables,
     index::{ClassIndex, ClusterIndex, NeedIndex, SlotIndex},
+    requested_amounts::RequestedAmounts,
 };
 
 impl FleetTables {
@@ -19,7 +19,7 @@ impl FleetTables {
     /// Marks a Need whose own machines are as they were, but which may need more or fewer.
     pub(crate) fn mark_again(&mut self, need: NeedIndex) {
         let entry = &mut self.needs[need];
-        if !entry.dirty && entry.in_use {
+        if !entry.dirty {
             entry.dirty = true;
             self.dirty_needs.push(need);
         }
@@ -29,10 +29,14 @@ impl FleetTables {
     pub(crate) fn set_wanted(&mut self, need: NeedIndex, wanted: RequestedAmounts) {
         let entry = &mut self.needs[need];
         let is_alike = entry.wanted.len() == wanted.len()
-            && entry.wanted.iter().zip(&*wanted).all(|(a, b)| a.0 == b.0);
+            && entry
+                .wanted
+                .iter()
+                .zip(wanted.iter())
+                .all(|(a, b)| a.0 == b.0);
         if let Some(holding) = entry.holding {
             let holding = &mut self.holdings[holding];
-            let each = wanted.iter().zip(&*entry.wanted);
+            let each = wanted.iter().zip(entry.wanted.iter());
             for (left, (now, before)) in holding.left.iter_mut().zip(each) {
                 *left += now.1 - before.1;
             }
@@ -65,7 +69,7 @@ impl FleetTables {
 
     /// Marks the rows and folded rows of a slot whose machines changed.
     pub(crate) fn mark_slot(&mut self, slot: SlotIndex) {
-        self.dirty_slots.push(slot);
+        self.mark_standing(slot);
         for at in 0..self.slots[slot].rows.len() {
             self.mark_need(self.slots[slot].rows[at]);
         }
@@ -89,7 +93,16 @@ impl FleetTables {
     /// Marks every slot with intents, because they may have ended or may stand again.
     pub(crate) fn mark_intents(&mut self) {
         let slots = self.intents.iter().filter_map(|at| self.records[*at].slot);
-        self.dirty_slots.extend(slots);
+        for slot in slots.collect::<Vec<_>>() {
+            self.mark_standing(slot);
+        }
+    }
+
+    /// Marks a slot whose Need may have come or gone, so that its intents are looked at.
+    pub(crate) fn mark_standing(&mut self, slot: SlotIndex) {
+        if !std::mem::replace(&mut self.slots[slot].dirty, true) {
+            self.dirty_slots.push(slot);
+        }
     }
 
     /// Marks the classes of a cluster: a bound machine that serves no row may hold members of any of them.

@@ -178,7 +178,7 @@ impl FleetTables {
         let mut dirty = std::mem::take(&mut self.dirty_needs);
         dirty.retain(|need| {
             self.needs[*need].dirty = false;
-            self.need(*need).in_use && self.need(*need).is_live()
+            self.need(*need).is_live()
         });
         dirty
     }

@@ -1,12 +1,12 @@
 //! Demand: rows that come, change and go, and the slots that connect rows with machines.
 
 use crate::{
-    catalog::RequestedAmounts,
     fleet_tables::{FleetTables, NeedEntry, Slot},
     index::{
         ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UseIndex,
     },
     names::text_digest,
+    requested_amounts::RequestedAmounts,
 };
 use bigfleet_model::{Cluster, ClusterId, Fingerprint, Group, Need, NeedKey};
 use std::collections::BTreeSet;
@@ -224,11 +224,16 @@ impl FleetTables {
             bequests: Vec::new(),
             ended: false,
             claimed_whole_by: None,
+            dirty: false,
         };
-        let index = self.slots.insert_with(|_| slot);
+        // The slot that had this index before may still be on the list of dirty ones.
+        let index = self.slots.insert_with(|before| Slot {
+            dirty: before.is_some_and(|before| before.dirty),
+            ..slot
+        });
         self.group_uses[group] += 1;
         self.slot_indexes.insert(identity, index);
-        self.dirty_slots.push(index);
+        self.mark_standing(index);
         index
     }
 

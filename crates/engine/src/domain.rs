@@ -10,10 +10,11 @@
 
 use crate::{
     Mistake,
-    catalog::{RequestedAmounts, victim_score},
+    catalog::victim_score,
     fleet_tables::FleetTables,
     index::{DimensionIndex, DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
+    requested_amounts::RequestedAmounts,
     table::Table,
 };
 use bigfleet_model::{DomainCoverage, State};
@@ -130,7 +131,7 @@ impl Domains {
     /// What a machine of this shape has, in the dimensions of the gang.
     fn amounts_of(&self, tables: &FleetTables, shape: ShapeIndex) -> Vec<i128> {
         let shape = &tables.catalog.shapes[shape];
-        let milli = |(dimension, _): &(DimensionIndex, i128)| i128::from(shape.amount(*dimension));
+        let milli = |(dimension, _): (DimensionIndex, i128)| i128::from(shape.amount(dimension));
         self.wanted.iter().map(milli).collect()
     }
 
@@ -155,12 +156,8 @@ impl Domains {
             return;
         }
         if let Some((sums, milli)) = self.at(tables, shape) {
-            if 0 < idle {
-                sums.idle.add(&milli, idle.into());
-            }
-            if 0 < spec {
-                sums.speculative.add(&milli, spec.into());
-            }
+            sums.idle.add(&milli, idle.into());
+            sums.speculative.add(&milli, spec.into());
         }
     }
 
@@ -176,15 +173,14 @@ impl Domains {
     }
 
     fn ratios(&self, amount: &MachineSum) -> impl Iterator<Item = f64> {
-        let ratio = |(at, (_, wanted)): (usize, &(DimensionIndex, i128))| {
-            amount.get(at) as f64 / *wanted as f64
+        let ratio = |(at, (_, wanted)): (usize, (DimensionIndex, i128))| {
+            amount.get(at) as f64 / wanted as f64
         };
         self.wanted.iter().enumerate().map(ratio)
     }
 
     fn covers(&self, amount: &MachineSum) -> bool {
-        let enough =
-            |(at, (_, wanted)): (usize, &(DimensionIndex, i128))| *wanted <= amount.get(at);
+        let enough = |(at, (_, wanted)): (usize, (DimensionIndex, i128))| wanted <= amount.get(at);
         self.wanted.iter().enumerate().all(enough)
     }
 
@@ -231,8 +227,8 @@ impl Domains {
         let mut weighed: Vec<(u32, DomainIndex, bool)> = Vec::new();
         for (domain, sums) in self.sums.entries() {
             let total = sums.total();
-            let thousandths = |(at, (_, wanted)): (usize, &(DimensionIndex, i128))| {
-                let have = total.get(at).min(*wanted);
+            let thousandths = |(at, (_, wanted)): (usize, (DimensionIndex, i128))| {
+                let have = total.get(at).min(wanted);
                 have.checked_mul(1000)
                     .map_or_else(|| have / (wanted / 1000), |have| have / wanted)
                     as u32

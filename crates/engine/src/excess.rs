@@ -145,9 +145,9 @@ impl FleetTables {
         entry.wanted.iter().all(|(dimension, wanted)| {
             let amount = |machine: &MachineIndex| {
                 let shape = self.record(*machine).shape;
-                i128::from(self.catalog.shapes[shape].amount(*dimension))
+                i128::from(self.catalog.shapes[shape].amount(dimension))
             };
-            *wanted <= self.claims(need).iter().filter(serving).map(amount).sum()
+            wanted <= self.claims(need).iter().filter(serving).map(amount).sum()
         })
     }
 

@@ -9,11 +9,11 @@
 //! far as the largest class could use: with supply in plenty that is the first shape looked at.
 
 use crate::{
-    catalog::RequestedAmounts,
     fleet_tables::{Class, FleetTables, Fold, Member},
     index::{
         ClassIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex, SupplyIndex,
     },
+    requested_amounts::RequestedAmounts,
 };
 use bigfleet_model::{State, Time};
 
@@ -128,7 +128,7 @@ impl FleetTables {
     pub(crate) fn set_live(&mut self, need: NeedIndex, live: bool) {
         let entry = self.need(need);
         if entry.is_live() != live {
-            self.dirty_slots.push(entry.slot);
+            self.mark_standing(entry.slot);
             if live {
                 self.take_holding(need);
             } else {
@@ -150,8 +150,8 @@ impl FleetTables {
             }
             one = Some(&self.supplies[class.supply].wanted);
         }
-        let scaled = |(dimension, milli): &(DimensionIndex, i128)| {
-            (*dimension, milli.saturating_mul(i128::from(members.max(1))))
+        let scaled = |(dimension, milli): (DimensionIndex, i128)| {
+            (dimension, milli.saturating_mul(i128::from(members.max(1))))
         };
         let wanted: RequestedAmounts = one
             .into_iter()
@@ -227,8 +227,8 @@ impl FleetTables {
     /// How many whole members a machine of this shape holds; any number if a member wants nothing.
     fn members_on(&self, shape: ShapeIndex, wanted: &RequestedAmounts) -> u64 {
         let shape = &self.catalog.shapes[shape];
-        let fits = |(dimension, milli): &(DimensionIndex, i128)| {
-            i128::from(shape.amount(*dimension)) / milli
+        let fits = |(dimension, milli): (DimensionIndex, i128)| {
+            i128::from(shape.amount(dimension)) / milli
         };
         let members = wanted.iter().map(fits).min();
         members.map_or(u64::MAX, |members| members as u64)

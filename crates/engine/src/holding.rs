@@ -190,7 +190,7 @@ impl FleetTables {
                 shape = Some(record.shape);
                 let held = &self.catalog.shapes[record.shape];
                 for ((dimension, _), amount) in entry.wanted.iter().zip(&mut amounts) {
-                    *amount = held.amount(*dimension);
+                    *amount = held.amount(dimension);
                 }
                 let lacks = |amount: &i64| *amount <= 0;
                 if !usage.serves(record.shape) || amounts[..entry.wanted.len()].iter().any(lacks) {
@@ -230,12 +230,13 @@ impl FleetTables {
         let OwnMachines::Alike(sum) = holding.own else {
             return false;
         };
-        let each = entry
+        let sums = sum.amounts.iter().zip(sum.first_to_go);
+        let needs_the_last = entry
             .wanted
             .iter()
-            .zip(sum.amounts.iter().zip(sum.first_to_go));
-        let mut each = each.map(|((_, wanted), (sum, first))| sum - i128::from(first) < *wanted);
-        if !each.any(|needed| needed) {
+            .zip(sums)
+            .any(|((_, wanted), (sum, first))| sum - i128::from(first) < wanted);
+        if !needs_the_last {
             return false;
         }
         if !holding.whole {
@@ -279,7 +280,7 @@ impl FleetTables {
         let shape = &self.catalog.shapes[self.records[machine].shape];
         let left = self.holdings[index].left.iter_mut();
         for ((dimension, _), left) in entry.wanted.iter().zip(left) {
-            *left -= i128::from(shape.amount(*dimension));
+            *left -= i128::from(shape.amount(dimension));
         }
     }
 
@@ -324,7 +325,7 @@ impl FleetTables {
         holding.claims.remove(place.unwrap_or_default());
         let shape = &self.catalog.shapes[self.records[machine].shape];
         for ((dimension, _), left) in entry.wanted.iter().zip(holding.left.iter_mut()) {
-            *left += i128::from(shape.amount(*dimension));
+            *left += i128::from(shape.amount(dimension));
         }
         self.unbind(need, machine);
     }
@@ -382,7 +383,7 @@ impl FleetTables {
         let index = self.holding_of(need);
         let entry = &self.needs[need];
         let holding = &mut self.holdings[index];
-        holding.left = entry.wanted.iter().map(|(_, milli)| *milli).collect();
+        holding.left = entry.wanted.iter().map(|(_, milli)| milli).collect();
         holding.arriving = 0;
         (holding.domain, holding.satisfiable) = (None, false);
         (holding.bootstraps, holding.provisions) = (0, 0);

@@ -32,6 +32,7 @@
 
 mod index;
 mod names;
+mod requested_amounts;
 mod slab;
 mod small_list;
 mod table;

@@ -276,17 +276,16 @@ impl FleetTables {
 
     pub(crate) fn add_loose(&mut self, cluster: ClusterIndex, machines: u32) {
         let entry = &mut self.clusters[cluster];
-        let before = entry.loose;
-        entry.loose += machines;
-        if before == 0 && 0 < machines {
+        if entry.loose == 0 {
             self.loose_clusters.insert(cluster);
         }
+        entry.loose += machines;
     }
 
     pub(crate) fn remove_loose(&mut self, cluster: ClusterIndex, machines: u32) {
         let entry = &mut self.clusters[cluster];
         entry.loose -= machines;
-        if entry.loose == 0 && 0 < machines {
+        if entry.loose == 0 {
             self.loose_clusters.remove(&cluster);
         }
     }

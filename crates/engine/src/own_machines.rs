@@ -14,26 +14,17 @@ impl FleetTables {
             && self.serves(need, record.shape)
     }
 
-    /// The Need's own machines nobody else claims, in keep order.
+    /// The Need's own machines that no other Need claims, in keep order.
     pub(crate) fn own(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let slot = &self.slots[self.need(need).slot];
+        let mut own = self.attributed(self.need(need).slot);
         let usage = &self.catalog.uses[self.need(need).usage];
-        let is_own = |machine: &MachineIndex| {
+        own.retain(|machine| {
             let record = self.record(*machine);
+            let claimant = self.claimant(*machine);
             !record.is_unfit()
-                && self
-                    .claimant(*machine)
-                    .is_none_or(|claimant| claimant == need)
+                && claimant.is_none_or(|claimant| claimant == need)
                 && usage.serves(record.shape)
-        };
-        let own: Vec<MachineIndex> = if slot.bequests.is_empty() && slot.heir.is_none() {
-            slot.machines.iter().copied().filter(is_own).collect()
-        } else {
-            self.attributed(self.need(need).slot)
-                .into_iter()
-                .filter(is_own)
-                .collect()
-        };
+        });
         self.work.machines += own.len() as u64;
         own
     }

@@ -26,7 +26,7 @@ impl Draft {
         self.claims.clear();
         self.left.clear();
         self.left
-            .extend(tables.need(need).wanted.iter().map(|(_, milli)| *milli));
+            .extend(tables.need(need).wanted.iter().map(|(_, milli)| milli));
         self.shape = None;
         self.in_a_row = true;
     }
@@ -47,7 +47,7 @@ impl Draft {
             let wanted = tables.need(need).wanted.iter();
             self.amounts.clear();
             self.amounts
-                .extend(wanted.map(|(dimension, _)| entry.amount(*dimension)));
+                .extend(wanted.map(|(dimension, _)| entry.amount(dimension)));
             self.shape = Some(shape);
         }
         self.left

@@ -336,7 +336,7 @@ impl FleetTables {
         let shape = &self.catalog.shapes[self.record(machine).shape];
         let wanted = self.need(need).wanted.iter();
         let mut left = wanted.zip(&*self.holding(need).left);
-        left.all(|((dimension, _), left)| left + i128::from(shape.amount(*dimension)) <= 0)
+        left.all(|((dimension, _), left)| left + i128::from(shape.amount(dimension)) <= 0)
     }
 
     /// B5: claims of Needs of strictly lower priority move over.
@@ -449,7 +449,7 @@ impl FleetTables {
             .all(|((dimension, _), left)| {
                 let amount = |machine: &MachineIndex| {
                     let shape = self.record(*machine).shape;
-                    i128::from(self.catalog.shapes[shape].amount(*dimension))
+                    i128::from(self.catalog.shapes[shape].amount(dimension))
                 };
                 *left <= machines.iter().map(amount).sum()
             })

@@ -31,7 +31,7 @@ impl Deficit {
         let dimensions = entry
             .wanted
             .iter()
-            .map(|(dimension, _)| *dimension)
+            .map(|(dimension, _)| dimension)
             .collect();
         Self {
             dimensions,

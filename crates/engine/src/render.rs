@@ -47,7 +47,7 @@ impl FleetTables {
             cluster: self.cluster_id(entry.cluster),
             row: Row {
                 profile: Arc::clone(&self.catalog.profiles[entry.profile].profile),
-                aggregate: self.catalog.amounts(entry.wanted.iter().copied()),
+                aggregate: self.catalog.amounts(entry.wanted.iter()),
                 min_unit: self.catalog.uses[entry.usage].min_unit.clone(),
                 group: Group::new(self.groups.get(self.slots[entry.slot].group)),
             },
@@ -59,9 +59,7 @@ impl FleetTables {
     /// This cycle's Needs in the total order.
     pub(crate) fn needs_in_order(&self) -> Vec<NeedIndex> {
         let all = self.needs.indexes();
-        let mut live: Vec<NeedIndex> = all
-            .filter(|need| self.need(*need).in_use && self.need(*need).is_live())
-            .collect();
+        let mut live: Vec<NeedIndex> = all.filter(|need| self.need(*need).is_live()).collect();
         live.sort_by(|one, other| self.need_order(*one, *other));
         live
     }
@@ -222,7 +220,7 @@ impl FleetTables {
         let shortfall = outcome.short.get(&need);
         let is_gang = self.is_gang(need);
         let residual = entry.wanted.iter().zip(&*holding.left);
-        let residual = residual.map(|((dimension, _), left)| (*dimension, *left));
+        let residual = residual.map(|((dimension, _), left)| (dimension, *left));
         let (victims_found, capacity_freed, unmet_reason, matching_supply) = match shortfall {
             Some(short) => (
                 short.victims,

@@ -88,7 +88,7 @@ impl<I: Index, T> ops::IndexMut<I> for Table<I, T> {
 }
 
 /// As many as lie together in a [`LongTable`].
-const CHUNK: usize = 4096;
+const CHUNK: usize = 1 << 16;
 
 /// A table of hundreds of thousands of things or more.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Texts: the bytes of many short texts, end to end.
 //!
-//! They lie in chunks of a megabyte, so that millions of them grow without being copied. No text lies in
+//! They lie in chunks of four megabytes, so that millions of them grow without being copied. No text lies in
 //! two chunks; one that is longer than a chunk has a longer chunk to itself.
 
-const CHUNK_BITS: u32 = 20;
+const CHUNK_BITS: u32 = 22;
 const CHUNK: usize = 1 << CHUNK_BITS;
 
 #[derive(Clone, Debug, Default)]

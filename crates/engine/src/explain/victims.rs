@@ -139,6 +139,6 @@ impl FleetTables {
     pub(super) fn has_some(&self, need: NeedIndex, shape: ShapeIndex, left: &[i128]) -> bool {
         let shape = &self.catalog.shapes[shape];
         let mut wanted = self.need(need).wanted.iter().zip(left);
-        wanted.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(*dimension))
+        wanted.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(dimension))
     }
 }
