@@ -123,7 +123,7 @@ fn needs_are_explained_by_cluster_fingerprint_and_group() {
          x1 Idle gpu=8 rack=r1",
     ));
     let of = |called: &str| stdout(&decide(&["--explain", called, "-o", "table"], &text));
-    assert_eq!(of("a").matches("\nturn ").count(), 2);
+    assert_eq!(of("a").matches("\nserved ").count(), 2);
     let gang = of("a/p=5|ipb=1|rpb=1|reqs=rack:5:;|spr=/g1");
     assert!(gang.contains("TOPOLOGY_UNSATISFIABLE"), "{gang}");
     assert!(gang.contains("requires rack Same, it is absent"), "{gang}");
@@ -177,7 +177,7 @@ fn a_folded_gang_is_explained_by_its_own_name() {
     let called = "a/p=0|ipb=1|rpb=1|reqs=rack:5:;|spr=/g1";
     let page = stdout(&decide(&["--explain", called, "-o", "table"], &text));
     assert!(
-        page.starts_with("cluster a, gang fold:cpu=8000;\n"),
+        page.starts_with("Need of cluster a, gang fold:cpu=8000;\n"),
         "{page}"
     );
 }

@@ -33,3 +33,27 @@ fn there_is_a_page_for_the_binary_and_for_each_verb() {
     let start = "man: there is no verb \"nothing\"\n  there is decide ";
     assert!(refused.starts_with(start), "{refused}");
 }
+
+/// Whoever reads the help needs nothing else to understand it.
+#[test]
+fn the_help_explains_its_own_words_as_the_glossary_does() {
+    let help = stdout(&run(&["--help"], ""));
+    assert!(
+        help.contains("Stop all changes to machines for a while; deciding continues"),
+        "{help}"
+    );
+    let (_, words) = help.split_once("Words:\n").unwrap();
+    let words: Vec<&str> = words
+        .split('\n')
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(
+        words.contains(&"Need") && words.contains(&"rail"),
+        "{words:?}"
+    );
+    let glossary = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/glossary.md");
+    let glossary = std::fs::read_to_string(glossary).unwrap();
+    for word in words {
+        assert!(glossary.contains(&format!("| {word} |")), "{word}");
+    }
+}

@@ -91,7 +91,7 @@ async fn one_cluster_or_one_provider_can_be_paused_alone() {
     assert!(call(&["pause"]).refused().contains("--reason"));
     let refused = call(&["pause", "--for=0s", "--reason=x"]).refused();
     assert!(
-        refused.contains("to lift one, use `bigfleet resume`"),
+        refused.contains("to end one, use `bigfleet resume`"),
         "{refused}"
     );
     call(&["pause", "--for=soon", "--reason=x"]).refused();
