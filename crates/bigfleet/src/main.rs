@@ -23,7 +23,8 @@ mod table;
 mod up;
 mod verbs;
 
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use bigfleet_shard::Trouble;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use std::process::ExitCode;
 
 /// What a shard hears is small pieces of text, read on one thread and freed on another; half of what
@@ -78,10 +79,18 @@ enum Verb {
     Man(help::ManArgs),
 }
 
+/// The command line, and the trouble a test requests with it.
+fn read() -> Result<(Cli, Vec<String>), clap::Error> {
+    let command = shard::with_trouble(Cli::command(), Trouble::CAN_BE_REQUESTED);
+    let matches = command.try_get_matches()?;
+    let trouble = shard::requested_trouble(&matches);
+    Ok((Cli::from_arg_matches(&matches)?, trouble))
+}
+
 /// The command line, or the end: with 2 if it is not one of ours, with 1 if a process is to start with a
 /// value that is none (docs/operating.md).
-fn parse() -> Result<Cli, ExitCode> {
-    Cli::try_parse().map_err(|refused| {
+fn parse() -> Result<(Cli, Vec<String>), ExitCode> {
+    read().map_err(|refused| {
         let is_value = matches!(
             refused.kind(),
             ErrorKind::InvalidValue | ErrorKind::ValueValidation
@@ -102,8 +111,8 @@ fn parse() -> Result<Cli, ExitCode> {
 }
 
 fn main() -> ExitCode {
-    let cli = match parse() {
-        Ok(cli) => cli,
+    let (cli, trouble) = match parse() {
+        Ok(read) => read,
         Err(ended) => return ended,
     };
     let outcome = match cli.verb {
@@ -111,7 +120,7 @@ fn main() -> ExitCode {
         Verb::Decide(args) => decide::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Provider(args) => provider::run(&args),
-        Verb::Shard(args) => shard::run(&args),
+        Verb::Shard(args) => shard::run(&args, &trouble),
         Verb::Get(args) => verbs::get(&args),
         Verb::Describe(args) => verbs::describe(&args),
         Verb::Explain(args) => verbs::explain(&args),
@@ -127,5 +136,41 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: [&str; 5] = [
+        "bigfleet",
+        "shard",
+        "--provider-addr",
+        "x:1",
+        "--trouble=store-forgets",
+    ];
+
+    #[test]
+    fn the_ordinary_command_line_has_no_test_switches() {
+        let ordinary = shard::with_trouble(Cli::command(), false);
+        let refused = ordinary.try_get_matches_from(REQUEST).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnknownArgument);
+        assert_eq!(refused.exit_code(), 2, "a usage error");
+    }
+
+    #[test]
+    fn a_build_of_the_tests_has_them() {
+        const {
+            assert!(
+                Trouble::CAN_BE_REQUESTED,
+                "the tests of the process need it"
+            )
+        };
+        let command = shard::with_trouble(Cli::command(), true);
+        let matches = command.try_get_matches_from(REQUEST).unwrap();
+        assert_eq!(shard::requested_trouble(&matches), ["store-forgets"]);
+        let matches = Cli::command().try_get_matches_from(&REQUEST[..4]).unwrap();
+        assert!(shard::requested_trouble(&matches).is_empty());
     }
 }

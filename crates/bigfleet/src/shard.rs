@@ -6,7 +6,7 @@ use bigfleet_provider_fake::duration;
 use bigfleet_shard::{Around, Settings, Shard, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
 use bigfleet_shard_link::Link;
-use clap::{ArgAction, Args as ClapArgs};
+use clap::{Arg, ArgAction, ArgMatches, Args as ClapArgs, Command};
 use std::{path::PathBuf, time::Duration};
 
 /// What was asked.
@@ -94,9 +94,6 @@ pub(crate) struct Args {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", action = ArgAction::Set)]
     phase_attribution_log: bool,
-    /// What goes wrong on purpose, and a clock that runs: for tests.
-    #[arg(long, hide = true)]
-    trouble: Vec<String>,
     /// Certificates.
     #[command(flatten)]
     tls: TlsFlags,
@@ -105,18 +102,39 @@ pub(crate) struct Args {
     logs: LogFlags,
 }
 
+const TROUBLE: &str = "trouble";
+
+/// The command line, with `bigfleet shard --trouble` if this build has test switches: what goes wrong on
+/// purpose, and a clock that runs faster.
+pub(crate) fn with_trouble(command: Command, can_be_requested: bool) -> Command {
+    if !can_be_requested {
+        return command;
+    }
+    let flag = Arg::new(TROUBLE).long(TROUBLE).hide(true);
+    let flag = flag.action(ArgAction::Append);
+    command.mut_subcommand("shard", |shard| shard.arg(flag))
+}
+
+/// What that flag was given.
+pub(crate) fn requested_trouble(matches: &ArgMatches) -> Vec<String> {
+    let shard = matches.subcommand_matches("shard");
+    let given = shard.and_then(|shard| shard.try_get_many::<String>(TROUBLE).ok().flatten());
+    given.into_iter().flatten().cloned().collect()
+}
+
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("it is not key=value")?;
-    match key.is_empty() {
-        true => Err("its key is empty".to_owned()),
-        false => Ok((key.to_owned(), value.to_owned())),
+    if key.is_empty() {
+        return Err("its key is empty".to_owned());
     }
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// Runs it until the process is asked to end, or a part is lost. Settings that cannot be used end it as
 /// a start that fails does, with exit status 1 (docs/operating.md).
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let settings = settings(args).map_err(|problems| Failure::Undone(problems.join("\n")))?;
+pub(crate) fn run(args: &Args, trouble: &[String]) -> Result<(), Failure> {
+    let settings =
+        settings(args, trouble).map_err(|problems| Failure::Undone(problems.join("\n")))?;
     let undone = |why: &dyn std::fmt::Display| Failure::Undone(shard(why));
     args.logs.start().map_err(|why| undone(&why))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
@@ -178,7 +196,7 @@ fn shard(why: &dyn std::fmt::Display) -> String {
 }
 
 /// The settings these flags ask for, or everything that is wrong with them.
-fn settings(args: &Args) -> Result<Settings, Vec<String>> {
+fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> {
     let mut problems = Vec::new();
     let mut must = |holds: bool, problem: &str| {
         if !holds {
@@ -223,7 +241,7 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
         None
     });
     let (mut trouble, mut speed) = (Trouble::default(), 1.0);
-    for text in &args.trouble {
+    for text in requested {
         let taken = match text.strip_prefix("clock-speed=") {
             Some(given) => given
                 .parse()

@@ -1,0 +1,187 @@
+//! Trouble that can be requested: a moment at which the process ends without a word or a task panics, a
+//! part that panics, a store that forgets.
+//!
+//! ```text
+//! decided ─▶ commit ─▶ disk ─▶ committed ─▶ gate ─▶ create-leaves ─▶ provider ─▶ create-answered ─▶ core
+//! ```
+//!
+//! What a restart finds depends on where the process before it ended (SH-6). Kills at random moments hit
+//! the wide places; a name hits each. Nothing of it is in force unless asked for, and asking is left out of
+//! the help.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bigfleet_shard_core::{ProviderCall, Record};
+
+/// Every moment there is.
+const MOMENTS: [&str; 10] = [
+    "commit",
+    "committed",
+    "create-leaves",
+    "create-answered",
+    "configure-leaves",
+    "configure-answered",
+    "drain-leaves",
+    "drain-answered",
+    "delete-leaves",
+    "delete-answered",
+];
+
+/// Every part and every kind of work that can be lost.
+const PARTS: [&str; 8] = [
+    "store",
+    "pause file",
+    "get",
+    "list",
+    "session",
+    "roll-up",
+    "read",
+    "link",
+];
+
+/// What goes wrong on purpose; nothing, by default.
+#[derive(Clone, Debug, Default)]
+pub struct Trouble {
+    abort_at: Option<&'static str>,
+    store_forgets: bool,
+    /// Where to panic: once each, so that what survives it is seen to.
+    panics: Option<Arc<Mutex<Vec<&'static str>>>>,
+    panics_unheard: bool,
+}
+
+impl Trouble {
+    /// Whether this build takes requests for trouble.
+    pub const CAN_BE_REQUESTED: bool = true;
+
+    /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard` or `store-forgets`.
+    pub fn add(&mut self, text: &str) -> Result<(), String> {
+        match text.split_once('=') {
+            None if text == "store-forgets" => {
+                self.store_forgets = true;
+                Ok(())
+            }
+            None if text == "panics-unheard" => {
+                self.panics_unheard = true;
+                Ok(())
+            }
+            Some(("abort-at", name)) => {
+                self.abort_at = Some(one_of(&MOMENTS, name)?);
+                Ok(())
+            }
+            Some(("panic-at", name)) => {
+                self.panics().push(one_of(&MOMENTS, name)?);
+                Ok(())
+            }
+            Some(("panic-in", name)) => {
+                self.panics().push(one_of(&PARTS, name)?);
+                Ok(())
+            }
+            None | Some(_) => Err(format!("{text} is no trouble known here")),
+        }
+    }
+
+    fn panics(&mut self) -> std::sync::MutexGuard<'_, Vec<&'static str>> {
+        let panics = self.panics.get_or_insert_default();
+        panics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store says that it has written, and has not.
+    pub(crate) fn store_forgets(&self) -> bool {
+        self.store_forgets
+    }
+
+    /// A task takes its panic with it.
+    pub(crate) fn panics_unheard(&self) -> bool {
+        self.panics_unheard
+    }
+
+    /// A part begins its work, and may not survive that.
+    pub(crate) fn works(&self, part: &'static str) {
+        let Some(panics) = &self.panics else { return };
+        let mut panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = panics.iter().position(|name| *name == part);
+        let asked = asked.map(|at| panics.swap_remove(at));
+        drop(panics); // whoever shares it goes on
+        assert!(asked.is_none(), "asked to, by --trouble");
+    }
+
+    /// A write begins, or is on disk. Only one that holds a decision is a moment.
+    pub(crate) fn writes(&self, moment: &'static str, records: &[Record]) {
+        let decides = |record: &Record| match record {
+            Record::Machine { kept, .. } => {
+                kept.as_ref().is_some_and(|kept| kept.operation.is_some())
+            }
+            _ => false,
+        };
+        if self.abort_at == Some(moment) && records.iter().any(decides) {
+            std::process::abort();
+        }
+    }
+
+    /// A call is about to leave.
+    pub(crate) fn leaves(&self, call: Call) {
+        self.reaches(call.0);
+    }
+
+    /// The answer to a call has come, and nobody has heard it.
+    pub(crate) fn answered(&self, call: Call) {
+        self.reaches(call.1);
+    }
+
+    fn reaches(&self, moment: &'static str) {
+        if self.abort_at == Some(moment) {
+            std::process::abort();
+        }
+        self.works(moment);
+    }
+}
+
+fn one_of(names: &[&'static str], given: &str) -> Result<&'static str, String> {
+    let known = names.iter().find(|name| **name == given);
+    let unknown = || format!("{given} is none of {}", names.join(", "));
+    known.copied().ok_or_else(unknown)
+}
+
+/// The two moments of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call(&'static str, &'static str);
+
+impl From<&ProviderCall> for Call {
+    fn from(call: &ProviderCall) -> Self {
+        match call {
+            ProviderCall::Create => Self("create-leaves", "create-answered"),
+            ProviderCall::Configure { .. } => Self("configure-leaves", "configure-answered"),
+            ProviderCall::Drain { .. } => Self("drain-leaves", "drain-answered"),
+            ProviderCall::Delete => Self("delete-leaves", "delete-answered"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_known_is_taken() {
+        let mut trouble = Trouble::default();
+        assert_eq!(trouble.add("abort-at=drain-leaves"), Ok(()));
+        assert_eq!(trouble.add("store-forgets"), Ok(()));
+        assert!(
+            trouble
+                .add("abort-at=never")
+                .unwrap_err()
+                .contains("committed")
+        );
+        assert_eq!(trouble.add("panic-in=pause file"), Ok(()));
+        assert!(
+            trouble
+                .add("panic-in=x")
+                .unwrap_err()
+                .contains("pause file")
+        );
+        assert_eq!(trouble.add("panic-at=create-leaves"), Ok(()));
+        assert!(trouble.add("panic-at=link").is_err());
+        assert!(trouble.add("flood").is_err());
+        assert!(trouble.store_forgets());
+    }
+}
