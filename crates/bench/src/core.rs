@@ -1,13 +1,14 @@
 //! What a whole shard costs: deciding, committing and remembering, around the same workloads.
 
 use crate::{
-    Percentiles, Settings,
-    decide::{Progress, measure, millis},
+    Percentiles, Progress, Settings,
+    checks::{Check, Promises, ratio},
+    decide::measure,
     memory::peak_mb,
-    percentiles::rounded,
+    percentiles::{millis, rounded},
     shard::{Measured, Shard},
 };
-use bigfleet_workloads::{Churn, Rates};
+use bigfleet_workloads::{Churn, Preset, Rates};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -42,6 +43,22 @@ pub struct CoreReport {
     pub bytes_persisted_per_cycle: f64,
     /// The most memory the process needed.
     pub peak_rss_mb: Option<f64>,
+}
+
+impl Promises for CoreReport {
+    fn checks(&self) -> Vec<Check> {
+        let is = |preset: Preset| self.profile == preset.name();
+        let mut checks = Vec::new();
+        if !is(Preset::FiveHundredK) {
+            checks.push(Check::at_most("cycle_ms_p99", self.cycle_ms.p99, 10.0));
+        }
+        // In the smallest fleet so little changes that a quiet cycle is no shorter.
+        if !is(Preset::Dev50) {
+            let share = ratio(self.quiet_us.p50 / 1000.0, self.cycle_ms.p50);
+            checks.push(Check::at_most("quiet_over_cycle", share, 0.1));
+        }
+        checks
+    }
 }
 
 /// Measures a shard on one workload.
@@ -97,6 +114,6 @@ pub fn core(settings: Settings, progress: Progress<'_>) -> CoreReport {
         actions_per_cycle: per_cycle(actions),
         records_per_cycle: sum(|one| one.records),
         bytes_persisted_per_cycle: sum(|one| one.bytes),
-        peak_rss_mb: peak_mb(),
+        peak_rss_mb: peak_mb(std::process::id()),
     }
 }

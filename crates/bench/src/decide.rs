@@ -1,6 +1,14 @@
 //! What a decision costs.
 
-use crate::{Percentiles, memory::peak_mb, percentiles::rounded, rig::Rig};
+use crate::{
+    Percentiles, Progress,
+    checks::{Check, Promises, ratio},
+    growth::{Growth, growth},
+    memory::peak_mb,
+    percentiles::{millis, rounded},
+    pinned,
+    rig::Rig,
+};
 use bigfleet_workloads::{Churn, Preset, Rates, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -55,10 +63,37 @@ pub struct DecideReport {
     pub digest: String,
     /// The naive transcription on the same fleet, where it can run.
     pub oracle_ms: Option<f64>,
+    /// The same churn here and in a tenth of this fleet, where there is such a workload.
+    pub growth: Option<Growth>,
 }
 
-/// What is being measured, and how many cycles of how many are done, for whoever shows progress.
-pub type Progress<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
+impl Promises for DecideReport {
+    fn checks(&self) -> Vec<Check> {
+        let mut checks = vec![
+            Check::at_most("quiet_us_p99", self.quiet_us.p99, 50.0),
+            Check::at_most("full_ms_p50", self.full_ms.p50, 50.0),
+            Check::at_most("load_ms", self.load_ms, 3000.0),
+            Check::at_most("peak_rss_mb", self.peak_rss_mb, 430.0),
+            Check::at_most("hot_bytes_per_machine", self.hot_bytes_per_machine, 55.0),
+        ];
+        if self.profile == Preset::FiftyK.name() {
+            checks.push(Check::at_most("steady_ms_p99", self.steady_ms.p99, 5.0));
+        }
+        if let Some(digest) = pinned::digest(&self.profile, self.seed) {
+            let differ = f64::from(u8::from(digest != self.digest));
+            checks.push(Check::at_most("digests_that_differ", differ, 0.0));
+        }
+        if let Some(oracle_ms) = self.oracle_ms {
+            // The smallest fleet is there to see that it runs: its full cycle is too short to compare.
+            if self.profile != Preset::Dev50.name() {
+                let times = ratio(oracle_ms, self.full_ms.p50);
+                checks.push(Check::at_least("oracle_over_full", times, 100.0));
+            }
+        }
+        checks.extend(self.growth.iter().flat_map(Promises::checks));
+        checks
+    }
+}
 
 /// Measures the engine on one workload.
 pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
@@ -106,6 +141,9 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         rig.decide();
         clock.elapsed()
     });
+    // Before anything is measured that has a fleet of its own.
+    let peak_rss_mb = peak_mb(std::process::id());
+    let growth = growth(settings, &mut rig, progress);
     let per_cycle = |count: usize| rounded(count as f64 / cycles.max(1) as f64);
     DecideReport {
         profile: preset.name().to_owned(),
@@ -122,9 +160,10 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         changed_rows_per_cycle: per_cycle(changed_rows),
         changed_machines_per_cycle: per_cycle(changed_machines),
         hot_bytes_per_machine: counts.record_bytes as f64,
-        peak_rss_mb: peak_mb(),
+        peak_rss_mb,
         oracle_ms: oracle_ms(preset, &workload, &digest, progress),
         digest,
+        growth,
     }
 }
 
@@ -166,6 +205,76 @@ pub(crate) fn measure(
     measured
 }
 
-pub(crate) fn millis(duration: Duration) -> f64 {
-    rounded(duration.as_secs_f64() * 1000.0)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(profile: &str, digest: &str) -> DecideReport {
+        DecideReport {
+            profile: profile.to_owned(),
+            seed: 1,
+            machines: 0,
+            shapes: 0,
+            profiles: 0,
+            rows: 0,
+            rows_after_fold: 0,
+            load_ms: 1.0,
+            full_ms: Percentiles::default(),
+            steady_ms: Percentiles::default(),
+            quiet_us: Percentiles::default(),
+            changed_rows_per_cycle: 0.0,
+            changed_machines_per_cycle: 0.0,
+            hot_bytes_per_machine: 40.0,
+            peak_rss_mb: Some(1.0),
+            digest: digest.to_owned(),
+            oracle_ms: None,
+            growth: None,
+        }
+    }
+
+    fn broken(report: &DecideReport) -> Vec<String> {
+        let checks = report.checks().into_iter();
+        checks
+            .filter(|check| !check.holds)
+            .map(|check| check.name)
+            .collect()
+    }
+
+    #[test]
+    fn another_digest_breaks_a_promise() {
+        assert!(broken(&report("5k", pinned::FIVE_K_DIGEST)).is_empty());
+        assert_eq!(
+            broken(&report("5k", "another")),
+            ["digests_that_differ_at_most"]
+        );
+        let other_seed = DecideReport {
+            seed: 2,
+            ..report("5k", "another")
+        };
+        assert!(broken(&other_seed).is_empty(), "no digest is pinned for it");
+    }
+
+    #[test]
+    fn five_milliseconds_are_promised_at_50k() {
+        let slow = |profile, digest| DecideReport {
+            steady_ms: Percentiles {
+                p99: 5.001,
+                ..Percentiles::default()
+            },
+            ..report(profile, digest)
+        };
+        let digest = pinned::digest("50k", 1).unwrap();
+        assert_eq!(broken(&slow("50k", digest)), ["steady_ms_p99_at_most"]);
+        let digest = pinned::digest("500k", 1).unwrap();
+        assert!(broken(&slow("500k", digest)).is_empty());
+    }
+
+    #[test]
+    fn memory_that_is_not_known_breaks_a_promise() {
+        let unknown = DecideReport {
+            peak_rss_mb: None,
+            ..report("dev-50", "")
+        };
+        assert_eq!(broken(&unknown), ["peak_rss_mb_at_most"]);
+    }
 }

@@ -1,25 +1,38 @@
-//! Named workloads, measured.
+//! Named workloads, measured and judged.
 //!
-//! [`decide`] measures the decision engine: a cold load, full cycles, cycles at the catalog's own
-//! churn in closed loop, and quiet ones. [`core()`] measures a whole shard the same way: what it
-//! decides is committed, written and answered. Times are for people; what a gate may rely on is the
-//! digest, which pins the meaning, and the work, which counts what was touched.
+//! ```text
+//! decide     the engine alone: a cold load, full cycles, cycles at the catalog's churn, quiet ones
+//! core       a shard as a value: what is decided is committed, written and answered
+//! processes  a shard and a provider as programs, measured from outside
+//! ```
+//!
+//! Times are for people, and for the [`Check`]s each report ends in. What a test relies on is the digest,
+//! which pins the meaning, and the work, which counts what was touched.
 
-mod closed_loop;
-mod core;
-mod decide;
+mod checks;
 mod memory;
 mod percentiles;
+mod pinned;
+
+mod closed_loop;
 mod rig;
+
+mod decide;
+mod growth;
+
+mod core;
 mod shard;
 
+pub mod processes;
+
 pub use crate::core::{CoreReport, core};
-pub use decide::{DecideReport, Progress, Settings, decide};
+pub use checks::{Check, Judged, Promises};
+pub use decide::{DecideReport, Settings, decide};
+pub use growth::Growth;
 pub use percentiles::Percentiles;
+pub use pinned::{CO_LOCATED_DIGEST, FIVE_K_DIGEST};
 pub use rig::{Facts, Rig};
 pub use shard::{Measured, Shard};
 
-/// The digest of the first decision about the co-located fleet.
-pub const CO_LOCATED_DIGEST: &str = "eee1cf54f17dd1cab9099191cf9019a9";
-/// The digest of the first decision about the 5k fleet of seed 1.
-pub const FIVE_K_DIGEST: &str = "e6fc474e321754be4d8546ab30e8c4d3";
+/// Told what is being measured, and how much of how much is done, for whoever shows progress.
+pub type Progress<'a> = &'a mut (dyn FnMut(&'static str, usize, usize) + Send);

@@ -14,8 +14,10 @@ use bigfleet_engine::{Engine, KnownRow};
 use bigfleet_model::{ClusterId, Need, Row, Time};
 use bigfleet_workloads::{CYCLE, ChangedRow, Churn, Workload};
 
-/// The moment of the first decision, in seconds.
-const START_SECONDS: f64 = 3600.0;
+/// The moment of the first decision.
+const START: Time = Time::from_nanos(3_600_000_000_000);
+/// When every row arrived.
+const ARRIVAL: Time = Time::from_nanos(1_000_000_000);
 
 /// An engine on a workload.
 pub struct Rig<'a> {
@@ -69,13 +71,24 @@ impl<'a> Rig<'a> {
             engine,
             closed_loop,
             known,
-            now: at(START_SECONDS),
+            now: START,
         }
     }
 
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The workload.
+    pub fn workload(&self) -> &'a Workload {
+        self.workload
+    }
+
+    /// Needs, machines and classes the engine has looked at so far.
+    pub fn touched(&self) -> u64 {
+        let work = self.engine.work();
+        work.needs + work.machines + work.classes
     }
 
     /// Decides on everything.
@@ -139,11 +152,7 @@ fn need(cluster: &ClusterId, row: Row) -> Need {
     Need {
         cluster: cluster.clone(),
         row,
-        arrival: Some(at(1.0)),
+        arrival: Some(ARRIVAL),
         parked: false,
     }
-}
-
-fn at(seconds: f64) -> Time {
-    Time::from_seconds(seconds).unwrap_or_default()
 }

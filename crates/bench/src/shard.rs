@@ -20,8 +20,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The moment the shard starts, in seconds.
-const START_SECONDS: f64 = 3600.0;
+/// The moment the shard starts.
+const START: Time = Time::from_nanos(3_600_000_000_000);
+/// When roll-ups come after a cycle: within the spacing of cycles, so that they wait for the next.
+const SOON: Duration = Duration::from_millis(10);
 /// Machines in a page of a List.
 const PAGE: usize = 1000;
 
@@ -29,7 +31,7 @@ const PAGE: usize = 1000;
 pub struct Shard<'a> {
     workload: &'a Workload,
     core: ShardCore,
-    seconds: f64,
+    now: Time,
     /// What the last effects ask for, to be answered.
     answers: Vec<Event>,
     lists: Vec<ListId>,
@@ -57,11 +59,11 @@ impl<'a> Shard<'a> {
     /// A shard that has read the whole fleet and heard every cluster; returns how long that took.
     pub fn load(workload: &'a Workload) -> (Self, Duration) {
         let config = ShardConfig::production("s0", "bench");
-        let core = ShardCore::new(config, 1, at(START_SECONDS));
+        let core = ShardCore::new(config, 1, START);
         let mut shard = Self {
             workload,
             core: core.unwrap_or_else(|refused| panic!("a shard that does not start: {refused}")),
-            seconds: START_SECONDS,
+            now: START,
             answers: Vec::new(),
             lists: Vec::new(),
             lost: BTreeSet::new(),
@@ -108,7 +110,7 @@ impl<'a> Shard<'a> {
 
     /// Ten seconds in which nothing happens, and their cycle.
     pub fn quiet_cycle(&mut self) -> Duration {
-        self.seconds += CYCLE.as_secs_f64();
+        self.now = self.now + CYCLE;
         let took = self.tell(Event::CycleDue);
         self.settle();
         took
@@ -123,14 +125,13 @@ impl<'a> Shard<'a> {
         }
         self.written = (0, 0);
         let mut measured = Measured::default();
-        // Within the spacing of cycles, so that they wait for the one that is measured.
-        self.seconds += 0.01;
+        self.now = self.now + SOON;
         for cluster in clusters {
             let rows = churn.rows(cluster as usize).collect();
             measured.events += self.tell(self.rolled_up(cluster as usize, rows));
             measured.count += 1;
         }
-        self.seconds += CYCLE.as_secs_f64() - 0.01;
+        self.now = self.now + (CYCLE - SOON);
         measured.cycle = self.tell(Event::CycleDue);
         measured.count += self.answers.len() + self.lists.len();
         measured.events += self.settle();
@@ -150,7 +151,7 @@ impl<'a> Shard<'a> {
     /// Hands in one event; what it asks for waits.
     fn tell(&mut self, event: Event) -> Duration {
         let mut effects = Vec::new();
-        let now = at(self.seconds);
+        let now = self.now;
         let clock = Instant::now();
         self.core.handle(now, event, &mut effects);
         let took = clock.elapsed();
@@ -347,8 +348,4 @@ fn bytes(record: &Record) -> u64 {
             text(&kept.note.requested_by) + text(&kept.note.reason) + 17
         }),
     }
-}
-
-fn at(seconds: f64) -> Time {
-    Time::from_seconds(seconds).unwrap_or_default()
 }

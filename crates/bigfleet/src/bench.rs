@@ -3,10 +3,15 @@
 //!
 //! The object is the same whoever reads it; people get a bar while they wait and a table instead.
 
+mod answer;
+mod provider;
 mod shard;
 
-use crate::{failure::Failure, output::say, provider, table::columns};
-use bigfleet_bench::{CoreReport, DecideReport, Percentiles, Progress, Settings, core, decide};
+use crate::{failure::Failure, table::columns};
+use answer::AnswerArgs;
+use bigfleet_bench::{
+    CoreReport, DecideReport, Percentiles, Progress, Promises, Settings, core, decide,
+};
 use bigfleet_workloads::Preset;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,7 +32,7 @@ enum What {
     /// Measure whole cycles of a shard, without network and disk
     Core(WorkloadArgs),
     /// Start a provider and measure its calls and its memory
-    Provider(provider::BenchArgs),
+    Provider(provider::Args),
     /// Start a shard and measure throughput, many sessions, and a restart
     Shard(shard::Args),
 }
@@ -50,9 +55,8 @@ struct WorkloadArgs {
     #[arg(long, value_name = "N")]
     churning_clusters: Option<usize>,
 
-    /// The form of the answer [default: table on a terminal, else json]
-    #[arg(short, long, value_enum)]
-    output: Option<Output>,
+    #[command(flatten)]
+    answer: AnswerArgs,
 }
 
 /// The workloads there are numbers for.
@@ -74,14 +78,6 @@ enum Profile {
     FiveHundredK,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
-    /// One JSON object.
-    Json,
-    /// A table for people.
-    Table,
-}
-
 impl Profile {
     fn preset(self) -> Preset {
         match self {
@@ -99,15 +95,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Decide(args) => measure(args, decide, decide_table),
         What::Core(args) => measure(args, core, core_table),
-        What::Provider(args) => provider::bench(args),
+        What::Provider(args) => provider::run(args),
         What::Shard(args) => shard::run(args),
     }
 }
 
-fn measure<T: Serialize>(
+fn measure<R: Promises + Serialize>(
     args: &WorkloadArgs,
-    bench: fn(Settings, Progress<'_>) -> T,
-    table: fn(&T) -> String,
+    bench: fn(Settings, Progress<'_>) -> R,
+    table: fn(&R) -> String,
 ) -> Result<(), Failure> {
     let settings = Settings {
         preset: args.profile.preset(),
@@ -116,20 +112,25 @@ fn measure<T: Serialize>(
         churning_clusters: args.churning_clusters,
     };
     let bar = bar();
-    let report = bench(settings, &mut |phase, done, of| {
+    let report = bench(settings, &mut show(&bar));
+    bar.finish_and_clear();
+    args.answer.answer(report, table)
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it has to be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(why) => Err(format!("{why}")),
+    }
+}
+
+fn show(bar: &ProgressBar) -> impl FnMut(&'static str, usize, usize) + Send {
+    |phase, done, of| {
         bar.set_message(phase);
         bar.set_length(of as u64);
         bar.set_position(done as u64);
-    });
-    bar.finish_and_clear();
-    let usual = match std::io::stdout().is_terminal() {
-        true => Output::Table,
-        false => Output::Json,
-    };
-    say(&match args.output.unwrap_or(usual) {
-        Output::Json => serde_json::to_string(&report).map_err(std::io::Error::from)? + "\n",
-        Output::Table => table(&report),
-    })
+    }
 }
 
 /// On stderr, and only if that is a terminal. Drawn between measurements, never by a thread that
@@ -217,6 +218,11 @@ fn decide_table(report: &DecideReport) -> String {
         memory(report.peak_rss_mb),
         one("digest", report.digest.clone()),
     ]);
+    if let Some(growth) = &report.growth {
+        let (here, there) = (growth.steady_ms.p50, growth.smaller_steady_ms.p50);
+        let what = format!("the same changes in {}", growth.smaller);
+        rows.push(one(&what, format!("{there} ms, {here} ms in this one")));
+    }
     let header = format!("{} SEED {}", report.profile.to_uppercase(), report.seed);
     columns(&[&header, "P50", "P99"], rows)
 }

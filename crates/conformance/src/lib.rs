@@ -11,7 +11,6 @@
 #[macro_use]
 mod check;
 
-mod bench;
 mod boot;
 mod runner;
 mod subject;
@@ -32,7 +31,6 @@ mod shape;
 
 use std::pin::Pin;
 
-pub use bench::{BenchReport, Percentiles, bench};
 pub use boot::{Binary, BootFailed, Running};
 pub use check::{Check, Unmet};
 pub use runner::{Options, Report, Verdict, run};

@@ -1,12 +1,13 @@
 //! `bigfleet bench shard`: this very binary as a shard and as its provider, measured from outside.
 
-use super::{Output, bar, columns};
-use crate::{failure::Failure, output::say};
-use bigfleet_shard_bench::{
-    Part, Percentiles, ProcessCost, Settings, ShardReport, Timings, run as measure,
+use super::{answer::AnswerArgs, at_least_one, bar, columns, show};
+use crate::failure::Failure;
+use bigfleet_bench::{
+    Percentiles,
+    processes::{Part, ProcessCost, ShardReport, ShardSettings, Timings, WalkReport, shard},
 };
 use clap::{Args as ClapArgs, ValueEnum};
-use std::{io::IsTerminal, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 /// What was asked.
 #[derive(Debug, ClapArgs)]
@@ -39,23 +40,16 @@ pub(crate) struct Args {
     #[arg(long)]
     folder: Option<PathBuf>,
 
-    /// The form of the answer [default: table on a terminal, else json]
-    #[arg(short, long, value_enum)]
-    output: Option<Output>,
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("it has to be at least 1".to_owned()),
-        Ok(number) => Ok(number),
-        Err(why) => Err(format!("{why}")),
-    }
+    #[command(flatten)]
+    answer: AnswerArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PartName {
     /// Idle machines, all of them bound.
     Walk,
+    /// The same with the shard's default settings.
+    DefaultWalk,
     /// Sessions held, and cycles under their load.
     Sessions,
     /// From the start of the process to ready, with everything remembered.
@@ -66,6 +60,7 @@ impl PartName {
     fn part(self) -> Part {
         match self {
             Self::Walk => Part::Walk,
+            Self::DefaultWalk => Part::DefaultWalk,
             Self::Sessions => Part::Sessions,
             Self::Restart => Part::Restart,
         }
@@ -79,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         [] => PartName::value_variants(),
         some => some,
     };
-    let settings = Settings {
+    let settings = ShardSettings {
         program: std::env::current_exe().map_err(|why| undone(&why))?,
         folder: args.folder.clone().unwrap_or_else(std::env::temp_dir),
         parts: parts.iter().copied().map(PartName::part).collect(),
@@ -91,21 +86,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let bar = bar();
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
-    let measured = runtime.block_on(measure(&settings, &mut |phase, done, of| {
-        bar.set_message(phase);
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    }));
+    let measured = runtime.block_on(shard(&settings, &mut show(&bar)));
     bar.finish_and_clear();
-    let report = measured.map_err(|why| undone(&why))?;
-    let usual = match std::io::stdout().is_terminal() {
-        true => Output::Table,
-        false => Output::Json,
-    };
-    say(&match args.output.unwrap_or(usual) {
-        Output::Json => serde_json::to_string(&report).map_err(std::io::Error::from)? + "\n",
-        Output::Table => table(&report),
-    })
+    args.answer
+        .answer(measured.map_err(|why| undone(&why))?, table)
 }
 
 fn one(what: &str, value: impl ToString) -> Vec<String> {
@@ -122,12 +106,12 @@ fn times(what: &str, of: Percentiles) -> Vec<String> {
     vec![what.to_owned(), ms(of.p50), ms(of.p99), ms(of.max)]
 }
 
-fn cost(what: &str, of: ProcessCost) -> Vec<String> {
-    let text = format!(
-        "{} cores, {} MB, at most {} MB",
-        of.cores, of.rss_mb, of.peak_rss_mb
-    );
-    one(what, text)
+fn cost(what: &str, of: Option<ProcessCost>) -> Vec<String> {
+    let text = of.map(|of| {
+        let (cores, now, most) = (of.cores, of.rss_mb, of.peak_rss_mb);
+        format!("{cores} cores, {now} MB, at most {most} MB")
+    });
+    one(what, text.as_deref().unwrap_or("unknown"))
 }
 
 fn timings(rows: &mut Vec<Vec<String>>, of: Timings) {
@@ -136,22 +120,27 @@ fn timings(rows: &mut Vec<Vec<String>>, of: Timings) {
     rows.push(times("List", of.list_ms));
 }
 
+fn walk(rows: &mut Vec<Vec<String>>, name: &str, of: &WalkReport) {
+    rows.push(one(
+        name,
+        format!("{} machines, {} clusters", of.machines, of.clusters),
+    ));
+    let rate = format!("{} per second", of.bindings_per_second);
+    rows.push(one("bindings", rate));
+    rows.push(one("took", format!("{} s", of.seconds)));
+    rows.push(cost("shard", of.shard));
+    rows.push(cost("provider", of.provider));
+    rows.push(cost("operators", of.operators));
+    timings(rows, of.timings);
+}
+
 fn table(report: &ShardReport) -> String {
     let mut rows = Vec::new();
-    if let Some(walk) = &report.walk {
-        rows.push(one(
-            "WALK",
-            format!("{} machines, {} clusters", walk.machines, walk.clusters),
-        ));
-        rows.push(one(
-            "bindings",
-            format!("{} per second", walk.bindings_per_second),
-        ));
-        rows.push(one("took", format!("{} s", walk.seconds)));
-        rows.push(cost("shard", walk.shard));
-        rows.push(cost("provider", walk.provider));
-        rows.push(cost("operators", walk.operators));
-        timings(&mut rows, walk.timings);
+    if let Some(of) = &report.walk {
+        walk(&mut rows, "WALK", of);
+    }
+    if let Some(of) = &report.default_walk {
+        walk(&mut rows, "WALK, DEFAULT SETTINGS", of);
     }
     if let Some(sessions) = &report.sessions {
         let held = format!("{} of {} held", sessions.held, sessions.sessions);

@@ -1,5 +1,6 @@
 //! `bigfleet bench shard`, at a size that only shows that it works: never a time.
 
+use crate::bench::check_names;
 use crate::process::{refusal, run, stderr, stdout};
 
 fn bench(args: &[&str]) -> serde_json::Value {
@@ -25,7 +26,9 @@ fn every_part_is_there_and_its_counts_add_up() {
     assert_eq!(
         names(&report),
         [
+            "checks",
             "cores",
+            "default_walk",
             "flags",
             "open_files",
             "restart",
@@ -33,6 +36,22 @@ fn every_part_is_there_and_its_counts_add_up() {
             "walk"
         ]
     );
+
+    assert_eq!(
+        check_names(&report),
+        [
+            "walk_configured_at_least",
+            "default_walk_configured_at_least",
+            "sessions_held_at_least",
+            "sessions_rollups_accepted_at_least",
+            "sessions_shard_cores_at_most",
+            "sessions_cycle_ms_p99_at_most",
+            "restart_known_at_least",
+            "restart_ready_seconds_at_most",
+            "restart_peak_rss_mb_at_most",
+        ]
+    );
+    assert_eq!(report["default_walk"]["configured"], 500);
 
     let walk = &report["walk"];
     assert_eq!(

@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model · seeded
-//! beside       sim · testkit · scripted-operator · bench · shard-bench · engine-fuzz · xtask · oracle · workloads
+//! beside       sim · testkit · scripted-operator · bench · engine-fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -76,7 +76,6 @@ pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "engine-fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
-    ("bigfleet", "shard-bench"),
     ("bigfleet", "sim"),
     ("up", "workloads"),
     ("up", "scripted-operator"),
@@ -319,13 +318,6 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "bench",
-        ring: Ring::Beside,
-        keeps_out: &[],
-        outside: Outside::Without(&[]),
-        bans: &[],
-    },
-    Row {
-        name: "shard-bench",
         ring: Ring::Beside,
         keeps_out: &["provider-kit", "provider-fake", "coordinator*", "operator*"],
         outside: Outside::Without(&["openraft", "kube"]),

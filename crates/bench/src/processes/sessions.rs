@@ -11,32 +11,34 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::demand::{ROWS, of_session};
-use crate::operators::{Operator, Operators};
-use crate::process::Meter;
-use crate::report::{SessionsReport, Undone};
-use crate::samples::{Percentiles, rounded};
-use crate::scene::Folder;
-use crate::walk::configured;
-use crate::{Progress, Settings};
+use super::ShardSettings;
+use super::demand::{ROWS, of_session};
+use super::meter::Meter;
+use super::operators::{Operator, Operators};
+use super::report::{NotMeasured, SessionsReport};
+use super::scene::{FAST_LISTS, Folder};
+use super::walk::configured;
+use crate::Progress;
+use crate::percentiles::{Percentiles, rounded};
 
 /// One session in so many changes its demand with every roll-up.
 const ONE_CHANGES_IN: usize = 50;
 
 pub(crate) async fn run(
-    settings: &Settings,
+    settings: &ShardSettings,
     progress: Progress<'_>,
-) -> Result<SessionsReport, Undone> {
+) -> Result<SessionsReport, NotMeasured> {
     let (machines, sessions) = (settings.machines, settings.sessions);
     // A tenth is left for those that grow.
     let of_each = machines * 9 / 10 / sessions;
     if of_each < 2 {
         let problem = format!("{machines} machines are too few for {sessions} sessions");
-        return Err(Undone::Wrong(problem));
+        return Err(NotMeasured::Wrong(problem));
     }
-    let folder = Folder::new(settings, "sessions")?;
+    let folder = Folder::new(&settings.folder, "sessions")?;
     let provider = folder.provider(&settings.program, machines).await?;
-    let mut shard = folder.shard(&settings.program, &provider).await?;
+    let shard = folder.shard(&settings.program, &provider, &FAST_LISTS);
+    let mut shard = shard.await?;
     shard.ready().await?;
     let operators = Operators::connect(shard.addr, sessions, |so_far| {
         progress("connecting", so_far, sessions);
@@ -82,7 +84,7 @@ pub(crate) async fn run(
                     rollups += sent;
                     changed += of_those;
                 }
-                Some(Err(why)) => return Err(Undone::Wrong(why.to_string())),
+                Some(Err(why)) => return Err(NotMeasured::Wrong(why.to_string())),
                 None => break,
             },
             _ = look.tick() => {
@@ -111,7 +113,7 @@ pub(crate) async fn run(
         rollups,
         changed,
         accepted: *told.accepted.borrow() - before,
-        ack_ms: Percentiles::of(told.take_ack_ms()),
+        ack_ms: Percentiles::of_numbers(told.take_ack_ms()),
         shard: shard_cost,
         provider: provider_cost,
         operators: operators_cost,
@@ -119,8 +121,8 @@ pub(crate) async fn run(
     })
 }
 
-fn gone(why: tokio::sync::watch::error::RecvError) -> Undone {
-    Undone::Wrong(why.to_string())
+fn gone(why: tokio::sync::watch::error::RecvError) -> NotMeasured {
+    NotMeasured::Wrong(why.to_string())
 }
 
 /// One session's roll-ups until the end: how many, and how many of them said something new.

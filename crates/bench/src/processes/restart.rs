@@ -10,20 +10,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bigfleet_model::{Assignment, ClusterId, MachineId, Terms};
-use bigfleet_net::{Dial, MAX_MESSAGE_BYTES};
 use bigfleet_shard_core::{Kept, OperationId, Record};
 use bigfleet_wire::Rollup;
 use bigfleet_wire::v1alpha1 as wire;
 use tokio::task::JoinSet;
-use tonic::transport::Channel;
-use wire::capacity_provider_client::CapacityProviderClient;
 
-use crate::demand::{cluster, whole_fleet, whole_machines};
-use crate::process::{Meter, Process, memory_mb};
-use crate::report::{RestartReport, Undone};
-use crate::samples::rounded;
-use crate::scene::{Folder, SHARD};
-use crate::{Progress, Settings};
+use super::ShardSettings;
+use super::demand::{cluster, whole_fleet, whole_machines};
+use super::meter::Meter;
+use super::provider_client::{Client, client, list, refused};
+use super::report::{NotMeasured, RestartReport};
+use super::scene::{FAST_LISTS, Folder, SHARD};
+use crate::Progress;
+use crate::memory::resident_mb;
+use crate::percentiles::rounded;
 
 /// Machines of one cluster.
 const PER_CLUSTER: usize = 1_000;
@@ -32,20 +32,18 @@ const PAGE: i32 = 5_000;
 /// Calls at once.
 const CALLS: usize = 128;
 
-type Client = CapacityProviderClient<Channel>;
-
 /// Whose a machine is: its cluster, and the Need of it.
 type Commitment = (ClusterId, Arc<Assignment>);
 
 pub(crate) async fn run(
-    settings: &Settings,
+    settings: &ShardSettings,
     progress: Progress<'_>,
-) -> Result<RestartReport, Undone> {
+) -> Result<RestartReport, NotMeasured> {
     let machines = settings.records;
-    let folder = Folder::new(settings, "restart")?;
+    let folder = Folder::new(&settings.folder, "restart")?;
     let provider = folder.provider(&settings.program, machines).await?;
     let client = client(&provider)?;
-    let ids = list(&client, |_| true).await?;
+    let ids = list(&client, PAGE, |_| true).await?;
     let commitments = commitments(machines)?;
     let each = || ids.iter().zip(&commitments);
     bind(&client, each(), |so_far| {
@@ -54,7 +52,7 @@ pub(crate) async fn run(
     .await?;
     loop {
         let is_bound = |machine: &wire::Machine| machine.state() == wire::MachineState::Configured;
-        let bound = list(&client, is_bound).await?.len();
+        let bound = list(&client, PAGE, is_bound).await?.len();
         progress("settling", bound, machines);
         if bound == machines {
             break;
@@ -68,7 +66,8 @@ pub(crate) async fn run(
     drop((records, commitments, ids));
 
     progress("restarting", 0, 1);
-    let mut shard = folder.shard(&settings.program, &provider).await?;
+    let shard = folder.shard(&settings.program, &provider, &FAST_LISTS);
+    let mut shard = shard.await?;
     let meter = Meter::start(shard.pid());
     let ready = shard.ready().await?;
     let cost = meter.read();
@@ -80,47 +79,16 @@ pub(crate) async fn run(
         listening_seconds: rounded(shard.up_after.as_secs_f64()),
         list_ms: shard.timings().list_ms.max,
         shard: cost,
-        provider_rss_mb: memory_mb(provider.pid(), "VmRSS:"),
+        provider_rss_mb: resident_mb(provider.pid()),
     })
 }
 
-fn client(provider: &Process) -> Result<Client, Undone> {
-    let channel = Dial::provider(None).channel(&provider.addr.to_string());
-    let channel = channel.map_err(|why| Undone::Wrong(why.to_string()))?;
-    Ok(Client::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES))
-}
-
-fn refused(status: tonic::Status) -> Undone {
-    Undone::Wrong(format!("the provider refused: {status}"))
-}
-
-/// The ids of those machines, page by page.
-async fn list(client: &Client, of: impl Fn(&wire::Machine) -> bool) -> Result<Vec<String>, Undone> {
-    let mut client = client.clone();
-    let mut filter = wire::ListFilter {
-        page_size: PAGE,
-        ..wire::ListFilter::default()
-    };
-    let mut ids = Vec::new();
-    loop {
-        let page = client.list(filter.clone()).await.map_err(refused)?;
-        let page = page.into_inner();
-        let machines = page.machines.into_iter().filter(&of);
-        ids.extend(machines.map(|machine| machine.id));
-        if page.next_page_token.is_empty() {
-            ids.sort_unstable();
-            return Ok(ids);
-        }
-        filter.page_token = page.next_page_token;
-    }
-}
-
 /// What so many machines are committed to, in the order of the demand of a walk.
-fn commitments(machines: usize) -> Result<Vec<Commitment>, Undone> {
+fn commitments(machines: usize) -> Result<Vec<Commitment>, NotMeasured> {
     let clusters = machines.div_ceil(PER_CLUSTER);
     let mut commitments = Vec::with_capacity(machines);
     for number in 0..clusters {
-        let wrong = |why: &dyn std::fmt::Display| Undone::Wrong(why.to_string());
+        let wrong = |why: &dyn std::fmt::Display| NotMeasured::Wrong(why.to_string());
         let name = ClusterId::new(&cluster(number)).map_err(|why| wrong(&why))?;
         let demand = whole_fleet(number, clusters, machines);
         let wanted: Vec<usize> = demand.needs.iter().map(whole_machines).collect();
@@ -157,7 +125,7 @@ async fn bind(
     client: &Client,
     each: impl Iterator<Item = (&String, &Commitment)>,
     mut progress: impl FnMut(usize),
-) -> Result<(), Undone> {
+) -> Result<(), NotMeasured> {
     let mut calls = JoinSet::new();
     for (sequence, (id, (cluster, assignment))) in (1..).zip(each) {
         if CALLS <= calls.len() {
@@ -186,11 +154,11 @@ async fn bind(
 
 fn ended(
     call: Option<Result<Result<(), tonic::Status>, tokio::task::JoinError>>,
-) -> Result<(), Undone> {
+) -> Result<(), NotMeasured> {
     match call {
         None | Some(Ok(Ok(()))) => Ok(()),
         Some(Ok(Err(status))) => Err(refused(status)),
-        Some(Err(why)) => Err(Undone::Wrong(why.to_string())),
+        Some(Err(why)) => Err(NotMeasured::Wrong(why.to_string())),
     }
 }
 
@@ -198,8 +166,8 @@ fn remembered(
     id: &str,
     (cluster, assignment): &Commitment,
     bound_by: OperationId,
-) -> Result<Record, Undone> {
-    let machine = MachineId::new(id).map_err(|why| Undone::Wrong(why.to_string()))?;
+) -> Result<Record, NotMeasured> {
+    let machine = MachineId::new(id).map_err(|why| NotMeasured::Wrong(why.to_string()))?;
     let kept = Kept {
         cluster: Some(cluster.clone()),
         bound_by: Some(bound_by),
@@ -214,7 +182,7 @@ fn remembered(
     Ok(Record::Machine { machine, kept })
 }
 
-fn write(data: &Path, records: &[Record]) -> Result<(), Undone> {
+fn write(data: &Path, records: &[Record]) -> Result<(), NotMeasured> {
     let written = bigfleet_shard::remember(data, records);
-    written.map_err(|why| Undone::Wrong(why.to_string()))
+    written.map_err(|why| NotMeasured::Wrong(why.to_string()))
 }

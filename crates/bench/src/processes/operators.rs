@@ -21,8 +21,8 @@ use wire::operator_message::Payload;
 use wire::shard_client::ShardClient;
 use wire::shard_message::Payload as FromShard;
 
-use crate::demand::cluster;
-use crate::report::Undone;
+use super::demand::cluster;
+use super::report::NotMeasured;
 
 /// Bytes of a blob: a join command with its certificates.
 pub(crate) const BLOB_BYTES: usize = 4096;
@@ -92,7 +92,7 @@ impl Operators {
         shard: SocketAddr,
         count: usize,
         mut progress: impl FnMut(usize),
-    ) -> Result<Self, Undone> {
+    ) -> Result<Self, NotMeasured> {
         let told: Arc<Told> = Arc::default();
         let mut operators = Self {
             each: Vec::with_capacity(count),
@@ -117,8 +117,8 @@ impl Operators {
     fn connected(
         &mut self,
         ended: Option<Result<Connected, tokio::task::JoinError>>,
-    ) -> Result<(), Undone> {
-        let wrong = |why: String| Undone::Wrong(format!("an operator cannot connect: {why}"));
+    ) -> Result<(), NotMeasured> {
+        let wrong = |why: String| NotMeasured::Wrong(format!("an operator cannot connect: {why}"));
         match ended {
             Some(Ok(Ok((operator, listening)))) => {
                 self.each.push(operator);

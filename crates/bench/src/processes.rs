@@ -1,4 +1,4 @@
-//! What a shard costs as a process: everything real but the cloud, on the same few cores.
+//! What a shard and a provider cost as processes: everything real but the cloud, on the same few cores.
 //!
 //! ```text
 //! operators, in this process ══ one TCP connection each ══▶ bigfleet shard ══▶ bigfleet provider fake
@@ -6,19 +6,22 @@
 //!        └────────────────────────▶ report ◀───────────────────┘ cycles, commits, Lists
 //! ```
 //!
-//! Three parts, each with processes of its own: the walk of a whole fleet from Idle to Configured;
-//! sessions held, with the cycles decided under their load; a restart with everything remembered.
+//! A shard is measured in parts, each with processes of its own: the walk of a whole fleet from Idle to
+//! Configured; the same with default settings; sessions held, with the cycles decided under their load; a
+//! restart with everything remembered. A provider is measured without a shard ([`provider()`]).
 //!
-//! Nothing is taken from inside the shard but what it logs and shows to anyone, so the numbers are
+//! Nothing is taken from inside a process but what it logs and shows to anyone, so the numbers are
 //! those of the program that ships.
 
 mod demand;
 mod limits;
+mod meter;
 mod operators;
 mod process;
+mod provider;
+mod provider_client;
 mod report;
 mod restart;
-mod samples;
 mod scene;
 mod sessions;
 mod walk;
@@ -26,16 +29,19 @@ mod walk;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use report::{
-    ProcessCost, RestartReport, SessionsReport, ShardReport, Timings, Undone, WalkReport,
-};
-pub use samples::Percentiles;
+use crate::Progress;
+
+pub use meter::ProcessCost;
+pub use provider::{ProviderReport, ProviderSettings, provider};
+pub use report::{NotMeasured, RestartReport, SessionsReport, ShardReport, Timings, WalkReport};
 
 /// What can be measured by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Idle machines, all of them bound.
     Walk,
+    /// The same with the shard's default settings: how soon it looks for what its calls came to.
+    DefaultWalk,
     /// Sessions held, and cycles under their load.
     Sessions,
     /// From the start of the process to ready, with everything remembered.
@@ -44,7 +50,7 @@ pub enum Part {
 
 /// What to measure, and how much of it.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ShardSettings {
     /// The binary whose `shard` and `provider fake` are run.
     pub program: PathBuf,
     /// Where data directories are made: that disk is measured.
@@ -63,20 +69,26 @@ pub struct Settings {
     pub records: usize,
 }
 
-/// Told what is going on: the phase, how far it is, and of how much.
-pub type Progress<'a> = &'a mut (dyn FnMut(&'static str, usize, usize) + Send);
-
-/// Measures.
-pub async fn run(settings: &Settings, progress: Progress<'_>) -> Result<ShardReport, Undone> {
+/// Measures a shard.
+pub async fn shard(
+    settings: &ShardSettings,
+    progress: Progress<'_>,
+) -> Result<ShardReport, NotMeasured> {
     let mut report = ShardReport {
         cores: std::thread::available_parallelism().map_or(0, usize::from),
         open_files: limits::raise_open_files(),
-        flags: scene::FLAGS.to_vec(),
+        flags: scene::FAST_LISTS.to_vec(),
         ..ShardReport::default()
     };
     for part in &settings.parts {
         match part {
-            Part::Walk => report.walk = Some(walk::run(settings, progress).await?),
+            Part::Walk => {
+                let walked = walk::run(settings, &scene::FAST_LISTS, progress).await?;
+                report.walk = Some(walked);
+            }
+            Part::DefaultWalk => {
+                report.default_walk = Some(walk::run(settings, &[], progress).await?);
+            }
             Part::Sessions => report.sessions = Some(sessions::run(settings, progress).await?),
             Part::Restart => report.restart = Some(restart::run(settings, progress).await?),
         }

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::report::{ProcessCost, Timings, Undone};
-use crate::samples::{Percentiles, rounded};
+use super::report::{NotMeasured, Timings};
+use crate::percentiles::Percentiles;
 
 /// How long a process may take to say that it listens.
 const UP_WITHIN: Duration = Duration::from_secs(120);
@@ -17,8 +17,6 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 const LAST_LINES: usize = 20;
 /// How often to look at a process that says nothing by itself.
 const LOOK: Duration = Duration::from_millis(5);
-/// The kernel counts CPU in hundredths of a second, whatever its own clock does.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What a process logged.
 #[derive(Debug, Default)]
@@ -74,7 +72,7 @@ impl Process {
         name: &'static str,
         verb: &[&str],
         flags: Vec<String>,
-    ) -> Result<Self, Undone> {
+    ) -> Result<Self, NotMeasured> {
         let started = Instant::now();
         let mut child = Command::new(program)
             .args(verb)
@@ -88,7 +86,7 @@ impl Process {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(Undone::system(format!("cannot start the {name}")))?;
+            .map_err(NotMeasured::system(format!("cannot start the {name}")))?;
         let heard: Arc<Mutex<Heard>> = Arc::default();
         if let Some(stderr) = child.stderr.take() {
             let heard = Arc::clone(&heard);
@@ -119,7 +117,7 @@ impl Process {
         Ok(process)
     }
 
-    async fn listening(&mut self) -> Result<serde_json::Value, Undone> {
+    async fn listening(&mut self) -> Result<serde_json::Value, NotMeasured> {
         loop {
             let said = lock(&self.heard).listening.take();
             if let Some(said) = said {
@@ -134,7 +132,7 @@ impl Process {
     }
 
     /// An error that says how it ended, if it did.
-    pub(crate) fn is_alive(&mut self) -> Result<(), Undone> {
+    pub(crate) fn is_alive(&mut self) -> Result<(), NotMeasured> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.failed(&format!("it ended with {status}"))),
@@ -143,20 +141,23 @@ impl Process {
     }
 
     /// What it did wrong, and what it said last.
-    pub(crate) fn failed(&self, problem: &str) -> Undone {
+    pub(crate) fn failed(&self, problem: &str) -> NotMeasured {
         let last: Vec<String> = lock(&self.heard).last.iter().cloned().collect();
         let problem = format!("{problem}\n{}", last.join("\n"));
         let process = self.name;
-        Undone::Process { process, problem }
+        NotMeasured::Process { process, problem }
     }
 
     /// Looks until the process calls itself ready; how long that took since it was started.
-    pub(crate) async fn ready(&mut self) -> Result<Duration, Undone> {
+    pub(crate) async fn ready(&mut self) -> Result<Duration, NotMeasured> {
         loop {
             self.is_alive()?;
-            if self.http("/readyz")?.starts_with("HTTP/1.0 200")
-                || self.http("/readyz")?.starts_with("HTTP/1.1 200")
-            {
+            let status = self
+                .http("/readyz")?
+                .split_whitespace()
+                .nth(1)
+                .map(str::to_owned);
+            if status.as_deref() == Some("200") {
                 return Ok(self.started.elapsed());
             }
             tokio::time::sleep(LOOK).await;
@@ -164,7 +165,7 @@ impl Process {
     }
 
     /// All series of a metric, added up.
-    pub(crate) fn metric(&self, name: &str) -> Result<f64, Undone> {
+    pub(crate) fn metric(&self, name: &str) -> Result<f64, NotMeasured> {
         let text = self.http("/metrics")?;
         let values = text.lines().filter_map(|line| {
             let rest = line.strip_prefix(name)?;
@@ -174,8 +175,8 @@ impl Process {
         Ok(values.sum())
     }
 
-    fn http(&self, path: &str) -> Result<String, Undone> {
-        let system = || Undone::system(format!("{}: {path}", self.name));
+    fn http(&self, path: &str) -> Result<String, NotMeasured> {
+        let system = || NotMeasured::system(format!("{}: {path}", self.name));
         let mut stream = TcpStream::connect(self.probes).map_err(system())?;
         let request = format!("GET {path} HTTP/1.0\r\nhost: x\r\n\r\n");
         stream.write_all(request.as_bytes()).map_err(system())?;
@@ -188,9 +189,9 @@ impl Process {
     pub(crate) fn timings(&self) -> Timings {
         let mut heard = lock(&self.heard);
         Timings {
-            cycle_ms: Percentiles::of(std::mem::take(&mut heard.cycles)),
-            commit_ms: Percentiles::of(std::mem::take(&mut heard.commits)),
-            list_ms: Percentiles::of(std::mem::take(&mut heard.lists)),
+            cycle_ms: Percentiles::of_numbers(std::mem::take(&mut heard.cycles)),
+            commit_ms: Percentiles::of_numbers(std::mem::take(&mut heard.commits)),
+            list_ms: Percentiles::of_numbers(std::mem::take(&mut heard.lists)),
         }
     }
 
@@ -209,48 +210,4 @@ impl Drop for Process {
 
 fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Watches what a process uses from now on.
-pub(crate) struct Meter {
-    pid: u32,
-    began: Instant,
-    cpu: f64,
-}
-
-impl Meter {
-    pub(crate) fn start(pid: u32) -> Self {
-        Self {
-            pid,
-            began: Instant::now(),
-            cpu: cpu_seconds(pid),
-        }
-    }
-
-    pub(crate) fn read(&self) -> ProcessCost {
-        let spent = cpu_seconds(self.pid) - self.cpu;
-        ProcessCost {
-            cores: rounded(spent / self.began.elapsed().as_secs_f64().max(1e-9)),
-            rss_mb: memory_mb(self.pid, "VmRSS:"),
-            peak_rss_mb: memory_mb(self.pid, "VmHWM:"),
-        }
-    }
-}
-
-/// Seconds of a core a process has used; zero where the system does not say.
-fn cpu_seconds(pid: u32) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in brackets may hold blanks; user and system time are the 14th and 15th field.
-    let after = text.rsplit_once(')').map_or("", |(_, after)| after);
-    let fields = after.split_whitespace().skip(11).take(2);
-    let ticks: f64 = fields.filter_map(|field| field.parse::<f64>().ok()).sum();
-    ticks / TICKS_PER_SECOND
-}
-
-/// Memory of a process in megabytes; zero where the system does not say.
-pub(crate) fn memory_mb(pid: u32, field: &str) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(field));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
-    rounded(kilobytes.unwrap_or_default() / 1024.0)
 }

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Settings;
-use crate::demand::offerings;
-use crate::process::Process;
-use crate::report::Undone;
+use super::demand::offerings;
+use super::process::Process;
+use super::report::NotMeasured;
 
 /// A folder that is gone afterwards.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(crate) fn new(settings: &Settings, part: &str) -> Result<Self, Undone> {
+    pub(crate) fn new(parent: &Path, part: &str) -> Result<Self, NotMeasured> {
         let name = format!("bigfleet-bench-{}-{part}", std::process::id());
-        let folder = settings.folder.join(name);
-        std::fs::create_dir_all(&folder).map_err(Undone::system(folder.display().to_string()))?;
+        let folder = parent.join(name);
+        std::fs::create_dir_all(&folder)
+            .map_err(NotMeasured::system(folder.display().to_string()))?;
         Ok(Self(folder))
     }
 
@@ -27,10 +27,10 @@ impl Folder {
         &self,
         program: &Path,
         machines: usize,
-    ) -> Result<Process, Undone> {
+    ) -> Result<Process, NotMeasured> {
         let file = self.0.join("offerings.json");
         std::fs::write(&file, offerings(machines))
-            .map_err(Undone::system(file.display().to_string()))?;
+            .map_err(NotMeasured::system(file.display().to_string()))?;
         let flags = vec![
             "--addr=127.0.0.1:0".to_owned(),
             "--metrics-addr=127.0.0.1:0".to_owned(),
@@ -42,12 +42,13 @@ impl Folder {
         Process::start(program, "provider", &["provider", "fake"], flags).await
     }
 
-    /// A shard as it is run in production, but for [`FLAGS`] and where it listens.
+    /// A shard as it is run in production, but for these flags and where it listens.
     pub(crate) async fn shard(
         &self,
         program: &Path,
         provider: &Process,
-    ) -> Result<Process, Undone> {
+        differing: &[&str],
+    ) -> Result<Process, NotMeasured> {
         let mut flags = vec![
             "--listen=127.0.0.1:0".to_owned(),
             "--metrics-addr=127.0.0.1:0".to_owned(),
@@ -55,14 +56,14 @@ impl Folder {
             format!("--data-dir={}", self.data().display()),
             format!("--provider-addr={}", provider.addr),
         ];
-        flags.extend(FLAGS.map(str::to_owned));
+        flags.extend(differing.iter().map(|flag| (*flag).to_owned()));
         Process::start(program, "shard", &["shard"], flags).await
     }
 }
 
-/// What differs from the defaults. An operation ends when a List shows its end, and 4,096 may be under
-/// way: the interval bounds how many machines can be bound in a second, whatever anything costs.
-pub(crate) const FLAGS: [&str; 2] = ["--cycle-interval=250ms", "--incremental-reconcile"];
+/// Lists often, and only what changed. An operation ends when a List shows its end, and 4,096 may be under
+/// way: so the interval bounds how many machines can be bound in a second, whatever anything costs.
+pub(crate) const FAST_LISTS: [&str; 2] = ["--cycle-interval=250ms", "--incremental-reconcile"];
 /// The shard's id.
 pub(crate) const SHARD: &str = "bench";
 

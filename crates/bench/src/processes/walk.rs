@@ -8,24 +8,31 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::demand::{ROWS, whole_fleet};
-use crate::operators::{BLOB_BYTES, Operators};
-use crate::process::{Meter, Process};
-use crate::report::{Undone, WalkReport};
-use crate::samples::rounded;
-use crate::scene::Folder;
-use crate::{Progress, Settings};
+use super::ShardSettings;
+use super::demand::{ROWS, whole_fleet};
+use super::meter::Meter;
+use super::operators::{BLOB_BYTES, Operators};
+use super::process::Process;
+use super::report::{NotMeasured, WalkReport};
+use super::scene::Folder;
+use crate::Progress;
+use crate::percentiles::rounded;
 
 /// Machines of one cluster.
 const PER_CLUSTER: usize = 1_000;
 /// How long the count may stand still before the walk is given up.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
-pub(crate) async fn run(settings: &Settings, progress: Progress<'_>) -> Result<WalkReport, Undone> {
+pub(crate) async fn run(
+    settings: &ShardSettings,
+    differing: &[&str],
+    progress: Progress<'_>,
+) -> Result<WalkReport, NotMeasured> {
     let (machines, clusters) = (settings.machines, settings.machines.div_ceil(PER_CLUSTER));
-    let folder = Folder::new(settings, "walk")?;
+    let folder = Folder::new(&settings.folder, "walk")?;
     let provider = folder.provider(&settings.program, machines).await?;
-    let mut shard = folder.shard(&settings.program, &provider).await?;
+    let shard = folder.shard(&settings.program, &provider, differing);
+    let mut shard = shard.await?;
     shard.ready().await?;
     let operators = Operators::connect(shard.addr, clusters, |_| ()).await?;
     let demand: Vec<_> = (0..clusters)
@@ -68,7 +75,7 @@ pub(crate) async fn configured(
     shard: &mut Process,
     wanted: usize,
     mut progress: impl FnMut(usize),
-) -> Result<(), Undone> {
+) -> Result<(), NotMeasured> {
     let mut told = operators.told.configured.subscribe();
     loop {
         let so_far = *told.borrow_and_update();
