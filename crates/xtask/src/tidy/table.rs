@@ -69,11 +69,10 @@ pub(super) const FOR_TESTS: &[&str] = &[
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
-/// --engine oracle|incremental`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
+/// --engine oracle`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
 /// `bigfleet up` plays the workloads everything is measured with, through scripted operators.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
-    ("bigfleet", "engine-fuzz"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
     ("bigfleet", "sim"),
