@@ -135,10 +135,12 @@ impl Bounds {
             return Ok(());
         }
         eprintln!("the tests of {package}, with nothing changed");
-        let targets = targets(package);
+        let (targets, without) = targets(package);
         let built = tree.build(package, targets, BUILD_PATIENCE)?;
         let began = Instant::now();
-        if built != Ended::Well || tree.test(package, targets, BUILD_PATIENCE)? != Ended::Well {
+        if built != Ended::Well
+            || tree.test(package, &[targets, without].concat(), BUILD_PATIENCE)? != Ended::Well
+        {
             let package = package.to_owned();
             return Err(Failed::Baseline { package });
         }
@@ -148,12 +150,13 @@ impl Bounds {
     }
 }
 
-/// All tests of a package, and of the simulator those that run scenarios.
-fn targets(package: &str) -> &'static [&'static str] {
+/// Which tests of a package to build, and which of them to leave out: all of a package, and of the simulator those that
+/// run scenarios, but for the large ones, which take minutes each.
+fn targets(package: &str) -> (&'static [&'static str], &'static [&'static str]) {
     if package == SIMULATOR {
-        &["--test", "*"]
+        (&["--test", "*"], &["--", "--skip", "large::"])
     } else {
-        &[]
+        (&[], &[])
     }
 }
 
@@ -181,10 +184,11 @@ fn attempt(tree: &Tree, mutant: &Mutant, bounds: &mut Bounds) -> Result<Outcome,
 
 /// How the tests of a package end; `None` if they do not compile.
 fn try_tests(tree: &Tree, package: &str, bound: Option<Duration>) -> Result<Option<Ended>, Failed> {
-    let targets = targets(package);
+    let (targets, without) = targets(package);
     if tree.build(package, targets, BUILD_PATIENCE)? != Ended::Well {
         return Ok(None);
     }
     let bound = bound.unwrap_or(LEAST_PATIENCE);
-    tree.test(package, targets, bound).map(Some)
+    tree.test(package, &[targets, without].concat(), bound)
+        .map(Some)
 }
