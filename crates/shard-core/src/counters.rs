@@ -3,7 +3,7 @@
 //! Series are bounded by their types: kinds, outcomes, states, buckets. Only those per
 //! cluster grow, with the number of clusters. A series that empties stays at zero (shard.md §8).
 
-use crate::audit::Outcome;
+use crate::{audit::Outcome, core::LateAnswer, demand::Churn};
 use bigfleet_model::{ActionKind, ClusterId};
 use std::collections::BTreeMap;
 
@@ -75,11 +75,21 @@ pub struct Counters {
     pub gang_left: u64,
     /// Times a gang's next machine was in another domain.
     pub gang_flips: u64,
+    /// Things that happened and cannot: anything but zero, and the shard has stopped itself.
+    pub incidents: u64,
+    /// Answers nobody waited for any more.
+    pub late_answers: BTreeMap<LateAnswer, u64>,
 }
 
 impl Counters {
     pub(crate) fn acted(&mut self, kind: ActionKind) {
         *self.actions.entry(kind).or_default() += 1;
+    }
+
+    pub(crate) fn gangs_moved(&mut self, churn: Churn) {
+        self.gang_joined += u64::from(churn.joined);
+        self.gang_left += u64::from(churn.left);
+        self.gang_flips += u64::from(churn.flipped);
     }
 
     pub(crate) fn ended(&mut self, kind: ActionKind, outcome: Outcome) {

@@ -261,6 +261,13 @@ pub enum Alert {
         /// On which machine.
         machine: MachineId,
     },
+    /// Something happened that cannot: the shard is not what it believes to be. All mutations stop.
+    Impossible {
+        /// To which machine.
+        machine: MachineId,
+        /// What.
+        what: String,
+    },
     /// The provider calls our call malformed.
     CallRefused {
         /// About which machine.

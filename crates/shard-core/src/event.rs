@@ -6,8 +6,8 @@
 use crate::{
     effect::{Barrier, GetId, ListId, OperationId, RequestId},
     histogram::Phase,
-    pause::{PauseNote, Scope},
-    report::Instruction,
+    rails::{PauseNote, Scope},
+    uplink::Instruction,
 };
 use bigfleet_model::{
     Assignment, ClusterId, Echoed, Machine, MachineId, MachineRefused, Row, Time,

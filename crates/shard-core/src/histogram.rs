@@ -1,9 +1,14 @@
 //! Histograms: how long things took, as counts per bucket.
 
-use crate::{ShardCore, audit::Outcome};
+use crate::audit::Outcome;
 use bigfleet_engine::Part;
 use bigfleet_model::ActionKind;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+/// A span in seconds, as metrics and logs show it.
+pub(crate) fn seconds(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e9
+}
 
 /// Exponential buckets from a first bound on, each twice the one before, and one beyond.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,23 +109,6 @@ impl Phase {
     }
 }
 
-impl ShardCore {
-    /// The clock of whoever drives the core has measured a cycle (CY-3).
-    pub(crate) fn cycle_took(&mut self, seconds: f64, phases: Vec<(Phase, f64)>) {
-        self.cycle_seconds = seconds;
-        if self.cycle <= self.config.metrics_warmup_cycles {
-            return;
-        }
-        self.latencies.cycle.observe(seconds);
-        for (phase, seconds) in phases {
-            let at = Phase::ALL.iter().position(|one| *one == phase);
-            if let Some(histogram) = at.and_then(|at| self.latencies.phases.get_mut(at)) {
-                histogram.observe(seconds);
-            }
-        }
-    }
-}
-
 /// How long a shard's work takes (shard.md §8).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
@@ -141,12 +129,23 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// The clock of whoever drives the core has measured a cycle and its phases, in seconds (CY-3).
+    pub(crate) fn cycle_took(&mut self, seconds: f64, phases: Vec<(Phase, f64)>) {
+        self.cycle.observe(seconds);
+        for (phase, seconds) in phases {
+            let at = Phase::ALL.iter().position(|one| *one == phase);
+            if let Some(histogram) = at.and_then(|at| self.phases.get_mut(at)) {
+                histogram.observe(seconds);
+            }
+        }
+    }
+
     /// An operation has come to its end.
-    pub(crate) fn ended(&mut self, kind: ActionKind, outcome: Outcome, seconds: f64) {
+    pub(crate) fn ended(&mut self, kind: ActionKind, outcome: Outcome, took: Duration) {
         let histogram = self.actions.entry((kind, outcome));
         histogram
             .or_insert_with(Histogram::of_actions)
-            .observe(seconds);
+            .observe(seconds(took));
     }
 }
 

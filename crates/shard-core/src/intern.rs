@@ -20,7 +20,7 @@ pub(crate) struct Interned<T> {
     last: Option<(Arc<T>, u32)>,
     free: Vec<u32>,
     /// How often a value came in that was not there.
-    pub(crate) arrivals: u64,
+    arrivals: u64,
 }
 
 impl<T> Default for Interned<T> {
@@ -88,6 +88,11 @@ impl<T: Ord> Interned<T> {
         self.by_value.insert(Arc::clone(value), number);
         self.by_address.insert(address(value), number);
         number
+    }
+
+    /// How often a value came in that was not there: a number stands for one value until that changes.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// The table's own copy of a value.

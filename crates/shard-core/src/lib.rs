@@ -1,21 +1,41 @@
 //! A shard as a value: what it knows, what it decided, what is on its way; events in, effects out.
 //!
 //! ```text
-//!            ┌──────────────────────────────── ShardCore ───────────────────────────────┐
-//! List, Get ─▶ truth ─▶ ledger ─▶ engine ─▶ cycle: rails, admission ─▶ commit ─▶ Persist │
-//! roll-ups ──▶ demand ────┘                                              │ barrier       │
-//! operators ─▶ sessions, drains, nodes ◀─────────────────────────────────┤               │
-//! calls ─────▶ settle ◀──────────────── gate: pause, fence, slots ◀──────┘               │
-//!            └───────────────────────────────────────────────────────────────────────────┘
+//!            ┌─────────────────────────────── ShardCore ───────────────────────────────┐
+//! List, Get ─▶ supply ─▶ decide ─▶ rails ─▶ commit ─▶ journal ─▶ Persist                │
+//! roll-ups ──▶ demand ─────┘         │         │         │ barrier                      │
+//! operators ─▶ sessions              │         ▼         ▼                              │
+//! calls ─────▶ settle ◀──────────────┴─── gate ◀────── work                             │
+//!            └─────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! [`ShardCore::handle`] is the one way in. The runtime and the simulator drive the same value. It
 //! reads no clock, no file and no random number: time is an argument, ids are counters and the epoch.
 //! The rules are in `docs/spec/shard.md`, and a comment names the rule it serves.
 //!
-//! Three invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No
-//! call, instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts
-//! on a machine leaves at one place, the gate (SH-16).
+//! # Parts
+//!
+//! | Part | Owns | Keeps true |
+//! |---|---|---|
+//! | `supply` | machines, the engine, what the provider said, nodes, what is whose | inventory, indexes and engine agree; what is gone is gone from all of it |
+//! | `demand` | rows, shortfalls, parking, hints, churn of gangs | the rows in force are those the engine was told |
+//! | `work` | operations, who waits for what, calls on the wire | an operation is in exactly one stage, and listed there and nowhere else |
+//! | `rails` | reclaim cap, quarantine, pauses, fencing, incidents, backoffs, released clusters | a rail lets pass or holds back, and never changes a decision |
+//! | `sessions` | connected operators | one session per cluster, one cluster per session |
+//! | `journal` | what is to reach the disk | what is pending is in the next write, and a flush is armed |
+//! | `schedule` | reminders and the pace of cycles | once a cycle has begun another is due |
+//! | `uplink` | term, instructions, domains | the term never goes back; an instruction is carried out once |
+//! | `reads` | nothing but the verdicts last asked for | reading changes nothing |
+//!
+//! Fields are private to a part. A part is handed what it needs and answers with a value: `demand` gets
+//! `supply`'s engine to tell its rows to and its stock to count hints from, `reads` gets shared references
+//! to all of them, and no other part knows another. `core` says in which order they are asked, one file
+//! per kind of event: `cycle`, `gate`, `settle`, `drains`, `lists`, `machines`, `nodes`, `sessions`,
+//! `roll_ups`, `admin`, `restart`, `persistence`, `incident`.
+//!
+//! Four invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No call,
+//! instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts on a
+//! machine leaves at one place, the gate (SH-16). What cannot happen is said aloud and closes it (SH-18).
 //!
 //! # What it costs
 //!
@@ -29,7 +49,6 @@
 //! to use; carrying a [`Report`] and its answer to the shard link. Not built: moves of machines between
 //! shards, which are answered as failed.
 
-mod admin;
 mod audit;
 mod defect;
 mod effect;
@@ -38,54 +57,27 @@ mod record;
 mod settings;
 
 mod core;
-mod export;
-mod numbers;
-mod read;
-mod report;
-mod view;
-
-mod adopt;
-mod intern;
-mod ledger;
-mod ownership;
-mod rebuild;
-mod stock;
-mod truth;
 
 mod demand;
-mod guard;
-mod hints;
-mod parking;
-mod rows;
-mod shortfall;
-
-mod admission;
-mod cycle;
+mod journal;
 mod rails;
+mod reads;
+mod schedule;
+mod sessions;
+mod supply;
+mod uplink;
+mod work;
 
-mod breaker;
-mod gate;
-mod operation;
-mod pause;
-mod settle;
-
-mod drain;
-mod lane;
-mod node;
-mod rollup;
-mod session;
-
-mod churn;
 mod counters;
 mod histogram;
-mod timers;
+mod intern;
+mod lane;
 
-pub use crate::core::ShardCore;
+pub use crate::core::{LateAnswer, ShardCore, StartRefused, next_epoch};
 pub use audit::{AuditRecord, Outcome};
-pub use breaker::Pool;
-pub use churn::GangChurn;
 pub use counters::{Counters, Rejections};
 pub use defect::Defect;
+pub use demand::{GangChurn, ReportedShortfall, Shortfall, Withheld};
 pub use effect::{
     Alert, Barrier, CloseReason, Confidence, Echo, Effect, Frame, GetId, ListId, NodeState,
     OperationId, ProviderCall, RequestId, Token,
@@ -94,22 +86,15 @@ pub use event::{
     BlobAnswer, CallOutcome, Code, DrainPhase, Event, Features, Got, Listed, NodeFact, PausedBy,
     SessionId, Sighting,
 };
-pub use export::{Export, explain};
-pub use guard::Baseline;
 pub use histogram::{Histogram, Latencies, Phase};
 pub use lane::RollUpLane;
-pub use ledger::GaugeKey;
-pub use numbers::{Number, Value};
-pub use pause::{KeptPause, Pause, PauseNote, Scope};
-pub use read::{
-    BackoffView, BreakerView, ClusterView, Decided, MachineFilter, MachineView, NeedView, PAGE,
-    Page, RailsView, Stage, Unavailable, WorkView,
+pub use rails::{Baseline, KeptPause, Pause, PauseNote, Pool, Scope};
+pub use reads::{
+    Awaits, BackoffView, BreakerView, CapacityPool, ClusterView, Decided, Export, Gauges,
+    MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report, Stage, Summary,
+    Unavailable, Value, WorkView, explain,
 };
-pub use rebuild::{StartRefused, next_epoch};
 pub use record::{Kept, KeptOperation, Record};
-pub use report::{
-    CapacityPool, Disposition, Domain, Instruction, InstructionAck, Order, Report, Summary,
-};
 pub use settings::{Rails, ShardConfig};
-pub use shortfall::{ReportedShortfall, Shortfall, Withheld};
-pub use view::{Awaits, Gauges};
+pub use supply::GaugeKey;
+pub use uplink::{Disposition, Domain, Instruction, InstructionAck, Order};

@@ -10,9 +10,8 @@
 
 use crate::{
     effect::OperationId,
-    guard::Baseline,
-    pause::{KeptPause, Scope},
-    report::Domain,
+    rails::{Baseline, KeptPause, Scope},
+    uplink::Domain,
 };
 use bigfleet_model::{ActionKind, Assignment, ClusterId, Intent, MachineId, NeedKey, Reason, Time};
 

@@ -7,33 +7,29 @@ use bigfleet_model::Holds;
 use std::time::Duration;
 
 /// At least this long between two cycles (SH-1).
-pub(crate) const CYCLE_SPACING: f64 = 0.1;
+pub(crate) const CYCLE_SPACING: Duration = Duration::from_millis(100);
 /// Completions and ended intents are on disk this soon (SH-5).
-pub(crate) const FLUSH_WITHIN: f64 = 5.0;
+pub(crate) const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 /// Committed operations in flight (SH-2).
 pub(crate) const MOST_IN_FLIGHT: usize = 4096;
 /// Confirming reads at once.
 pub(crate) const MOST_GETS: usize = 64;
-/// First and longest pause before a call is sent again.
-pub(crate) const RETRY: (f64, f64) = (1.0, 60.0);
-/// First and longest backoff of a pool or of a cluster.
-pub(crate) const BACKOFF: (f64, f64) = (10.0, 600.0);
-/// Failures in a row that open a pool's breaker.
-pub(crate) const BREAKER_OPENS: u32 = 3;
-/// First and longest backoff of a cancelled reclaim (SH-14).
-pub(crate) const CANCEL_BACKOFF: (f64, f64) = (600.0, 7200.0);
+/// The first pause before a call is sent again; each next one is twice as long.
+pub(crate) const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest pause before a call is sent again.
+pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// What a drained machine is still given (SH-14).
-pub(crate) const LEAST_DRAIN: f64 = 30.0;
+pub(crate) const LEAST_DRAIN: Duration = Duration::from_secs(30);
 /// How long an operator may take to answer for a blob.
-pub(crate) const BLOB_TIMEOUT: f64 = 30.0;
+pub(crate) const BLOB_TIMEOUT: Duration = Duration::from_secs(30);
 /// An intent of a cluster that never reported ends after this long (SH-7).
-pub(crate) const UNREPORTED_INTENT: f64 = 3600.0;
+pub(crate) const UNREPORTED_INTENT: Duration = Duration::from_secs(3600);
 /// The intent of an Idle machine ends this long after its cluster's session did (SH-7).
-pub(crate) const ABANDONED_INTENT: f64 = 600.0;
+pub(crate) const ABANDONED_INTENT: Duration = Duration::from_secs(600);
 /// How long a node may take to become ready (SH-17).
-pub(crate) const NODE_DEADLINE: f64 = 600.0;
+pub(crate) const NODE_DEADLINE: Duration = Duration::from_secs(600);
 /// How long a frozen judgement of nodes waits.
-pub(crate) const NODE_FREEZE: f64 = 60.0;
+pub(crate) const NODE_FREEZE: Duration = Duration::from_secs(60);
 
 /// The rails (shard.md §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

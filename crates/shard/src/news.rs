@@ -221,6 +221,8 @@ fn of_alert(alert: &Alert) {
     match alert {
         Alert::Fenced { machine } => tracing::error!(%machine,
             "incident: the provider has seen a newer token of this shard; all mutations stop"),
+        Alert::Impossible { machine, what } => tracing::error!(%machine, what,
+            "incident: something happened that cannot; all mutations stop until a restart"),
         Alert::CallRefused { machine } => {
             tracing::error!(%machine, "the provider calls a call of ours malformed");
         }

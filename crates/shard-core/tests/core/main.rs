@@ -14,6 +14,7 @@ mod fixed_point;
 mod nodes;
 mod operators;
 mod pace;
+mod places;
 mod published;
 mod rails;
 mod reads;

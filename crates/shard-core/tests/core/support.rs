@@ -7,8 +7,9 @@ use bigfleet_model::{
     ClusterId, Fleet, Host, Machine, MachineFacts, MachineId, MachineRefused, Row, State, Time,
 };
 use bigfleet_shard_core::{
-    AuditRecord, Barrier, BlobAnswer, CallOutcome, Code, DrainPhase, Effect, Event, Features,
-    Frame, Got, Listed, Outcome, ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
+    Alert, AuditRecord, Barrier, BlobAnswer, CallOutcome, Code, DrainPhase, Effect, Event,
+    Features, Frame, Got, Listed, Outcome, ProviderCall, Record, SessionId, ShardConfig, ShardCore,
+    Sighting,
 };
 use bigfleet_testkit::fleet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -220,7 +221,11 @@ impl World {
         let mut effects = Vec::new();
         self.history.push((at(self.now), event.clone()));
         self.core.handle(at(self.now), event, &mut effects);
+        assert_eq!(self.core.check(), Ok(()), "an operation is in one place");
         for effect in effects {
+            if let Effect::Alert(incident @ Alert::Impossible { .. }) = &effect {
+                panic!("{incident:?}");
+            }
             self.effects.push((self.now, effect.clone()));
             self.every.push(effect.clone());
             self.start(effect);

@@ -1,0 +1,314 @@
+//! Cycle: decide, limit, commit; then let the disk catch up before anything leaves (SH-5).
+//!
+//! ```text
+//! engine.decide ─▶ shortfalls, parking ─▶ pause, rails, admission ─▶ commit ─▶ Persist
+//!                                              the rest derives again    └─ barrier ─▶ gate
+//! ```
+//!
+//! Transitions, intents, restamps and ended intents are applied together, so the next cycle decides
+//! on committed facts only, whatever latency and order the calls have.
+
+use super::ShardCore;
+use crate::{
+    audit::{AuditRecord, Outcome},
+    defect::Defect,
+    effect::Effect,
+    histogram::Phase,
+    rails::admit,
+    settings::CYCLE_SPACING,
+    supply::Decided,
+    work::walk,
+};
+use bigfleet_model::{
+    Action, ActionKind, Assignment, Intent, Machine, MachineId, Restamp, State, Time, Via,
+};
+
+impl ShardCore {
+    pub(super) fn run_cycle(
+        &mut self,
+        now: Time,
+        effects: &mut Vec<Effect>,
+        begins: &mut dyn FnMut(Phase),
+    ) {
+        begins(Phase::Snapread);
+        self.schedule.begin_cycle(now);
+        // CY-5, SH-10: what the provider has is not known well enough to decide on.
+        if !self.supply.is_trusted() {
+            begins(Phase::Execute);
+            return;
+        }
+        self.supply.decide(now, &mut |part| begins(Phase::of(part)));
+        begins(Phase::Execute);
+        let is_any_to_leave = self.commit_decision(now, effects);
+        begins(Phase::Emit);
+        let stock = self.supply.ledger().stock();
+        self.demand.send_hints(now, stock, &self.sessions, effects);
+        begins(Phase::Execute);
+        if is_any_to_leave {
+            self.persist(effects);
+        }
+        debug_assert_eq!(self.work.check(), Ok(()));
+    }
+
+    /// Commits what was decided, as far as it may be done; says whether any of it is to leave.
+    fn commit_decision(&mut self, now: Time, effects: &mut Vec<Effect>) -> bool {
+        // What there is no room for need not be spelled out, unless it is said of each why it is not done.
+        let most = if self.rails.is_open() {
+            self.room().0
+        } else {
+            usize::MAX
+        };
+        let Decided {
+            ended_intents,
+            restamps,
+            actions,
+            beyond,
+            short,
+        } = self.supply.decided(most);
+        let verdicts = self.verdicts.take_wanted();
+        let verdicts = verdicts.then(|| self.supply.decision());
+        self.demand.review(short, &mut self.supply.rows());
+        if let Some(decision) = verdicts {
+            let decided = self.reads().verdicts(decision);
+            self.verdicts.put(decided);
+        }
+        let actions = self.permitted(now, actions, beyond, effects);
+        for machine in &ended_intents {
+            self.end_intent(now, machine, effects);
+        }
+        if !self.has(Defect::ClaimsNotCommitted) {
+            for restamp in restamps {
+                self.restamp(now, restamp, effects);
+            }
+        }
+        let is_any_to_leave = !actions.is_empty();
+        for action in actions {
+            self.commit(now, action, effects);
+        }
+        is_any_to_leave
+    }
+
+    /// The actions that may be committed: pause and dry-run, then what the shard knows better, then
+    /// rail 1, then admission.
+    fn permitted(
+        &mut self,
+        now: Time,
+        actions: Vec<Action>,
+        beyond: usize,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<Action> {
+        let (room, is_limited) = self.room();
+        let mut wanted = Vec::with_capacity(actions.len());
+        for action in actions {
+            match self.rails.suppress(&action) {
+                Some(outcome) => self.suppressed(action, outcome, effects),
+                None if self.is_committable(now, &action, effects) => wanted.push(action),
+                None => {}
+            }
+        }
+        let ledger = self.supply.ledger();
+        let configured = |cluster: &_| ledger.configured(cluster);
+        let capped = self.rails.cap_reclaims(&mut wanted, configured, now);
+        self.counters.reclaims_capped += capped.len() as u64;
+        for cluster in capped {
+            *self.counters.reclaims_capped_of.entry(cluster).or_default() += 1;
+        }
+        let (admitted, cut) = admit(wanted, room);
+        let cut = cut + beyond;
+        self.counters.deferred += cut as u64;
+        // If it is the operations in flight that leave no room, it is their end that wakes the next.
+        if 0 < cut && is_limited {
+            self.schedule.cycle_by(now + CYCLE_SPACING);
+        }
+        for action in &admitted {
+            if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
+                self.rails.spend_reclaim(cluster);
+            }
+        }
+        admitted
+    }
+
+    /// How many actions may be committed now, and whether it is a configured limit that says so (SH-2).
+    fn room(&self) -> (usize, bool) {
+        let room = self.work.room();
+        let limit = self.config.max_actions_per_cycle;
+        if 0 < limit && limit < room {
+            (limit, true)
+        } else {
+            (room, false)
+        }
+    }
+
+    /// An action that pauses or dry-run hold back.
+    fn suppressed(&mut self, action: Action, outcome: Outcome, effects: &mut Vec<Effect>) {
+        let counts = if outcome == Outcome::DryRun {
+            &mut self.counters.dry_run
+        } else {
+            &mut self.counters.suppressed
+        };
+        *counts.entry(action.kind).or_default() += 1;
+        let mut record = self.audit(action.machine, outcome);
+        let (need, terms) = action.purpose.unzip();
+        record.kind = Some(action.kind);
+        record.cluster = action.cluster;
+        record.need = need;
+        record.priority = terms.map(|terms| terms.priority);
+        record.reason = Some(action.reason);
+        record.grace_seconds = action.grace_seconds;
+        effects.push(Effect::Audit(record));
+    }
+
+    /// The line of the audit log for what happens to a machine now; the one place where one is begun.
+    pub(super) fn audit(&self, machine: MachineId, outcome: Outcome) -> AuditRecord {
+        AuditRecord {
+            time: self.now,
+            cycle: self.schedule.cycle(),
+            decided_cycle: self.schedule.cycle(),
+            kind: None,
+            operation: None,
+            cluster: None,
+            need: None,
+            priority: None,
+            reason: None,
+            grace_seconds: 0,
+            outcome,
+            error: String::new(),
+            provider_operation: String::new(),
+            took_seconds: None,
+            price: self.supply.price_of(&machine),
+            epoch: self.epoch,
+            event: self.heard,
+            machine,
+        }
+    }
+
+    /// What the engine cannot know: sessions, reclaims given up, providers that cannot delete.
+    fn is_committable(&mut self, now: Time, action: &Action, effects: &mut Vec<Effect>) -> bool {
+        let machine = &action.machine;
+        let state = self.supply.get(machine).map(Machine::state);
+        if state != Some(walk(action.kind).source) || self.work.is_at(machine) {
+            // Some of the old mistakes lead here.
+            if self.config.defect.is_none() {
+                let what = format!("{} was decided, but it is {state:?}", action.kind.word());
+                self.impossible(machine, what, effects);
+            }
+            return false;
+        }
+        match action.kind {
+            ActionKind::Reclaim => {
+                let cluster = action.cluster.as_ref();
+                let is_connected = cluster.is_some_and(|one| {
+                    self.sessions.is_connected(one) || self.rails.is_released(one)
+                });
+                is_connected && !self.rails.is_given_up(machine, now)
+            }
+            ActionKind::Delete => {
+                let undeletable = self.supply.beside(machine).undeletable;
+                self.counters.deletes_unsupported += u64::from(undeletable);
+                !undeletable
+            }
+            ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => true,
+        }
+    }
+
+    /// DC-5: the machine is ordinary supply again, and its hold starts now.
+    pub(super) fn end_intent(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let is_idle = |known: &Machine| known.state() == State::Idle;
+        let Some(is_idle) = self.supply.get(machine).map(is_idle) else {
+            return;
+        };
+        self.counters.intents_ended += 1;
+        self.revise(
+            now,
+            machine,
+            Via::Step,
+            |facts| facts.intent = None,
+            effects,
+        );
+        if is_idle {
+            self.supply.restart_idle_clock(machine, now);
+        }
+    }
+
+    /// RF-7: all five assignment fields, or the intent; the keep price stays.
+    fn restamp(&mut self, now: Time, to: Restamp, effects: &mut Vec<Effect>) {
+        let Some(known) = self.supply.get(&to.machine) else {
+            return;
+        };
+        let (is_bound, price) = (known.state().is_bound(), known.price());
+        self.counters.restamps += 1;
+        let Restamp {
+            machine,
+            need,
+            terms,
+            ..
+        } = to;
+        let stamp = |facts: &mut bigfleet_model::MachineFacts| {
+            if is_bound {
+                facts.assignment = Assignment {
+                    terms,
+                    fingerprint: need.fingerprint.clone(),
+                    group: need.group.clone(),
+                    keep_price: facts.assignment.keep_price,
+                };
+            } else {
+                let intent = facts.intent.take();
+                let keep_price = intent.map_or(Some(price), |intent| intent.keep_price);
+                facts.intent = Some(Intent {
+                    need,
+                    terms,
+                    keep_price,
+                });
+            }
+        };
+        self.revise(now, &machine, Via::Step, stamp, effects);
+    }
+
+    /// DC-1: the transition and the attribution at once, before anything is queued.
+    fn commit(&mut self, now: Time, action: Action, effects: &mut Vec<Effect>) {
+        let machine = action.machine.clone();
+        let committed = self.supply.revised(&machine, |facts| action.commit(facts));
+        let committed = match committed {
+            Some(Ok(committed)) => committed,
+            Some(Err(refused)) => return self.impossible(&machine, refused.to_string(), effects),
+            None => return self.impossible(&machine, "it is not known".to_owned(), effects),
+        };
+        self.counters.acted(action.kind);
+        let is_late = self.has(Defect::CommitAfterCalling);
+        let late = is_late.then(|| committed.clone());
+        let (cycle, barrier) = (self.schedule.cycle(), self.journal.next_barrier());
+        self.work.commit(action, cycle, now, barrier, late);
+        if is_late {
+            self.remember(&machine);
+        } else {
+            self.change(now, committed, Via::Step, effects);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bigfleet_engine::Engine;
+    use bigfleet_model::Verdict;
+    use bigfleet_testkit::fleet;
+
+    /// What is looked at each cycle is what the whole decision would say.
+    #[test]
+    fn the_short_needs_are_those_of_the_decision() {
+        let fleet = fleet(
+            "m1 Idle cpu=4 $1
+             v1 Configured b cpu=4 $1 stamp=1 own-raw=F,
+             need a cpu=4 prio=10
+             need a cpu=8 prio=1000 zone=Exists
+             need b cpu=32 group=g1 rack=Same
+             need b cpu=400 prio=7",
+        );
+        let mut engine = Engine::new();
+        engine.load(&fleet);
+        engine.decide(fleet.now);
+        let needs = engine.decision().needs.into_iter();
+        let short: Vec<Verdict> = needs.filter(|need| !need.satisfied).collect();
+        assert_eq!(engine.short(), short);
+        assert_eq!(short.len(), 3);
+    }
+}

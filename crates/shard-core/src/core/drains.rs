@@ -1,0 +1,193 @@
+//! Drains: instruct, wait for the operator's word, then drain; or give up (SH-14).
+//!
+//! ```text
+//! commit ─▶ Reclaim instruction ─▶ DRAINED ───────────────▶ Drain(max(30 s, remaining))
+//!                │                 deadline, Preempt ─────▶ Drain(0)
+//!                │                 deadline, Reclaim ─────▶ cancel, Configured again, back off
+//!                └─ operator does not report, or is gone ─▶ Drain(remaining)
+//! ```
+//!
+//! A voluntary reclaim never forces its way past a disruption budget.
+
+use super::{ShardCore, gate::whole_seconds, incident::LateAnswer};
+use crate::{
+    audit::Outcome,
+    effect::{Effect, Frame, OperationId},
+    event::{DrainPhase, SessionId},
+    schedule::Timer,
+    work::WorkStage,
+};
+use bigfleet_model::{ActionKind, ClusterId, MachineId, Time, Via};
+
+impl ShardCore {
+    /// Tells the operator to drain; true if the operation now waits for something.
+    pub(super) fn instruct(
+        &mut self,
+        now: Time,
+        machine: &MachineId,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(operation) = self.work.get(machine) else {
+            return true;
+        };
+        let cluster = operation.cluster.as_ref();
+        let session = cluster.and_then(|cluster| self.sessions.of(cluster));
+        // SH-15: one that has not been told of its machines hears of this after them, once.
+        if session.is_some_and(|one| !one.is_synced) {
+            return true;
+        }
+        let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
+        else {
+            // AD-1: a person has spoken for the cluster, and there is nobody to ask.
+            if cluster.is_some_and(|cluster| self.rails.is_released(cluster)) {
+                return false;
+            }
+            // SH-3: a Reclaim needs an operator. If nothing has left it is taken back; one an earlier
+            // process began waits for the operator until its grace is over.
+            match operation.action {
+                ActionKind::Reclaim if !operation.touched => {
+                    self.roll_back(now, machine, Outcome::NoSession, effects);
+                }
+                ActionKind::Reclaim if operation.deadline <= now => {
+                    self.cancel(now, machine, effects);
+                }
+                ActionKind::Reclaim => self.back_off(now, machine),
+                _ => return false,
+            }
+            return true;
+        };
+        let (deadline, id) = (operation.deadline, operation.id);
+        self.send_instruction(now, machine, session, effects);
+        self.work.instructed(machine, reports, now);
+        if reports {
+            self.schedule.set(deadline, Timer::Drain(id));
+        }
+        reports
+    }
+
+    fn send_instruction(
+        &mut self,
+        now: Time,
+        machine: &MachineId,
+        session: SessionId,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(operation) = self.work.get(machine) else {
+            return;
+        };
+        let known = self.supply.get(machine);
+        let remaining = operation.deadline.duration_since(now);
+        effects.push(Effect::Send {
+            session,
+            frame: Frame::Reclaim {
+                instruction: operation.id,
+                machine: machine.clone(),
+                node_name: self.supply.node_name(machine).to_owned(),
+                host: known.and_then(|known| known.host()).cloned(),
+                grace_seconds: whole_seconds(remaining).max(1),
+                deadline: operation.deadline,
+                preemptor_priority: operation.preemptor_priority,
+            },
+        });
+    }
+
+    /// SH-15: every open instruction of a cluster again, same id, what is left of its grace. Those
+    /// the gate holds back are sent when it opens.
+    pub(super) fn instruct_again(
+        &mut self,
+        now: Time,
+        cluster: &ClusterId,
+        effects: &mut Vec<Effect>,
+    ) {
+        let session = self.sessions.of(cluster);
+        let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
+        else {
+            return;
+        };
+        let is_open = |machine: &&MachineId| {
+            let operation = self.work.get(machine);
+            operation.is_some_and(|one| one.is_drain() && one.instructed && !one.drained)
+        };
+        let open = self.supply.bound_to(cluster).filter(is_open).cloned();
+        for machine in open.collect::<Vec<_>>() {
+            if self.is_closed(&machine) {
+                self.work.instruct_later(&machine, now);
+                continue;
+            }
+            self.send_instruction(now, &machine, session, effects);
+            let stage = self.work.get(&machine).map(|known| known.stage);
+            if !reports && stage == Some(WorkStage::DrainReport) {
+                self.work.make_ready(&machine, now); // nobody will report: the call follows at once
+            }
+        }
+    }
+
+    pub(super) fn drain_reported(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        instruction: OperationId,
+        machine: &MachineId,
+        phase: DrainPhase,
+    ) {
+        let cluster = self.sessions.cluster(session);
+        let awaited = self.work.get(machine).filter(|operation| {
+            let is_it = operation.id == instruction && operation.cluster.as_ref() == cluster;
+            is_it && operation.stage == WorkStage::DrainReport
+        });
+        if awaited.is_none() {
+            return self.late(LateAnswer::Drain);
+        }
+        match phase {
+            // An operator that knows no such node has nothing to wait for.
+            DrainPhase::Drained | DrainPhase::Unresolved => self.work.drained(machine, now),
+            DrainPhase::Started | DrainPhase::Blocked => {}
+        }
+    }
+
+    /// A drain's grace is over.
+    pub(super) fn drain_due(
+        &mut self,
+        now: Time,
+        operation: OperationId,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(machine) = self.work.machine(operation).cloned() else {
+            return;
+        };
+        if self.is_closed(&machine) {
+            return; // the deadline stands still, and is set anew when the gate opens
+        }
+        let Some(known) = self.work.get(&machine) else {
+            return;
+        };
+        if known.stage != WorkStage::DrainReport || now < known.deadline {
+            return;
+        }
+        match known.action {
+            ActionKind::Reclaim => self.cancel(now, &machine, effects),
+            _ => self.work.make_ready(&machine, now),
+        }
+    }
+
+    /// Gives a reclaim up: uncordon, Configured again, and not so soon again.
+    pub(super) fn cancel(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let Some(operation) = self.work.get(machine) else {
+            return;
+        };
+        let (instruction, action) = (operation.id, operation.action);
+        let cluster = operation.cluster.as_ref().filter(|_| operation.instructed);
+        let session = cluster.and_then(|cluster| self.sessions.of(cluster));
+        // An operator that does not report drains does not know the frame either (wire 12).
+        if let Some(session) = session.filter(|one| one.features.drain_report) {
+            effects.push(Effect::Send {
+                session: session.id,
+                frame: Frame::ReclaimCancel { instruction },
+            });
+        }
+        self.counters.drains_blocked += 1;
+        self.rails.give_up_reclaim(machine, now);
+        self.finish(now, machine, Outcome::DrainBlocked, effects);
+        self.back_to_source(now, machine, action, Via::Rollback, effects);
+    }
+}

@@ -1,0 +1,349 @@
+//! Lists and Gets: what the provider shows, and when the shard believes it (shard.md §3, SH-9..SH-13).
+//!
+//! ```text
+//! sighting ─▶ ours? ─▶ new: taken in            as expected: taken over
+//!                      older than our change: ignored     a jump: confirmed by a Get, then adopted
+//! ```
+//!
+//! No single List removes much or moves a machine out of turn.
+
+use super::{
+    ShardCore,
+    incident::LateAnswer,
+    machines::{ASSIGNED_INTENT, bound_by, is_natural, stand_alike},
+};
+use crate::{
+    audit::Outcome,
+    defect::Defect,
+    effect::{Alert, Effect, GetId, ListId, OperationId},
+    event::{Got, Listed, Sighting},
+    record::Record,
+    schedule::Timer,
+    supply::{Absence, Owner},
+    work::{WalkPosition, WorkStage, walk},
+};
+use bigfleet_model::{ActionKind, MachineId, MachineRefused, State, Time, Via, shown};
+use std::time::Duration;
+
+/// How soon a failed confirming read is made again.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+
+impl ShardCore {
+    pub(super) fn start_list(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let next = now + self.schedule.interval();
+        self.schedule.set(next, Timer::List);
+        if let Some((list, cursor)) = self.supply.begin_list(now) {
+            effects.push(Effect::List { list, cursor });
+        }
+    }
+
+    pub(super) fn list_page(
+        &mut self,
+        now: Time,
+        list: ListId,
+        machines: Vec<Sighting>,
+        refused: Vec<(String, MachineRefused)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(began) = self.supply.list_began(list) else {
+            return self.late(LateAnswer::List);
+        };
+        for (id, why) in &refused {
+            if let Ok(id) = MachineId::new(id) {
+                self.supply.refuse_record(list, id, why.to_string());
+            }
+            let label = why.breach.label();
+            *self.counters.machines_rejected.entry(label).or_default() += 1;
+        }
+        for sighting in machines {
+            let id = sighting.machine.id().clone();
+            self.see(now, began, sighting, effects);
+            self.supply.shown(&id, list);
+        }
+    }
+
+    pub(super) fn list_ended(
+        &mut self,
+        now: Time,
+        list: ListId,
+        outcome: Listed,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(listing) = self.supply.end_list(list) else {
+            return self.late(LateAnswer::List);
+        };
+        let is_believed = self.has(Defect::TruncatedListBelieved);
+        let (full, removed, cursor) = match outcome {
+            Listed::Complete {
+                full,
+                removed,
+                cursor,
+            } => (full || is_believed, removed, cursor),
+            Listed::Failed if is_believed => (true, Vec::new(), Vec::new()),
+            Listed::Failed => return,
+        };
+        // The next List begins after this one: what was passed over now would not be shown again.
+        if !cursor.is_empty() {
+            for machine in listing.overtaken() {
+                self.read_again(machine);
+            }
+        }
+        self.supply.set_cursor(cursor);
+        for machine in removed {
+            self.gone(now, &machine, effects);
+        }
+        if !full {
+            return;
+        }
+        let work = &self.work;
+        let is_working = |machine: &MachineId| work.is_at(machine);
+        for (machine, absence) in self.supply.sweep(&listing, is_working, is_believed) {
+            match absence {
+                Absence::Gone => self.gone(now, &machine, effects),
+                Absence::InDoubt => self.supply.doubt(&machine),
+                Absence::HeldBack => {}
+            }
+        }
+        let missing = self.supply.removals_held();
+        if 0 < missing && self.supply.is_trusted() {
+            effects.push(Effect::Alert(Alert::RemovalHeld { missing }));
+        }
+        if self.supply.listed(&listing, now) {
+            self.schedule.want_cycle();
+        }
+        if self.supply.lists() == 1 {
+            let connected = self.sessions.connected();
+            let connected: Vec<_> = connected.map(|(cluster, _)| cluster.clone()).collect();
+            for cluster in connected {
+                self.resync(now, &cluster, effects);
+            }
+        }
+    }
+
+    /// One sighting from a List that began at that moment.
+    fn see(&mut self, now: Time, began: u64, sighting: Sighting, effects: &mut Vec<Effect>) {
+        let id = sighting.machine.id().clone();
+        self.supply.accept_record(&id);
+        if let Some(kept) = self.supply.take_remembered(&id) {
+            let undeletable = kept.undeletable;
+            self.recognise(now, sighting, *kept, effects);
+            if undeletable {
+                self.supply.note_undeletable(&id);
+            }
+            return;
+        }
+        let Some(known) = self.supply.get(&id) else {
+            self.discover(now, sighting, effects);
+            return;
+        };
+        // RC-4 1b: it may be older than what we did or were told since.
+        if self.supply.is_stale(&id, began) {
+            if !stand_alike(&sighting.machine, known) {
+                self.supply.overtake(id);
+            }
+            return;
+        }
+        if let Some(operation) = self.work.get(&id) {
+            let (stage, acked) = (operation.stage, operation.acked);
+            match (self.position(&id, &sighting), stage) {
+                (WalkPosition::Transitional, WorkStage::Call(_)) => {}
+                // Older than the call's own answer, or newer: whoever comes last need not be right.
+                (_, WorkStage::Call(_)) => self.supply.overtake(id),
+                (WalkPosition::Target, _) => self.done(now, &sighting, effects),
+                (WalkPosition::Transitional, WorkStage::Provider | WorkStage::Backoff) => {
+                    self.follow(now, &sighting, effects);
+                }
+                (WalkPosition::Transitional, _) => {}
+                (WalkPosition::Source, WorkStage::Provider) if acked => self.supply.doubt(&id),
+                (WalkPosition::Source, _) => {}
+                (WalkPosition::Elsewhere | WalkPosition::Conflict, _) => self.supply.doubt(&id),
+            }
+            return;
+        }
+        let seen = &sighting.machine;
+        let is_on_its_way = is_natural(known.state(), seen.state())
+            && (seen.cluster().is_none() || known.cluster() == seen.cluster());
+        if stand_alike(seen, known) {
+            self.refresh(now, &sighting, effects);
+        } else if is_on_its_way {
+            self.arrive(now, &sighting, Via::Step, effects);
+        } else {
+            self.supply.doubt(&id);
+        }
+    }
+
+    /// A machine never seen before.
+    fn discover(&mut self, now: Time, sighting: Sighting, effects: &mut Vec<Effect>) {
+        let id = sighting.machine.id().clone();
+        let (demand, domains) = (&self.demand, self.uplink.domains());
+        let is_ready = |cluster: &_| demand.is_ready(cluster);
+        match self.supply.owner(&sighting, domains, is_ready) {
+            Owner::Us => {}
+            owner @ (Owner::SomebodyElse | Owner::FirstForeign) => {
+                if owner == Owner::FirstForeign {
+                    self.remember_record(Record::ForeignSeen);
+                    effects.push(Effect::Alert(Alert::ForeignShard { machine: id }));
+                }
+                self.counters.foreign += 1;
+                return;
+            }
+        }
+        let (is_retired, is_new_again) = self.supply.judge_retired(&sighting.machine);
+        if is_new_again {
+            self.remember_record(Record::Retired {
+                machine: id.clone(),
+                retired: false,
+            });
+        }
+        if is_retired {
+            return;
+        }
+        let is_bound = sighting.machine.cluster().is_some();
+        let bound_by = bound_by(&sighting);
+        let assignment = sighting.recalled();
+        let machine = sighting.machine.committed(assignment, None);
+        self.admit_machine(now, &id, machine, effects);
+        if let Some(operation) = bound_by {
+            self.supply.note_bound_by(&id, operation);
+        }
+        if is_bound {
+            self.remember(&id);
+        }
+    }
+
+    /// Reads a machine that moved while it was being read, once no call is out that may move it further.
+    fn read_again(&mut self, machine: &MachineId) {
+        if !self.work.overtake(machine) {
+            self.supply.doubt(machine);
+        }
+    }
+
+    pub(super) fn got(&mut self, now: Time, get: GetId, answer: Got, effects: &mut Vec<Effect>) {
+        let Some((machine, began)) = self.supply.got(get) else {
+            return self.late(LateAnswer::Get);
+        };
+        if self.supply.get(&machine).is_none() {
+            return self.late(LateAnswer::Get);
+        }
+        if self.work.is_calling(&machine) || self.supply.is_stale(&machine, began) {
+            self.settled(&machine);
+            self.read_again(&machine); // the world moved on, and no List need show it again
+            return;
+        }
+        match answer {
+            Got::Found(sighting) if sighting.machine.id() == &machine => {
+                self.settled(&machine);
+                self.believe(now, &sighting, effects);
+            }
+            Got::NotFound => self.gone(now, &machine, effects),
+            Got::Found(_) | Got::Failed => {
+                self.schedule.set(now + ASK_AGAIN, Timer::Confirm(machine));
+            }
+        }
+    }
+
+    fn settled(&mut self, machine: &MachineId) {
+        self.supply.set_unconfirmed(machine, false);
+        self.schedule.want_cycle();
+    }
+
+    /// A Get's word, which is final.
+    fn believe(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        let id = sighting.machine.id();
+        if !self.work.is_at(id) {
+            self.adopt(now, sighting, effects);
+            return;
+        }
+        match self.position(id, sighting) {
+            WalkPosition::Target => self.done(now, sighting, effects),
+            WalkPosition::Transitional => self.follow(now, sighting, effects),
+            WalkPosition::Source => {
+                self.work.not_begun(id);
+                self.back_off(now, id);
+            }
+            WalkPosition::Conflict => {
+                self.note_elsewhere(sighting);
+                self.conflict(id, effects);
+                self.finish(now, id, Outcome::Conflict, effects);
+                self.adopt(now, sighting, effects);
+            }
+            WalkPosition::Elsewhere => {
+                self.note_elsewhere(sighting);
+                self.finish(now, id, Outcome::ProviderError, effects);
+                self.adopt(now, sighting, effects);
+            }
+        }
+    }
+
+    /// The machine is where its operation leads.
+    pub(super) fn done(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        self.arrive(now, sighting, Via::Step, effects);
+        self.finish(now, sighting.machine.id(), Outcome::Success, effects);
+    }
+
+    /// The provider is at it.
+    fn follow(&mut self, now: Time, sighting: &Sighting, effects: &mut Vec<Effect>) {
+        self.work.taken_on(sighting.machine.id(), now);
+        self.refresh(now, sighting, effects);
+    }
+
+    /// Where a sighting is on the walk of the machine's operation.
+    pub(super) fn position(&self, machine: &MachineId, sighting: &Sighting) -> WalkPosition {
+        let (Some(operation), Some(known)) = (self.work.get(machine), self.supply.get(machine))
+        else {
+            return WalkPosition::Elsewhere;
+        };
+        let walk = walk(operation.action);
+        let seen = &sighting.machine;
+        let position = match seen.state() {
+            state if state == walk.target => WalkPosition::Target,
+            state if state == walk.transitional => WalkPosition::Transitional,
+            state if state == walk.source => WalkPosition::Source,
+            _ => return WalkPosition::Elsewhere,
+        };
+        let is_bound = matches!(
+            seen.state(),
+            State::Configuring | State::Configured | State::Draining
+        );
+        if !is_bound {
+            return position;
+        }
+        let is_ours_to_bind = operation.action == ActionKind::Bootstrap;
+        if seen.cluster() != known.cluster() {
+            return if is_ours_to_bind {
+                WalkPosition::Conflict
+            } else {
+                WalkPosition::Elsewhere
+            };
+        }
+        if is_ours_to_bind {
+            // An absent key is an older provider's or an older shard's; another intent is not ours.
+            let intent = sighting.echoed.get(ASSIGNED_INTENT);
+            let is_ours = intent.is_none_or(|one| OperationId::parse(one) == Some(operation.id));
+            return if is_ours {
+                position
+            } else {
+                WalkPosition::Conflict
+            };
+        }
+        // SH-6: it was bound anew since: the drain was for what it was before.
+        if operation.is_drain() && self.is_rebound(sighting) {
+            return WalkPosition::Elsewhere;
+        }
+        position
+    }
+
+    /// The provider shows a machine where its operation does not lead: that is what went wrong with it.
+    pub(super) fn note_elsewhere(&mut self, sighting: &Sighting) {
+        let seen = &sighting.machine;
+        let mut trouble = format!("the provider shows it {}", seen.state());
+        if let Some(cluster) = seen.cluster() {
+            trouble += &format!(" for {cluster}");
+        }
+        let said = shown(seen.last_error());
+        if !said.is_empty() {
+            trouble += &format!(": {said}");
+        }
+        self.work.note_trouble(seen.id(), trouble);
+    }
+}

@@ -1,0 +1,87 @@
+//! Nodes: what operators tell of them (SH-17).
+
+use super::{ShardCore, incident::LateAnswer};
+use crate::{
+    effect::{Alert, Effect},
+    event::{NodeFact, SessionId},
+    schedule::Timer,
+    settings::NODE_FREEZE,
+};
+use bigfleet_model::{ClusterId, MachineId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl ShardCore {
+    pub(super) fn nodes_reported(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        complete: bool,
+        nodes: Vec<NodeFact>,
+    ) {
+        let Some(cluster) = self.sessions.cluster(session).cloned() else {
+            return self.late(LateAnswer::Session);
+        };
+        self.sessions.note_node_report(&cluster);
+        let by_host = if nodes.iter().any(|node| node.machine.is_none()) {
+            self.supply.by_host(&cluster)
+        } else {
+            BTreeMap::new()
+        };
+        let mut named = BTreeSet::new();
+        for fact in nodes {
+            let found = || by_host.get(&fact.provider_id).cloned();
+            let Some(machine) = fact.machine.or_else(found) else {
+                continue;
+            };
+            self.node_reported(now, &cluster, &machine, Some(fact.node_name), fact.ready);
+            named.insert(machine);
+        }
+        if complete {
+            let bound: Vec<MachineId> = self.supply.bound_to(&cluster).cloned().collect();
+            for machine in bound.into_iter().filter(|id| !named.contains(id)) {
+                self.node_reported(now, &cluster, &machine, None, false);
+            }
+        }
+    }
+
+    fn node_reported(
+        &mut self,
+        now: Time,
+        cluster: &ClusterId,
+        machine: &MachineId,
+        name: Option<String>,
+        is_ready: bool,
+    ) {
+        let report = self
+            .supply
+            .report_node(cluster, machine, name, is_ready, now);
+        if report.is_ready_again {
+            self.remember(machine);
+            self.schedule.want_cycle();
+        }
+        if let Some(deadline) = report.deadline {
+            self.schedule.set(deadline, Timer::Node(machine.clone()));
+        }
+    }
+
+    /// A node should be ready by now. Only an operator that reports nodes, and is there to report
+    /// them, is taken at its word.
+    pub(super) fn judge_node(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let Some(cluster) = self.supply.overdue_node(machine, now).cloned() else {
+            return;
+        };
+        let session = self.sessions.of(&cluster);
+        let reports = session.is_some_and(|session| session.reports_nodes);
+        let window = self.schedule.interval();
+        if reports && self.supply.flip_node(machine, &cluster, window, now) {
+            self.remember(machine);
+            self.schedule.want_cycle();
+            return;
+        }
+        let again = now + NODE_FREEZE;
+        self.schedule.set(again, Timer::Node(machine.clone()));
+        if reports {
+            effects.push(Effect::Alert(Alert::NodesFrozen { cluster }));
+        }
+    }
+}

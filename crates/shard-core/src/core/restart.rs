@@ -1,0 +1,357 @@
+//! Rebuild: from records back to a shard (SH-4..SH-8).
+//!
+//! ```text
+//! records ─▶ remembered ─▶ first List ─▶ each operation by what the provider shows (SH-6)
+//! ```
+//!
+//! Every unfinished operation is unknown after a restart. What the provider shows decides: not begun,
+//! send again; on its way, wait; there, done; anything else, it ends, and nothing is ever drained.
+
+use super::{ShardCore, machines::bound_by};
+use crate::{
+    audit::Outcome,
+    effect::Effect,
+    event::{PausedBy, Sighting},
+    record::{Kept, Record},
+    schedule::Timer,
+    settings::ShardConfig,
+    work::{Operation, WalkPosition, walk},
+};
+use bigfleet_model::{ClusterId, Machine, MachineId, State, Time, Via};
+use std::{collections::BTreeSet, fmt};
+
+/// Why a shard does not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartRefused {
+    /// The shard's id is empty.
+    NoShard,
+    /// The epoch is zero.
+    NoEpoch,
+    /// The store has seen this epoch or a later one: another data directory, or an old copy.
+    EpochWentBack {
+        /// The epoch to start with.
+        given: u64,
+        /// The one on record.
+        recorded: u64,
+    },
+    /// The epoch file does not hold a number.
+    EpochUnreadable(String),
+}
+
+impl fmt::Display for StartRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoShard => f.write_str("a shard needs an id (PR-2)"),
+            Self::NoEpoch => f.write_str("a shard needs an epoch of at least 1 (PR-2)"),
+            Self::EpochWentBack { given, recorded } => write!(
+                f,
+                "epoch {given} is not above {recorded}, which the store has seen (SH-4); if no other \
+                 process runs this shard, start once with --epoch-floor {}",
+                recorded.saturating_add(1)
+            ),
+            Self::EpochUnreadable(text) => write!(
+                f,
+                "the epoch file holds \"{}\", which is not a number (FE-1)",
+                bigfleet_model::shown(text)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartRefused {}
+
+/// The epoch to start with, from what the epoch file holds and the least one allowed (FE-1, SH-4).
+/// It is to be on disk before the first call.
+pub fn next_epoch(file: Option<&str>, floor: u64) -> Result<u64, StartRefused> {
+    let text = file.map_or("0", str::trim);
+    let last: u64 = text
+        .parse()
+        .map_err(|_| StartRefused::EpochUnreadable(text.to_owned()))?;
+    let next = last.checked_add(1);
+    let next = next.ok_or_else(|| StartRefused::EpochUnreadable(text.to_owned()))?;
+    Ok(next.max(floor))
+}
+
+impl ShardCore {
+    /// A shard that remembers nothing.
+    pub fn new(config: ShardConfig, epoch: u64, now: Time) -> Result<Self, StartRefused> {
+        Self::rebuild(config, epoch, now, [])
+    }
+
+    /// A shard that remembers these records, any prefix of what an earlier one handed out.
+    pub fn rebuild(
+        config: ShardConfig,
+        epoch: u64,
+        now: Time,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<Self, StartRefused> {
+        if config.shard.is_empty() {
+            return Err(StartRefused::NoShard);
+        }
+        if epoch == 0 {
+            return Err(StartRefused::NoEpoch);
+        }
+        let mut core = Self::empty(config, epoch, now);
+        for record in records {
+            if let Record::Epoch(recorded) = record
+                && epoch < recorded
+            {
+                return Err(StartRefused::EpochWentBack {
+                    given: epoch,
+                    recorded,
+                });
+            }
+            core.recall(record);
+        }
+        core.expire_pauses(now);
+        if let Some(expiry) = core.rails.next_expiry() {
+            core.schedule.set(expiry, Timer::Pause);
+        }
+        core.hold_remembered(now);
+        core.supply.recalled();
+        let remembered = core.supply.remembered().values();
+        let clusters: BTreeSet<ClusterId> = remembered
+            .flat_map(|kept| kept.clusters().cloned())
+            .collect();
+        for cluster in &clusters {
+            core.expect_cluster(now, cluster);
+        }
+        let released: Vec<ClusterId> = core.rails.released().cloned().collect();
+        for cluster in &released {
+            core.drop_demand(now, cluster);
+        }
+        Ok(core)
+    }
+
+    /// Takes in one record of an earlier process.
+    fn recall(&mut self, record: Record) {
+        match record {
+            Record::Epoch(_) => {}
+            Record::Machine { machine, kept } => self.supply.recall(machine, kept),
+            Record::Cluster { cluster, baseline } => {
+                self.supply.note_served(cluster.clone());
+                self.demand.note_cluster(cluster.clone());
+                self.rails.recall_baseline(cluster, baseline);
+            }
+            Record::Owned { machine, owned } => self.supply.set_owned(machine, owned),
+            Record::ForeignSeen => self.supply.note_foreign(),
+            Record::Term(term) => drop(self.uplink.hear_term(term)),
+            Record::Instruction(id) => self.uplink.note_done(id),
+            Record::Domain { domain, assigned } => self.uplink.set_domain(domain, assigned),
+            Record::Arrival { need, at } => self.demand.recall_arrival(need, at),
+            Record::Released { cluster, released } => {
+                self.rails.set_released(&cluster, released);
+            }
+            Record::Retired { machine, retired } => self.supply.set_retired(&machine, retired),
+            Record::Paused { scope, kept } => match kept {
+                Some(kept) => self.rails.pause(PausedBy::Admin, scope, kept),
+                None => self.rails.resume(PausedBy::Admin, scope),
+            },
+        }
+    }
+
+    /// Everything to remember now, for whoever writes a file anew: a shard rebuilt from it is the one
+    /// rebuilt from all records so far.
+    pub fn records(&self) -> Vec<Record> {
+        let mut records = vec![Record::Epoch(self.epoch)];
+        records.extend(self.supply.ownership_records());
+        records.extend(self.uplink.records());
+        records.extend(self.rails.pause_records());
+        records.extend(self.supply.retired_records());
+        let released = self.rails.released().cloned();
+        records.extend(released.map(|cluster| Record::Released {
+            cluster,
+            released: true,
+        }));
+        for (cluster, known) in self.demand.clusters() {
+            for (need, at) in known.arrivals(cluster) {
+                records.push(Record::Arrival { need, at: Some(at) });
+            }
+            if let Some(baseline) = self.rails.quarantine().baseline(cluster).cloned() {
+                let cluster = cluster.clone();
+                records.push(Record::Cluster { cluster, baseline });
+            }
+        }
+        let known = self.supply.ledger().iter().map(Machine::id);
+        for machine in known.chain(self.supply.remembered().keys()) {
+            if let Some(kept) = self.kept(machine) {
+                records.push(Record::Machine {
+                    machine: machine.clone(),
+                    kept: Some(kept),
+                });
+            }
+        }
+        records
+    }
+
+    /// SH-6: a remembered machine is seen for the first time.
+    pub(super) fn recognise(
+        &mut self,
+        now: Time,
+        sighting: Sighting,
+        kept: Kept,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = sighting.machine.id().clone();
+        if self.supply.is_foreign(&sighting) {
+            self.conflict(&id, effects);
+            self.remember(&id);
+            return;
+        }
+        let seen = sighting.machine.state();
+        let by = bound_by(&sighting);
+        let is_rebound = by.is_some() && kept.bound_by.is_some() && by != kept.bound_by;
+        let is_bound_alike = sighting.machine.cluster() == kept.cluster.as_ref() && !is_rebound;
+        let assignment = if is_bound_alike {
+            kept.assignment.clone()
+        } else {
+            sighting.recalled()
+        };
+        let intent = kept.intent.clone().filter(|_| seen.may_hold_intent());
+        if let Some(given_up) = kept.given_up.filter(|_| is_bound_alike) {
+            self.rails.recall_given_up(id.clone(), given_up);
+        }
+        let shown = sighting.machine.clone().committed(assignment, intent);
+        let Some(journalled) = kept.operation.as_deref().cloned() else {
+            self.admit_machine(now, &id, shown, effects);
+            if let Some(by) = by.or(kept.bound_by.filter(|_| is_bound_alike)) {
+                self.supply.note_bound_by(&id, by);
+            }
+            if kept.not_ready && is_bound_alike {
+                self.supply.set_not_ready(&id, true);
+            }
+            if kept.undeletable {
+                self.supply.note_undeletable(&id);
+            }
+            self.remember_if_other(&id, &kept);
+            return;
+        };
+        let operation = Operation::remembered(journalled, id.clone(), now);
+        match as_committed(&sighting, &kept, &operation) {
+            Ok(committed) => {
+                self.admit_machine(now, &id, Ok(committed), effects);
+                if let Some(by) = kept.bound_by {
+                    self.supply.note_bound_by(&id, by);
+                }
+                self.work.insert(operation);
+                self.take_up(now, &id, &sighting, effects);
+            }
+            Err(outcome) => {
+                self.admit_machine(now, &id, shown, effects);
+                self.work.insert(operation);
+                self.finish(now, &id, outcome, effects);
+            }
+        }
+    }
+
+    /// Goes on with a remembered operation from where the provider shows its machine.
+    fn take_up(
+        &mut self,
+        now: Time,
+        id: &MachineId,
+        sighting: &Sighting,
+        effects: &mut Vec<Effect>,
+    ) {
+        match self.position(id, sighting) {
+            WalkPosition::Source => self.work.make_ready(id, now),
+            WalkPosition::Transitional => self.work.taken_on(id, now),
+            WalkPosition::Target => self.done(now, sighting, effects),
+            WalkPosition::Conflict => {
+                self.conflict(id, effects);
+                self.end_elsewhere(now, sighting, Outcome::Conflict, effects);
+            }
+            WalkPosition::Elsewhere => {
+                self.end_elsewhere(now, sighting, Outcome::ProviderError, effects);
+            }
+        }
+        self.remember(id);
+    }
+
+    /// Ends a remembered operation whose machine is where it does not lead, and believes the provider.
+    fn end_elsewhere(
+        &mut self,
+        now: Time,
+        sighting: &Sighting,
+        outcome: Outcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = sighting.machine.id();
+        self.note_elsewhere(sighting);
+        self.finish(now, id, outcome, effects);
+        let state = self.supply.get(id).map(Machine::state);
+        let via = if state == Some(sighting.machine.state()) {
+            Via::Step
+        } else {
+            Via::Adoption
+        };
+        self.arrive(now, sighting, via, effects);
+    }
+}
+
+/// The machine of a remembered operation as the ledger holds it: the state on the way, with its
+/// commitments. Errs with how the operation ended if there is nothing to go on with.
+fn as_committed(
+    sighting: &Sighting,
+    kept: &Kept,
+    operation: &Operation,
+) -> Result<Machine, Outcome> {
+    let walk = walk(operation.action);
+    let seen = sighting.machine.state();
+    if ![walk.source, walk.transitional, walk.target].contains(&seen) {
+        return Err(Outcome::ProviderError);
+    }
+    let mut committed = sighting.machine.clone().into_facts();
+    committed.state = walk.transitional.into();
+    committed.intent = kept.intent.clone();
+    let cluster = kept.cluster.as_ref();
+    committed.cluster = cluster.map(ClusterId::to_string).unwrap_or_default();
+    committed.assignment = kept.assignment.clone();
+    if walk.transitional == State::Creating {
+        committed.host = bigfleet_model::Host::default();
+    } else if committed.host.is_empty() {
+        // Delete that has come to its end: nothing is left to wait for.
+        return Err(Outcome::Success);
+    }
+    Machine::new(committed).map_err(|_| Outcome::ProviderError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EX-FE1.
+    #[test]
+    fn ex_fe1_an_absent_file_is_epoch_one_and_each_start_adds_one() {
+        assert_eq!(next_epoch(None, 0), Ok(1));
+        assert_eq!(next_epoch(Some("1\n"), 0), Ok(2));
+        assert_eq!(
+            next_epoch(Some("1"), 9),
+            Ok(9),
+            "a floor, for a lost directory"
+        );
+    }
+
+    /// EX-FE2.
+    #[test]
+    fn ex_fe2_a_file_that_holds_no_number_refuses_the_start() {
+        let refused = next_epoch(Some("abc"), 0).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the epoch file holds \"abc\", which is not a number (FE-1)"
+        );
+        assert!(next_epoch(Some(&u64::MAX.to_string()), 0).is_err());
+    }
+
+    #[test]
+    fn a_store_that_has_seen_a_later_epoch_refuses_the_start() {
+        let config = ShardConfig::undamped("s", "p");
+        let refused = ShardCore::rebuild(config, 3, Time::ZERO, [Record::Epoch(4)]).unwrap_err();
+        assert_eq!(
+            refused,
+            StartRefused::EpochWentBack {
+                given: 3,
+                recorded: 4
+            }
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! Roll-ups: a cluster's whole demand, refused whole, held or believed whole (RI-1, SR-3).
+//!
+//! ```text
+//! rows ─▶ whose? summable? ─▶ rail 2 ─▶ accepted ─▶ demand, records ─▶ ack
+//!             └─▶ refused, ack    └─▶ held, ack │
+//! the same again ───────────────────────────────┘
+//! ```
+//!
+//! Most roll-ups say what the last one said, and there are thousands of operators. Whoever receives
+//! one sees that its bytes are those of the last one accepted on the session, and hands in only that
+//! it was repeated. What follows is the same in every effect as if the rows had come again: a session's
+//! rows change by its own roll-ups alone, since a cluster with an operator cannot be released (AD-1).
+
+use super::{ShardCore, incident::LateAnswer};
+use crate::{
+    demand::Replaced,
+    effect::{Alert, Echo, Effect},
+    event::SessionId,
+    rails::{Baseline, Judgement},
+    record::Record,
+};
+use bigfleet_model::{Amounts, ClusterId, NeedKey, Row, RowRefused, State, Time};
+
+impl ShardCore {
+    pub(super) fn roll_up(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        cluster: ClusterId,
+        rollup_id: String,
+        rows: Result<Vec<Row>, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(own) = self.sessions.cluster(session).cloned() else {
+            return self.late(LateAnswer::Session);
+        };
+        let checked = match rows {
+            _ if own != cluster => Err(format!(
+                "a session of cluster \"{own}\" cannot speak for \"{cluster}\" (RI-5)"
+            )),
+            Ok(rows) => {
+                let baseline = Baseline::of(&rows);
+                let proposal = self.demand.propose(&cluster, rows);
+                proposal
+                    .map(|proposal| (baseline, proposal))
+                    .map_err(|at| format!("row {at}: {}", RowRefused::Sum))
+            }
+            Err(problem) => Err(problem),
+        };
+        let (baseline, proposal) = match checked {
+            Ok(checked) => checked,
+            Err(reason) => return self.refuse(now, session, own, &rollup_id, reason, effects),
+        };
+        let serving = self.serving(&cluster);
+        let judgement = self.rails.judge_roll_up(&cluster, &baseline, serving, now);
+        self.demand.note_cluster(cluster.clone());
+        self.note_judgement(&cluster, &baseline, &judgement, effects);
+        if !judgement.is_believed {
+            self.demand.discard(proposal);
+            let reason = "held by rail 2";
+            self.ack(session, Echo::RollUpHeld, &rollup_id, reason, effects);
+            return;
+        }
+        if judgement.before.as_ref() != Some(&baseline) {
+            self.remember_record(Record::Cluster {
+                cluster: cluster.clone(),
+                baseline,
+            });
+        }
+        let mut engine = self.supply.rows();
+        let replaced = self.demand.accept(&cluster, proposal, now, &mut engine);
+        self.accepted(now, session, cluster, rollup_id, replaced, effects);
+    }
+
+    /// Says what rail 2 makes of a roll-up.
+    fn note_judgement(
+        &mut self,
+        cluster: &ClusterId,
+        baseline: &Baseline,
+        judgement: &Judgement,
+        effects: &mut Vec<Effect>,
+    ) {
+        if judgement.is_suspicious {
+            effects.push(Effect::Alert(Alert::RollUpSuspicious {
+                cluster: cluster.clone(),
+                rows_before: judgement.before.as_ref().map_or(0, |before| before.rows),
+                rows_now: baseline.rows,
+                held: judgement.held,
+            }));
+        }
+        if self.rails.quarantine().is_on() {
+            let held = &mut self.counters.rollups_held;
+            held.insert(cluster.clone(), judgement.held);
+        }
+    }
+
+    /// The last roll-up accepted on this session, row for row.
+    pub(super) fn repeat_roll_up(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        rollup_id: String,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(cluster) = self.sessions.cluster(session).cloned() else {
+            return self.late(LateAnswer::Session);
+        };
+        if self.sessions.accepted(session) == 0 {
+            let reason = "no roll-up was accepted on this session that could be repeated (RI-1)";
+            let reason = reason.to_owned();
+            return self.refuse(now, session, cluster, &rollup_id, reason, effects);
+        }
+        if self.rails.believe_again(&cluster) {
+            self.counters.rollups_held.insert(cluster.clone(), 0);
+        }
+        let mut engine = self.supply.rows();
+        let replaced = self.demand.accept_again(&cluster, now, &mut engine);
+        self.accepted(now, session, cluster, rollup_id, replaced, effects);
+    }
+
+    fn refuse(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        cluster: ClusterId,
+        rollup_id: &str,
+        reason: String,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.ack(session, Echo::RollUpRejected, rollup_id, &reason, effects);
+        self.demand.note_refused(&cluster, now, reason);
+        *self.counters.rollups_rejected.entry(cluster).or_default() += 1;
+    }
+
+    /// What follows from a roll-up that demand has taken over.
+    fn accepted(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        cluster: ClusterId,
+        rollup_id: String,
+        replaced: Replaced,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.sessions.note_accepted(&cluster);
+        self.remember_arrivals(&cluster, replaced);
+        if self.rails.set_released(&cluster, false) {
+            self.remember_record(Record::Released {
+                cluster: cluster.clone(),
+                released: false,
+            });
+        }
+        self.review_cluster(now, &cluster);
+        self.ack(session, Echo::RollUpAccepted, &rollup_id, "", effects);
+        self.demand.note_accepted(&cluster, now, rollup_id);
+        self.schedule.want_cycle();
+    }
+
+    /// A row keeps its place in the queue across a restart (NT-4).
+    pub(super) fn remember_arrivals(&mut self, cluster: &ClusterId, replaced: Replaced) {
+        let Replaced {
+            new,
+            gone,
+            forgotten,
+        } = replaced;
+        for need in &gone {
+            let need = need.key();
+            self.remember_record(Record::Arrival { need, at: None });
+        }
+        for (fingerprint, group) in forgotten.into_keys() {
+            let need = NeedKey {
+                cluster: cluster.clone(),
+                fingerprint,
+                group,
+            };
+            self.remember_record(Record::Arrival { need, at: None });
+        }
+        for need in &new {
+            let at = need.arrival;
+            let need = need.key();
+            self.remember_record(Record::Arrival { need, at });
+        }
+    }
+
+    /// What serves a cluster now, for the judgement of its first roll-up.
+    fn serving(&self, cluster: &ClusterId) -> Option<(usize, Amounts)> {
+        if self.demand.is_ready(cluster) {
+            return None;
+        }
+        let bound = self.supply.bound_to(cluster);
+        let known = bound.filter_map(|id| self.supply.get(id));
+        let serving = known.filter(|known| known.state() == State::Configured);
+        let (mut machines, mut offered) = (0, Amounts::default());
+        for machine in serving {
+            machines += 1;
+            let sum = offered.checked_add(machine.shape().effective());
+            offered = sum.unwrap_or(offered);
+        }
+        Some((machines, offered))
+    }
+}

@@ -1,0 +1,84 @@
+//! Journal: what is to reach the disk, and in which write (SH-5).
+//!
+//! ```text
+//! note ─▶ pending ─▶ write: one barrier, one Persist ─▶ the answer releases what waited for it
+//! ```
+//!
+//! A machine is noted by its id and read when it is written, so that ten changes are one record.
+//!
+//! **Invariant:** what is pending is written by the next barrier, and while anything is pending a flush is
+//! armed.
+
+use crate::{
+    effect::Barrier,
+    record::{Kept, Record},
+};
+use bigfleet_model::MachineId;
+use std::collections::BTreeSet;
+
+/// What is not on disk yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Journal {
+    issued: u64,
+    machines: BTreeSet<MachineId>,
+    records: Vec<Record>,
+    is_armed: bool,
+}
+
+/// Whether whoever noted something is to set the reminder to flush.
+#[must_use]
+pub(crate) struct Arm(pub(crate) bool);
+
+impl Journal {
+    /// The epoch is written with whatever comes first.
+    pub(crate) fn new(epoch: u64) -> Self {
+        Self {
+            records: vec![Record::Epoch(epoch)],
+            ..Self::default()
+        }
+    }
+
+    /// Something about a machine changed.
+    pub(crate) fn note_machine(&mut self, machine: &MachineId) -> Arm {
+        self.machines.insert(machine.clone());
+        self.arm()
+    }
+
+    /// A record that replaces nothing yet written.
+    pub(crate) fn note(&mut self, record: Record) -> Arm {
+        self.records.push(record);
+        self.arm()
+    }
+
+    /// Arms a flush of what is pending.
+    pub(crate) fn arm(&mut self) -> Arm {
+        Arm(!std::mem::replace(&mut self.is_armed, true))
+    }
+
+    /// The reminder to flush has come.
+    pub(crate) fn disarm(&mut self) {
+        self.is_armed = false;
+    }
+
+    /// The barrier the next write will have.
+    pub(crate) fn next_barrier(&self) -> Barrier {
+        Barrier(self.issued + 1)
+    }
+
+    /// Everything that is pending, as one write; `None` if nothing is.
+    pub(crate) fn write(
+        &mut self,
+        kept: impl Fn(&MachineId) -> Option<Box<Kept>>,
+    ) -> Option<(Barrier, Vec<Record>)> {
+        let mut records = std::mem::take(&mut self.records);
+        for machine in std::mem::take(&mut self.machines) {
+            let kept = kept(&machine);
+            records.push(Record::Machine { machine, kept });
+        }
+        if records.is_empty() {
+            return None;
+        }
+        self.issued += 1;
+        Some((Barrier(self.issued), records))
+    }
+}

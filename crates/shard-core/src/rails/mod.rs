@@ -1,0 +1,332 @@
+//! Rails: what may leave, and how much of it.
+//!
+//! | Rail | File | Says |
+//! |---|---|---|
+//! | reclaim cap (rail 1) | `reclaim_cap` | how many machines may be reclaimed from a cluster |
+//! | quarantine (rail 2) | `quarantine` | which roll-up is not believed yet |
+//! | pauses | `pauses` | which scope is closed, by whom and until when |
+//! | dry run, fencing, incidents | here, `stop` | that nothing leaves at all |
+//! | breakers | `backoff` | which pool is not asked for machines |
+//! | bootstrap backoff | `backoff` | which cluster gets no machines for a while |
+//! | reclaims given up | `backoff` | which machine is not reclaimed for a while |
+//! | released clusters | here | for which cluster a person has spoken |
+//! | admission | `admission` | what a cycle has room for |
+//!
+//! **Invariant:** a rail never changes what was decided. It lets pass, or holds back and says so; what it
+//! holds back derives again.
+
+mod admission;
+mod backoff;
+mod pauses;
+mod quarantine;
+mod reclaim_cap;
+mod stop;
+
+pub use backoff::Pool;
+pub use pauses::{KeptPause, Pause, PauseNote, Scope};
+pub use quarantine::Baseline;
+
+pub(crate) use admission::admit;
+pub(crate) use quarantine::Judgement;
+
+use crate::{
+    audit::Outcome, defect::Defect, event::PausedBy, record::Record, settings::ShardConfig,
+};
+use backoff::{Backoffs, Breakers};
+use bigfleet_model::{Action, Amounts, ClusterId, MachineId, Time};
+use pauses::Pauses;
+use quarantine::Quarantine;
+use reclaim_cap::ReclaimCap;
+use std::{collections::BTreeSet, time::Duration};
+use stop::Stop;
+
+/// First and longest backoff of a pool or of a cluster.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+/// First and longest backoff of a cancelled reclaim (SH-14).
+const CANCEL_BACKOFF: (Duration, Duration) = (Duration::from_secs(600), Duration::from_secs(7200));
+
+/// Everything that limits or stops a shard.
+#[derive(Clone, Debug)]
+pub(crate) struct RailSet {
+    provider: String,
+    dry_run: bool,
+    stop: Stop,
+    pauses: Pauses,
+    reclaim_cap: ReclaimCap,
+    quarantine: Quarantine,
+    breakers: Breakers,
+    bootstraps: Backoffs<ClusterId>,
+    given_up: Backoffs<MachineId>,
+    /// Clusters an admin has released (AD-1).
+    released: BTreeSet<ClusterId>,
+}
+
+impl RailSet {
+    pub(crate) fn new(config: &ShardConfig) -> Self {
+        let is_capped = config.defect != Some(Defect::ReclaimCapOff);
+        let per_million = config.rails.reclaim_cap_per_million;
+        let per_million = if is_capped { per_million } else { 0 };
+        Self {
+            provider: config.provider.clone(),
+            dry_run: config.dry_run,
+            stop: Stop::default(),
+            pauses: Pauses::default(),
+            reclaim_cap: ReclaimCap::new(per_million, config.cycle_interval),
+            quarantine: Quarantine::new(config.rails.roll_up_guard),
+            breakers: Breakers::new(BACKOFF.0, BACKOFF.1),
+            bootstraps: Backoffs::new(BACKOFF.0, BACKOFF.1),
+            given_up: Backoffs::new(CANCEL_BACKOFF.0, CANCEL_BACKOFF.1),
+            released: BTreeSet::new(),
+        }
+    }
+}
+
+/// The gate: pauses, dry run, fencing, incidents.
+impl RailSet {
+    /// Whether everything is paused: by configuration, by an admin, or since the shard has stopped itself.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.stop.is_stopped() || self.pauses.all(&self.provider)
+    }
+
+    /// Whether nothing at all may leave.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.dry_run || self.is_paused()
+    }
+
+    /// Whether nothing may leave that concerns these clusters.
+    pub(crate) fn is_closed_for<'c>(
+        &self,
+        mut clusters: impl Iterator<Item = &'c ClusterId>,
+    ) -> bool {
+        self.is_closed()
+            || (!self.pauses.is_empty() && clusters.any(|cluster| self.is_cluster_paused(cluster)))
+    }
+
+    /// Whether one cluster is paused by name.
+    pub(crate) fn is_cluster_paused(&self, cluster: &ClusterId) -> bool {
+        self.pauses.cluster(cluster)
+    }
+
+    /// Whether there is nothing that could suppress an action.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.stop.is_stopped() && self.pauses.is_empty() && !self.dry_run
+    }
+
+    /// Why an action is not committed, if it is not; counted for the pauses that hold it back.
+    pub(crate) fn suppress(&mut self, action: &Action) -> Option<Outcome> {
+        if self.is_open() {
+            return None;
+        }
+        let meant = action.purpose.as_ref().map(|(need, _)| &need.cluster);
+        let clusters = action.cluster.iter().chain(meant);
+        let is_cluster_paused = || clusters.clone().any(|one| self.pauses.cluster(one));
+        if self.is_paused() || is_cluster_paused() {
+            self.pauses.withhold(&self.provider, clusters);
+            return Some(Outcome::Suppressed);
+        }
+        self.dry_run.then_some(Outcome::DryRun)
+    }
+
+    pub(crate) fn pause(&mut self, by: PausedBy, scope: Scope, kept: KeptPause) {
+        self.pauses.pause(by, scope, kept);
+    }
+
+    pub(crate) fn resume(&mut self, by: PausedBy, scope: Scope) {
+        self.pauses.resume(by, scope);
+    }
+
+    /// Drops the pauses that have run out; says whether there were any, with the records of an admin's.
+    pub(crate) fn expire_pauses(&mut self, now: Time) -> (bool, Vec<Record>) {
+        let over = self.pauses.expire(now);
+        let admins = over.iter().filter(|(_, by)| *by == PausedBy::Admin);
+        let records = admins.map(|(scope, _)| self.pauses.record(scope)).collect();
+        (!over.is_empty(), records)
+    }
+
+    /// The next moment a pause runs out.
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
+        self.pauses.next_expiry()
+    }
+
+    /// Everything to remember of an admin's pause of this scope, or that there is none.
+    pub(crate) fn pause_record(&self, scope: &Scope) -> Record {
+        self.pauses.record(scope)
+    }
+
+    /// The pauses in force, oldest first.
+    pub(crate) fn pauses(&self) -> Vec<Pause> {
+        self.pauses.in_force()
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// FE-4: another process runs this shard.
+    pub(crate) fn fence(&mut self) {
+        self.stop.fence();
+    }
+
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.stop.is_fenced()
+    }
+
+    /// Something happened that cannot.
+    pub(crate) fn note_incident(&mut self, what: &str) {
+        self.stop.note_incident(what);
+    }
+
+    /// What that was, the first time.
+    pub(crate) fn incident(&self) -> Option<&str> {
+        self.stop.incident()
+    }
+
+    /// Whether the shard has stopped itself.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_stopped()
+    }
+}
+
+/// Rail 1: the reclaim cap.
+impl RailSet {
+    /// Leaves the head of each cluster's reclaims; returns the clusters of the others, once for each.
+    pub(crate) fn cap_reclaims(
+        &mut self,
+        actions: &mut Vec<Action>,
+        configured: impl Fn(&ClusterId) -> u32,
+        now: Time,
+    ) -> Vec<ClusterId> {
+        self.reclaim_cap.cap(actions, configured, now)
+    }
+
+    /// A reclaim was admitted.
+    pub(crate) fn spend_reclaim(&mut self, cluster: &ClusterId) {
+        self.reclaim_cap.spend(cluster);
+    }
+
+    /// Reclaims it held back in the last cycle.
+    pub(crate) fn reclaims_capped(&self) -> u64 {
+        self.reclaim_cap.capped()
+    }
+}
+
+/// Rail 2: the quarantine of roll-ups.
+impl RailSet {
+    /// Judges a roll-up of this size; see [`Quarantine::judge`].
+    pub(crate) fn judge_roll_up(
+        &mut self,
+        cluster: &ClusterId,
+        new: &Baseline,
+        serving: Option<(usize, Amounts)>,
+        now: Time,
+    ) -> Judgement {
+        self.quarantine.judge(cluster, new, serving, now)
+    }
+
+    /// The demand last believed is said again; says whether the rail is on.
+    pub(crate) fn believe_again(&mut self, cluster: &ClusterId) -> bool {
+        self.quarantine.believe_again(cluster)
+    }
+
+    /// The rail, to look at.
+    pub(crate) fn quarantine(&self) -> &Quarantine {
+        &self.quarantine
+    }
+}
+
+/// Pools, clusters and machines that are left alone for a while.
+impl RailSet {
+    /// A Create of a pool failed; returns until when the pool waits, and whether its breaker opened.
+    pub(crate) fn pool_failed(&mut self, pool: &Pool, now: Time, why: String) -> (Time, bool) {
+        self.breakers.fail(pool, now, why)
+    }
+
+    /// A Create of a pool succeeded; says whether it was left alone.
+    pub(crate) fn pool_succeeded(&mut self, pool: &Pool) -> bool {
+        self.breakers.succeed(pool)
+    }
+
+    pub(crate) fn is_pool_waiting(&self, pool: &Pool, now: Time) -> bool {
+        self.breakers.waits(pool, now)
+    }
+
+    /// Pools with a failure behind: how many in a row, until when they wait, and the last of them.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = (&Pool, u32, Time, &str)> {
+        self.breakers.iter()
+    }
+
+    /// A cluster's operator or blob failed; returns until when nothing is acquired for it.
+    pub(crate) fn bootstrap_failed(&mut self, cluster: &ClusterId, now: Time, why: String) -> Time {
+        self.bootstraps.fail(cluster, now, why)
+    }
+
+    pub(crate) fn bootstrap_succeeded(&mut self, cluster: &ClusterId) {
+        self.bootstraps.succeed(cluster);
+    }
+
+    pub(crate) fn is_bootstrap_waiting(&self, cluster: &ClusterId, now: Time) -> bool {
+        self.bootstraps.waits(cluster, now)
+    }
+
+    /// Clusters with a failure behind, as [`Self::pools`].
+    pub(crate) fn bootstraps(&self) -> impl Iterator<Item = (&ClusterId, u32, Time, &str)> {
+        self.bootstraps.iter()
+    }
+
+    /// A reclaim of a machine was given up (SH-14).
+    pub(crate) fn give_up_reclaim(&mut self, machine: &MachineId, now: Time) {
+        self.given_up.fail(machine, now, String::new());
+    }
+
+    /// A machine was drained, or is gone.
+    pub(crate) fn forget_given_up(&mut self, machine: &MachineId) {
+        self.given_up.succeed(machine);
+    }
+
+    /// Whether a reclaim of a machine was given up so lately that it is not tried.
+    pub(crate) fn is_given_up(&self, machine: &MachineId, now: Time) -> bool {
+        self.given_up.waits(machine, now)
+    }
+
+    /// How many reclaims of a machine were given up in a row, and until when none is tried.
+    pub(crate) fn given_up(&self, machine: &MachineId) -> Option<(u32, Time)> {
+        self.given_up.get(machine)
+    }
+
+    pub(crate) fn recall_given_up(&mut self, machine: MachineId, given_up: (u32, Time)) {
+        self.given_up.recall(machine, given_up);
+    }
+}
+
+/// Clusters a person has spoken for (AD-1).
+impl RailSet {
+    /// A person releases a cluster, or the cluster speaks again; says whether that changed anything.
+    pub(crate) fn set_released(&mut self, cluster: &ClusterId, is_released: bool) -> bool {
+        if is_released {
+            self.released.insert(cluster.clone())
+        } else {
+            self.released.remove(cluster)
+        }
+    }
+
+    pub(crate) fn is_released(&self, cluster: &ClusterId) -> bool {
+        self.released.contains(cluster)
+    }
+
+    pub(crate) fn released(&self) -> impl Iterator<Item = &ClusterId> {
+        self.released.iter()
+    }
+}
+
+/// Records.
+impl RailSet {
+    /// What of the rails outlives the process, pauses first.
+    pub(crate) fn pause_records(&self) -> impl Iterator<Item = Record> {
+        self.pauses.records()
+    }
+
+    /// What an earlier process believed of a cluster.
+    pub(crate) fn recall_baseline(&mut self, cluster: ClusterId, baseline: Baseline) {
+        self.quarantine.recall(cluster, baseline);
+    }
+}

@@ -1,0 +1,209 @@
+//! What readers are shown, as plain values.
+
+use crate::{
+    demand::Withheld,
+    effect::{OperationId, RequestId},
+    event::{Code, Features, SessionId},
+    rails::{Pause, Pool},
+};
+use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, NeedKey, Reason, State, Time};
+use std::collections::BTreeMap;
+
+/// Entries a page looks at, at most.
+pub const PAGE: usize = 1000;
+
+/// A page, and where the next one begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T, K> {
+    /// What it shows.
+    pub entries: Vec<T>,
+    /// What to ask the next page after; `None` if there is none.
+    pub next: Option<K>,
+}
+
+/// One machine as the shard holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineView {
+    /// The record with its commitments.
+    pub machine: Machine,
+    /// Since when it is seen in its state.
+    pub state_since: Option<Time>,
+    /// When its provider last showed it; `None` if it has not since the start.
+    pub seen_at: Option<Time>,
+    /// Its node in the cluster; empty if not known.
+    pub node_name: String,
+    /// Its node did not become ready.
+    pub not_ready: bool,
+    /// It would be reclaimed, but is kept until what replaces it serves (RF-11).
+    pub held: bool,
+    /// Why it is no candidate for new work.
+    pub unavailable: Option<Unavailable>,
+    /// Why the provider's newest record was refused; the last good one is shown.
+    pub refused: Option<String>,
+    /// Its provider cannot delete it.
+    pub undeletable: bool,
+    /// What is being done to it.
+    pub work: Option<ActionKind>,
+}
+
+/// Why a machine cannot be acquired (RF-17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// What the provider shows of it is not confirmed.
+    Unconfirmed,
+    /// Its pool is left alone for a while.
+    PoolBackoff,
+}
+
+/// Which machines to show. All that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineFilter {
+    /// Bound to or meant for this cluster.
+    pub cluster: Option<ClusterId>,
+    /// In one of these states; empty for any.
+    pub states: Vec<State>,
+    /// Of this type.
+    pub instance_type: Option<String>,
+    /// In this zone.
+    pub zone: Option<String>,
+    /// Only those with something remarkable: not ready, held, unavailable, refused, undeletable.
+    pub flagged: bool,
+}
+
+/// One cluster as the shard holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterView {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Its operator's session: which, since when, what it can do.
+    pub session: Option<(SessionId, Time, Features)>,
+    /// Since when it has none.
+    pub gone_since: Option<Time>,
+    /// This process has accepted a roll-up from it.
+    pub ready: bool,
+    /// When the roll-up in force was accepted, and its id.
+    pub accepted: Option<(Time, String)>,
+    /// Roll-ups held in a row by rail 2.
+    pub held: u32,
+    /// When a roll-up was last refused, and why.
+    pub refused: Option<(Time, String)>,
+    /// Why nothing is acquired for it.
+    pub withheld: Option<Withheld>,
+    /// Its rows.
+    pub rows: usize,
+    /// Needs of it that are short.
+    pub short: usize,
+    /// Machines bound to it or meant for it, by state.
+    pub machines: BTreeMap<State, u32>,
+    /// Of those, with a node that is not ready.
+    pub not_ready: u32,
+}
+
+/// One operation in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkView {
+    /// Its id, which is also its instruction's.
+    pub id: OperationId,
+    /// The machine.
+    pub machine: MachineId,
+    /// What was decided.
+    pub action: ActionKind,
+    /// Why.
+    pub reason: Reason,
+    /// What it waits for.
+    pub stage: Stage,
+    /// Since when it waits for that.
+    pub since: Time,
+    /// The cluster the machine joins or leaves.
+    pub cluster: Option<ClusterId>,
+    /// The Need it is for.
+    pub need: Option<NeedKey>,
+    /// When it was committed, or taken up by this process.
+    pub committed: Time,
+    /// When a drain's grace ends.
+    pub deadline: Option<Time>,
+    /// Calls made so far.
+    pub attempts: u32,
+    /// What the last call was refused with.
+    pub refused: Option<(Code, String)>,
+    /// What the provider calls it; empty before it has taken it on.
+    pub name: String,
+    /// The cycle that decided it.
+    pub decided_cycle: u64,
+}
+
+/// What an operation waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Its commit is not on disk yet.
+    Disk,
+    /// A free call slot, or its operator.
+    Queued,
+    /// The operator's blob.
+    Blob(RequestId),
+    /// The operator's word that the node is drained.
+    Drain,
+    /// The answer to a call.
+    Call,
+    /// The provider's completion, seen by reading.
+    Provider,
+    /// The next attempt.
+    Backoff,
+    /// A confirming read.
+    Confirm,
+    /// The end of a pause.
+    Paused,
+}
+
+/// Everything that limits or stops the shard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RailsView {
+    /// Rail 1: its setting, in millionths; zero is off.
+    pub reclaim_cap_per_million: u32,
+    /// Reclaims it held back in the last cycle.
+    pub reclaims_capped: u64,
+    /// Rail 2 is on.
+    pub roll_up_guard: bool,
+    /// Clusters with a held roll-up, and how many in a row.
+    pub held: Vec<(ClusterId, u32)>,
+    /// Machines the last full List lacked and that are kept all the same (SH-10).
+    pub removals_held: usize,
+    /// The pauses in force, oldest first.
+    pub pauses: Vec<Pause>,
+    /// Pools that are not asked for machines.
+    pub breakers: Vec<BreakerView>,
+    /// Clusters in bootstrap backoff.
+    pub bootstraps: Vec<BackoffView>,
+    /// Decisions are shown and nothing leaves.
+    pub dry_run: bool,
+    /// Another process runs this shard; this one has stopped itself.
+    pub fenced: bool,
+    /// Something happened that cannot, and the shard has stopped itself: what, the first time.
+    pub incident: Option<String>,
+}
+
+/// A pool that is not asked for machines for a while (SH-11).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakerView {
+    /// Which.
+    pub pool: Pool,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Until when it is left alone.
+    pub until: Time,
+    /// What the last failure was.
+    pub last_error: String,
+}
+
+/// A cluster for which nothing is acquired for a while, because its operator could not bootstrap (W-5).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackoffView {
+    /// Which.
+    pub cluster: ClusterId,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Until when it is left alone.
+    pub until: Time,
+    /// What the last failure was, in the operator's words if it had any.
+    pub last_error: String,
+}

@@ -1,0 +1,529 @@
+//! Ledger: what the shard believes of every machine, and the engine that decides on it.
+//!
+//! ```text
+//! write ─▶ Inventory (edges, grid, idle clock) ─▶ indexes and gauges ─▶ Engine (what changed)
+//! ```
+//!
+//! One way to write, so inventory, indexes and engine cannot disagree, and a cycle costs what changed.
+
+use super::stock::Stock;
+use crate::{
+    defect::Defect,
+    effect::{ListId, OperationId},
+    rails::Pool,
+};
+use bigfleet_engine::Engine;
+use bigfleet_model::{
+    Bucket, CapacityType, Cluster, ClusterId, Fingerprint, FleetMachine, Group, Holds, Inventory,
+    Machine, MachineFacts, MachineId, MachineRefused, Need, Shape, State, Time, Via, WriteRefused,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+/// A series of the inventory gauge.
+pub type GaugeKey = (State, CapacityType, Bucket);
+
+/// What is known of a machine beside its record; most machines have nothing here.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Beside {
+    /// Its node did not become ready.
+    pub(crate) not_ready: bool,
+    /// Its provider shows something that is not confirmed.
+    pub(crate) unconfirmed: bool,
+    /// Its provider cannot delete it.
+    pub(crate) undeletable: bool,
+    /// The last change made here, by the count of reads begun before it: what a read that began
+    /// earlier shows is older than what we know.
+    pub(crate) changed: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    machines: Inventory,
+    engine: Engine,
+    /// An old mistake switched on.
+    defect: Option<Defect>,
+    /// Whether the engine was told anything since a cycle last looked.
+    is_touched: bool,
+    /// Reads of the provider begun so far.
+    reads: u64,
+    beside: BTreeMap<MachineId, Beside>,
+    /// The operation each bound machine was bound by, as far as its provider echoes it or we know.
+    bound_by: BTreeMap<MachineId, OperationId>,
+    /// By the cluster each is bound to, in any state.
+    bound: BTreeMap<ClusterId, BTreeSet<MachineId>>,
+    /// By the cluster each is meant for.
+    promised: BTreeMap<ClusterId, BTreeSet<MachineId>>,
+    configured: BTreeMap<ClusterId, u32>,
+    speculative: BTreeMap<Pool, BTreeSet<MachineId>>,
+    closed: BTreeSet<Pool>,
+    stock: Stock,
+    gauge: BTreeMap<GaugeKey, u32>,
+    /// The last machines that changed, oldest first, for copies made in steps.
+    changes: Changes,
+}
+
+/// The engine's side of a ledger that demand is told to.
+pub(crate) struct EngineRows<'l> {
+    engine: &'l mut Engine,
+    is_touched: &'l mut bool,
+}
+
+impl EngineRows<'_> {
+    pub(crate) fn put(&mut self, need: &Need) {
+        self.engine.put_row(need);
+        *self.is_touched = true;
+    }
+
+    pub(crate) fn remove(&mut self, need: &Need) {
+        self.engine.remove_row(need);
+        *self.is_touched = true;
+    }
+
+    pub(crate) fn put_cluster(&mut self, cluster: &ClusterId, value: &Cluster) {
+        self.engine.put_cluster(cluster, value);
+        *self.is_touched = true;
+    }
+}
+
+impl Ledger {
+    pub(super) fn new(holds: Holds, defect: Option<Defect>) -> Self {
+        let mut ledger = Self {
+            defect,
+            ..Self::default()
+        };
+        ledger.engine.set_holds(holds);
+        if let Some(mistake) = defect.and_then(Defect::of_the_engine) {
+            ledger.engine.make(mistake);
+        }
+        ledger
+    }
+
+    /// Where demand is told to the engine.
+    pub(super) fn rows(&mut self) -> EngineRows<'_> {
+        EngineRows {
+            engine: &mut self.engine,
+            is_touched: &mut self.is_touched,
+        }
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Whether the engine was told anything since this was last asked.
+    pub(super) fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.is_touched)
+    }
+
+    pub(crate) fn stock(&self) -> &Stock {
+        &self.stock
+    }
+
+    /// Machines by state, capacity type and bucket; a series once set stays, at zero.
+    pub(crate) fn gauge(&self) -> &BTreeMap<GaugeKey, u32> {
+        &self.gauge
+    }
+
+    /// Which machines changed lately.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    pub(crate) fn get(&self, id: &MachineId) -> Option<&Machine> {
+        self.machines.get(id)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.machines.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
+        self.machines.iter()
+    }
+
+    pub(crate) fn after(&self, id: Option<&MachineId>) -> impl Iterator<Item = &Machine> {
+        self.machines.after(id)
+    }
+
+    pub(crate) fn idle_since(&self, id: &MachineId) -> Option<Time> {
+        self.machines.idle_since(id)
+    }
+
+    pub(crate) fn state_since(&self, id: &MachineId) -> Option<Time> {
+        self.machines.state_since(id)
+    }
+
+    pub(crate) fn beside(&self, id: &MachineId) -> Beside {
+        self.beside.get(id).copied().unwrap_or_default()
+    }
+
+    /// Clusters that machines are bound to.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.bound.keys()
+    }
+
+    /// Machines bound to a cluster, by id.
+    pub(crate) fn bound_to(&self, cluster: &ClusterId) -> impl Iterator<Item = &MachineId> {
+        self.bound.get(cluster).into_iter().flatten()
+    }
+
+    /// Machines meant for a cluster, by id.
+    pub(crate) fn promised_to(&self, cluster: &ClusterId) -> Vec<MachineId> {
+        let ids = self.promised.get(cluster);
+        ids.into_iter().flatten().cloned().collect()
+    }
+
+    pub(crate) fn configured(&self, cluster: &ClusterId) -> u32 {
+        self.configured.get(cluster).copied().unwrap_or(0)
+    }
+
+    /// Makes room for so many machines, which are to come.
+    pub(super) fn reserve(&mut self, machines: usize) {
+        self.machines.reserve(machines);
+    }
+
+    /// Adds a machine seen for the first time.
+    pub(super) fn insert(&mut self, mut machine: Machine, now: Time) -> Result<(), WriteRefused> {
+        self.stock.share_with(&mut machine);
+        let id = machine.id().clone();
+        self.machines.insert(machine, now)?;
+        self.index(&id, None);
+        self.tell_engine(&id);
+        Ok(())
+    }
+
+    /// Replaces a known machine; returns what it was. A change of state or cluster is one made here at
+    /// `now`.
+    pub(super) fn apply(
+        &mut self,
+        machine: Machine,
+        via: Via,
+        now: Time,
+    ) -> Result<Machine, WriteRefused> {
+        let id = machine.id().clone();
+        let (state, is_bound) = (machine.state(), machine.state().is_bound());
+        let cluster = machine.cluster().cloned();
+        let former = self.machines.apply(machine, via, now)?;
+        self.index(&id, Some(&former));
+        if former.cluster() != cluster.as_ref() {
+            self.bound_by.remove(&id);
+        }
+        if former.state() != state || former.cluster() != cluster.as_ref() {
+            let (reads, was_bound) = (self.reads, former.state().is_bound());
+            self.set_beside(&id, |beside| {
+                beside.changed = Some(reads);
+                beside.not_ready &= was_bound && is_bound;
+            });
+        }
+        self.tell_engine(&id);
+        Ok(former)
+    }
+
+    /// Starts the idle clock of an Idle machine anew (RF-13).
+    pub(super) fn restart_idle_clock(&mut self, id: &MachineId, now: Time) {
+        self.machines.restart_clock(id, now);
+        self.tell_engine(id);
+    }
+
+    pub(super) fn remove(&mut self, id: &MachineId) -> Option<Machine> {
+        let former = self.machines.remove(id)?;
+        self.index(id, Some(&former));
+        self.beside.remove(id);
+        self.bound_by.remove(id);
+        self.engine.remove_machine(id);
+        self.is_touched = true;
+        self.changes.note(id);
+        Some(former)
+    }
+
+    /// The operation a bound machine was bound by.
+    pub(crate) fn bound_by(&self, id: &MachineId) -> Option<OperationId> {
+        self.bound_by.get(id).copied()
+    }
+
+    /// A bound machine was bound by this operation.
+    pub(super) fn note_bound_by(&mut self, id: &MachineId, operation: OperationId) {
+        if self.get(id).is_some_and(|known| known.cluster().is_some()) {
+            self.bound_by.insert(id.clone(), operation);
+        }
+    }
+
+    /// Changes what is known beside the record.
+    pub(super) fn note(&mut self, id: &MachineId, change: impl FnOnce(&mut Beside)) {
+        self.set_beside(id, change);
+        self.tell_engine(id);
+    }
+
+    fn set_beside(&mut self, id: &MachineId, change: impl FnOnce(&mut Beside)) {
+        let mut beside = self.beside(id);
+        change(&mut beside);
+        if beside == Beside::default() {
+            self.beside.remove(id);
+        } else {
+            self.beside.insert(id.clone(), beside);
+        }
+    }
+
+    /// A read of the provider begins; returns its place among reads and changes. Moments would not
+    /// do: many things happen at the same one.
+    pub(super) fn begin_read(&mut self) -> u64 {
+        let began = self.reads;
+        self.reads += 1;
+        began
+    }
+
+    /// Notes that a List shows a machine.
+    pub(super) fn shown(&mut self, id: &MachineId, list: ListId) {
+        self.machines.mark(id, list.0);
+    }
+
+    /// Whether a List has shown a machine, and no later one.
+    pub(crate) fn is_shown(&self, id: &MachineId, list: ListId) -> bool {
+        self.machines.marked(id) == Some(list.0)
+    }
+
+    /// Machines a List has not shown, by id.
+    pub(crate) fn not_shown(&self, list: ListId) -> impl Iterator<Item = &MachineId> {
+        self.machines.not_marked(list.0).map(Machine::id)
+    }
+
+    /// Whether a read that began then may show less than what was done here since.
+    pub(crate) fn is_stale(&self, id: &MachineId, began: u64) -> bool {
+        self.beside(id)
+            .changed
+            .is_some_and(|changed| began < changed)
+    }
+
+    /// Forgets local changes older than a List that has been taken in.
+    pub(super) fn settle_before(&mut self, began: u64) {
+        self.beside.retain(|_, beside| {
+            beside.changed = beside.changed.filter(|changed| began < *changed);
+            *beside != Beside::default()
+        });
+    }
+
+    /// Closes or opens a pool to acquisition (RF-17).
+    pub(super) fn set_closed(&mut self, pool: &Pool, closed: bool) {
+        let changed = if closed {
+            self.closed.insert(pool.clone())
+        } else {
+            self.closed.remove(pool)
+        };
+        let ids = self.speculative.get(pool).filter(|_| changed).cloned();
+        for id in ids.into_iter().flatten() {
+            self.tell_engine(&id);
+        }
+    }
+
+    /// A known machine with its facts changed, not yet written; refused if there can be no such machine.
+    pub(super) fn revised(
+        &self,
+        id: &MachineId,
+        change: impl FnOnce(&mut MachineFacts),
+    ) -> Option<Result<Machine, MachineRefused>> {
+        let mut facts = self.get(id)?.clone().into_facts();
+        change(&mut facts);
+        Some(Machine::new(facts))
+    }
+
+    /// The one copy of a shape that equal machines share.
+    pub(super) fn share(&mut self, shape: &mut Arc<Shape>) {
+        self.stock.share(shape);
+    }
+
+    fn tell_engine(&mut self, id: &MachineId) {
+        let Some(machine) = self.machines.get(id) else {
+            return;
+        };
+        self.is_touched = true;
+        self.changes.note(id);
+        if let Some(defect) = self.defect {
+            return self.tell_engine_wrongly(id, defect);
+        }
+        let beside = self.beside(id);
+        let unavailable = beside.unconfirmed || self.is_closed(machine);
+        let idle_since = self.machines.idle_since(id);
+        self.engine
+            .put_record(machine, idle_since, beside.not_ready, unavailable);
+    }
+
+    /// A machine with everything the engine is told of it.
+    pub(crate) fn told(&self, id: &MachineId) -> Option<FleetMachine> {
+        let machine = self.machines.get(id)?;
+        let beside = self.beside(id);
+        Some(FleetMachine {
+            machine: machine.clone(),
+            idle_since: self.machines.idle_since(id),
+            not_ready: beside.not_ready,
+            unavailable: beside.unconfirmed || self.is_closed(machine),
+        })
+    }
+
+    /// Whether a machine's pool is closed to acquisition (RF-17).
+    pub(crate) fn is_closed(&self, machine: &Machine) -> bool {
+        machine.state() == State::Speculative
+            && !self.closed.is_empty()
+            && self.closed.contains(&Pool::of(machine.shape()))
+    }
+
+    /// The mistakes that consist in what the engine believes of a machine.
+    fn tell_engine_wrongly(&mut self, id: &MachineId, defect: Defect) {
+        let Some(mut told) = self.told(id) else {
+            return;
+        };
+        let promised = told.machine.intent().is_some();
+        let mut facts = told.machine.clone().into_facts();
+        match (defect, told.machine.state()) {
+            (Defect::CreatingNotCredited, State::Creating) => {
+                facts.intent = None;
+                told.unavailable = true;
+            }
+            (Defect::CreditByClusterOnly, state) if state.is_bound() => {
+                facts.assignment.fingerprint = Fingerprint::default();
+                facts.assignment.group = Group::default();
+            }
+            (Defect::NoMakeBeforeBreak, State::Configuring) => {
+                facts.state = State::Configured.into();
+            }
+            (Defect::UnjoinedCounted, _) => told.not_ready = false,
+            (Defect::DrainingNotPromised, State::Draining) if promised => {
+                self.engine.remove_machine(told.machine.id());
+                return;
+            }
+            _ => {}
+        }
+        told.machine = Machine::new(facts).unwrap_or(told.machine);
+        self.engine.put_machine(&told);
+    }
+
+    /// Brings the indexes and gauges from what a machine was to what it is; either may be nothing. What
+    /// stays the same is not touched.
+    fn index(&mut self, id: &MachineId, was: Option<&Machine>) {
+        let is = self.machines.get(id);
+        let (from, to) = (IndexKeys::of(was), IndexKeys::of(is));
+        if from.bound != to.bound {
+            member(&mut self.bound, from.bound, to.bound, id);
+        }
+        if from.configured() != to.configured() {
+            count(&mut self.configured, from.configured(), to.configured());
+        }
+        if from.promised != to.promised {
+            member(&mut self.promised, from.promised, to.promised, id);
+        }
+        if from.speculative() != to.speculative() {
+            let pool = |shape: Option<&Arc<Shape>>| shape.map(|shape| Pool::of(shape));
+            let (from, to) = (pool(from.speculative()), pool(to.speculative()));
+            member(&mut self.speculative, from.as_ref(), to.as_ref(), id);
+        }
+        if from.gauge != to.gauge {
+            count(&mut self.gauge, from.gauge.as_ref(), to.gauge.as_ref());
+        }
+        self.stock.replace(was, is);
+    }
+}
+
+/// The keys a machine is found by in the indexes.
+#[derive(Default)]
+struct IndexKeys<'a> {
+    state: Option<State>,
+    shape: Option<&'a Arc<Shape>>,
+    bound: Option<&'a ClusterId>,
+    promised: Option<&'a ClusterId>,
+    gauge: Option<GaugeKey>,
+}
+
+impl<'a> IndexKeys<'a> {
+    fn of(machine: Option<&'a Machine>) -> Self {
+        let Some(machine) = machine else {
+            return Self::default();
+        };
+        let bucket = match machine.cluster() {
+            Some(_) => Bucket::of(machine.assignment().terms.interruption.dollars()),
+            None => Bucket::UNSPECIFIED,
+        };
+        let shape = machine.shape();
+        Self {
+            state: Some(machine.state()),
+            shape: Some(shape),
+            bound: machine.cluster(),
+            promised: machine.intent().map(|intent| &intent.need.cluster),
+            gauge: Some((machine.state(), shape.capacity_type, bucket)),
+        }
+    }
+
+    fn configured(&self) -> Option<&'a ClusterId> {
+        self.bound.filter(|_| self.state == Some(State::Configured))
+    }
+
+    fn speculative(&self) -> Option<&'a Arc<Shape>> {
+        self.shape
+            .filter(|_| self.state == Some(State::Speculative))
+    }
+}
+
+/// Which machines changed lately. Bounded: whoever has fallen further behind begins anew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    latest: VecDeque<MachineId>,
+    /// How many there were before those.
+    forgotten: u64,
+}
+
+/// Changes that are remembered.
+const MOST_CHANGES: usize = 16_384;
+
+impl Changes {
+    fn note(&mut self, id: &MachineId) {
+        if self.latest.len() == MOST_CHANGES {
+            self.latest.pop_front();
+            self.forgotten += 1;
+        }
+        self.latest.push_back(id.clone());
+    }
+
+    /// How many there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.forgotten + self.latest.len() as u64
+    }
+
+    /// Those since a count, oldest first; `None` if some are forgotten.
+    pub(crate) fn since(&self, count: u64) -> Option<impl Iterator<Item = &MachineId>> {
+        let skip = count.checked_sub(self.forgotten)?;
+        Some(self.latest.iter().skip(usize::try_from(skip).ok()?))
+    }
+}
+
+/// Takes a machine from where it was and puts it where it is.
+fn member<K: Ord + Clone>(
+    index: &mut BTreeMap<K, BTreeSet<MachineId>>,
+    from: Option<&K>,
+    to: Option<&K>,
+    id: &MachineId,
+) {
+    if let Some((key, ids)) = from.and_then(|key| Some((key, index.get_mut(key)?))) {
+        ids.remove(id);
+        if ids.is_empty() {
+            index.remove(key);
+        }
+    }
+    if let Some(key) = to {
+        index.entry(key.clone()).or_default().insert(id.clone());
+    }
+}
+
+/// Counts one less where a machine was and one more where it is. What reaches zero stays.
+fn count<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, from: Option<&K>, to: Option<&K>) {
+    if let Some(count) = from.and_then(|key| counts.get_mut(key)) {
+        *count = count.saturating_sub(1);
+    }
+    if let Some(key) = to {
+        *counts.entry(key.clone()).or_default() += 1;
+    }
+}

@@ -1,0 +1,130 @@
+//! Nodes: what operators said of them, and which of it is believed (NS-1, SH-17).
+//!
+//! ```text
+//! node report ─▶ not Ready for 10 min ─▶ not_ready ─▶ no credit, demand re-driven
+//! ```
+//!
+//! If more than a tenth of a cluster would stop being ready at once, the report is doubted, not the
+//! machines.
+
+use crate::{effect::NodeState, settings::NODE_DEADLINE};
+use bigfleet_model::{ClusterId, INSTANCE_TYPE_KEY, Machine, MachineId, Time, ZONE_KEY};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+/// What operators said of nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nodes {
+    by_machine: BTreeMap<MachineId, Node>,
+    /// Marked not ready since, for the freeze.
+    flips: BTreeMap<ClusterId, (Time, BTreeSet<MachineId>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    name: String,
+    is_ready: bool,
+    /// Since when it should be ready and is not.
+    waiting: Option<Time>,
+}
+
+impl Nodes {
+    pub(super) fn name(&self, machine: &MachineId) -> &str {
+        let node = self.by_machine.get(machine);
+        node.map_or("", |node| node.name.as_str())
+    }
+
+    pub(super) fn forget(&mut self, machine: &MachineId) {
+        self.by_machine.remove(machine);
+    }
+
+    /// A machine became Configured: its node has a deadline, unless it is known to be ready.
+    pub(super) fn expect(&mut self, machine: &MachineId, now: Time) -> Option<Time> {
+        let node = self.by_machine.entry(machine.clone()).or_default();
+        if node.is_ready {
+            return None;
+        }
+        node.waiting = Some(now);
+        Some(now + NODE_DEADLINE)
+    }
+
+    /// An operator speaks of a node; returns when it must be ready, if it serves and is not.
+    pub(super) fn report(
+        &mut self,
+        machine: &MachineId,
+        name: Option<String>,
+        is_ready: bool,
+        serves: bool,
+        now: Time,
+    ) -> Option<Time> {
+        let node = self.by_machine.entry(machine.clone()).or_default();
+        if let Some(name) = name {
+            node.name = name;
+        }
+        node.is_ready = is_ready;
+        if is_ready {
+            node.waiting = None;
+            return None;
+        }
+        if !serves || node.waiting.is_some() {
+            return None;
+        }
+        node.waiting = Some(now);
+        Some(now + NODE_DEADLINE)
+    }
+
+    /// Whether a node should have become ready by now.
+    pub(super) fn is_overdue(&self, machine: &MachineId, now: Time) -> bool {
+        let node = self.by_machine.get(machine);
+        let since = node.and_then(|node| node.waiting);
+        since.is_some_and(|since| since + NODE_DEADLINE <= now)
+    }
+
+    /// Whether one more machine of a cluster may stop being ready: at most so many do within a window.
+    pub(super) fn flip(
+        &mut self,
+        machine: &MachineId,
+        cluster: &ClusterId,
+        most: usize,
+        window: Duration,
+        now: Time,
+    ) -> bool {
+        let flips = self.flips.entry(cluster.clone());
+        let (began, flipped) = flips.or_insert_with(|| (now, BTreeSet::new()));
+        if window <= now.duration_since(*began) {
+            *began = now;
+            flipped.clear();
+        }
+        if most <= flipped.len() {
+            return false;
+        }
+        flipped.insert(machine.clone());
+        true
+    }
+}
+
+/// What an operator is told of a machine (NS-2, NS-3).
+pub(super) fn node_state(machine: &Machine, node_name: &str) -> NodeState {
+    let shape = machine.shape();
+    let mut labels = shape.labels.clone();
+    for (key, value) in [
+        (INSTANCE_TYPE_KEY, &shape.instance_type),
+        (ZONE_KEY, &shape.zone),
+    ] {
+        if !value.is_empty() {
+            labels.insert(key.to_owned(), value.clone());
+        }
+    }
+    NodeState {
+        machine: machine.id().clone(),
+        state: machine.state(),
+        host: machine.host().cloned(),
+        node_name: node_name.to_owned(),
+        last_error: machine.last_error().to_owned(),
+        labels,
+        resources: shape.effective().clone(),
+        removed: false,
+    }
+}

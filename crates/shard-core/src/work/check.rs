@@ -1,0 +1,45 @@
+//! The invariant of [`Work`], spelled out: for tests and for debug builds.
+
+use super::{Operation, Work, WorkStage};
+
+impl Work {
+    /// Says what is wrong, if an operation is not listed exactly once, where its stage says.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut listed = 0;
+        for (machine, operation) in &self.operations {
+            let stage = operation.stage;
+            let expected = usize::from(is_listed(operation));
+            if self.lists.find(operation) != (expected, true) {
+                return Err(format!("{machine} is not listed as {stage:?}"));
+            }
+            if self.machines.get(&operation.id) != Some(machine) {
+                return Err(format!("{machine} is not found by its operation"));
+            }
+            if let WorkStage::Call(sequence) = stage
+                && !self.on_wire.contains_key(&sequence)
+            {
+                return Err(format!("{machine} waits for a call that has ended"));
+            }
+            if stage == WorkStage::Ready && self.durable < operation.barrier {
+                return Err(format!("{machine} may leave before its commit is on disk"));
+            }
+            listed += expected;
+        }
+        if self.machines.len() != self.operations.len() || self.lists.len() != listed {
+            return Err("something is listed that has ended".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Whether operations in this stage are listed.
+fn is_listed(operation: &Operation) -> bool {
+    match operation.stage {
+        WorkStage::Disk | WorkStage::Ready | WorkStage::Blob(_) => true,
+        WorkStage::DrainReport
+        | WorkStage::Call(_)
+        | WorkStage::Provider
+        | WorkStage::Backoff
+        | WorkStage::Confirm => false,
+    }
+}

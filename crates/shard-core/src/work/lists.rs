@@ -1,0 +1,187 @@
+//! Lists: who waits for the same thing, in the order it will be served.
+//!
+//! ```text
+//! Disk ─▶ awaiting_disk      Ready ─▶ ready ◀─▶ no_slot, crowded      Blob ─▶ asked
+//! ```
+
+use super::{Operation, QueuePosition, WorkStage};
+use crate::effect::{Barrier, OperationId, RequestId};
+use bigfleet_model::{ClusterId, MachineId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Operations by what they wait for. One that waits for something else is in none of these.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    /// In stage Disk, by the write they wait for.
+    awaiting_disk: BTreeSet<(Barrier, OperationId)>,
+    /// In stage Ready, with a chance to leave; most urgent first.
+    ready: BTreeSet<QueuePosition>,
+    /// In stage Ready, but all they lack is a call slot: not looked at while there is none.
+    no_slot: BTreeSet<QueuePosition>,
+    /// In stage Ready, but their cluster has all its calls out: not looked at while it has.
+    crowded: BTreeMap<ClusterId, BTreeSet<QueuePosition>>,
+    /// In stage Blob, by what was asked.
+    asked: BTreeMap<RequestId, MachineId>,
+}
+
+impl Lists {
+    /// Lists an operation where its stage says.
+    pub(super) fn join(&mut self, operation: &Operation) {
+        match operation.stage {
+            WorkStage::Disk => {
+                self.awaiting_disk.insert((operation.barrier, operation.id));
+            }
+            WorkStage::Ready => {
+                self.ready.insert(operation.position());
+            }
+            WorkStage::Blob(request) => {
+                self.asked.insert(request, operation.machine.clone());
+            }
+            WorkStage::DrainReport
+            | WorkStage::Call(_)
+            | WorkStage::Provider
+            | WorkStage::Backoff
+            | WorkStage::Confirm => {}
+        }
+    }
+
+    /// Takes an operation from wherever its stage has put it.
+    pub(super) fn leave(&mut self, operation: &Operation) {
+        match operation.stage {
+            WorkStage::Disk => {
+                self.awaiting_disk
+                    .remove(&(operation.barrier, operation.id));
+            }
+            WorkStage::Ready => self.leave_line(operation),
+            WorkStage::Blob(request) => {
+                self.asked.remove(&request);
+            }
+            WorkStage::DrainReport
+            | WorkStage::Call(_)
+            | WorkStage::Provider
+            | WorkStage::Backoff
+            | WorkStage::Confirm => {}
+        }
+    }
+
+    fn leave_line(&mut self, operation: &Operation) {
+        let position = operation.position();
+        if self.ready.remove(&position) || self.no_slot.remove(&position) {
+            return;
+        }
+        let Some(cluster) = &operation.cluster else {
+            return;
+        };
+        if let Some(line) = self.crowded.get_mut(cluster) {
+            line.remove(&position);
+            if line.is_empty() {
+                self.crowded.remove(cluster);
+            }
+        }
+    }
+
+    /// One that waits for a write up to this barrier.
+    pub(super) fn next_on_disk(&self, durable: Barrier) -> Option<OperationId> {
+        let first = self.awaiting_disk.first();
+        first
+            .filter(|(barrier, _)| *barrier <= durable)
+            .map(|(_, operation)| *operation)
+    }
+
+    pub(super) fn asked(&self, request: RequestId) -> Option<&MachineId> {
+        self.asked.get(&request)
+    }
+
+    /// Machines that wait for a blob, oldest request first.
+    pub(super) fn all_asked(&self) -> impl Iterator<Item = &MachineId> {
+        self.asked.values()
+    }
+
+    /// How many are in stage Ready.
+    pub(super) fn in_line(&self) -> usize {
+        self.ready.len() + self.no_slot.len() + self.crowded()
+    }
+
+    pub(super) fn crowded(&self) -> usize {
+        self.crowded.values().map(BTreeSet::len).sum()
+    }
+
+    /// The next after this one that has a chance to leave.
+    pub(super) fn next_ready(
+        &self,
+        after: Option<QueuePosition>,
+        has_slot: bool,
+    ) -> Option<QueuePosition> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let next = |line: &BTreeSet<QueuePosition>| {
+            let lower = after.map_or(Unbounded, Excluded);
+            line.range((lower, Unbounded)).next().copied()
+        };
+        let no_slot = if has_slot { next(&self.no_slot) } else { None };
+        next(&self.ready).into_iter().chain(no_slot).min()
+    }
+
+    /// One in line only lacks a call slot.
+    pub(super) fn await_slot(&mut self, operation: &Operation) {
+        self.leave_line(operation);
+        self.no_slot.insert(operation.position());
+    }
+
+    /// One in line only lacks a call of its cluster's.
+    pub(super) fn await_share(&mut self, operation: &Operation) {
+        if let Some(cluster) = &operation.cluster {
+            self.leave_line(operation);
+            let line = self.crowded.entry(cluster.clone()).or_default();
+            line.insert(operation.position());
+        }
+    }
+
+    /// Clusters with operations that wait for a call of theirs.
+    pub(super) fn crowded_clusters(&self) -> Vec<ClusterId> {
+        self.crowded.keys().cloned().collect()
+    }
+
+    /// So many of a cluster's have a chance again.
+    pub(super) fn ease(&mut self, cluster: &ClusterId, most: usize) {
+        let Some(line) = self.crowded.get_mut(cluster) else {
+            return;
+        };
+        let eased = std::iter::from_fn(|| line.pop_first()).take(most);
+        self.ready.extend(eased);
+        if line.is_empty() {
+            self.crowded.remove(cluster);
+        }
+    }
+
+    /// How often an operation is listed, and whether where its stage says.
+    pub(super) fn find(&self, operation: &Operation) -> (usize, bool) {
+        let position = operation.position();
+        let has = |line: &BTreeSet<QueuePosition>| usize::from(line.contains(&position));
+        let disk = self.awaiting_disk.iter();
+        let disk = disk.filter(|(_, id)| *id == operation.id).count();
+        let asked = self.asked.values();
+        let asked = asked.filter(|id| **id == operation.machine).count();
+        let own_line =
+            |(cluster, _): &(&ClusterId, _)| Some(*cluster) == operation.cluster.as_ref();
+        let crowded = self.crowded.iter().filter(own_line);
+        let in_line = has(&self.ready)
+            + has(&self.no_slot)
+            + crowded.map(|(_, line)| has(line)).sum::<usize>();
+        let in_place = match operation.stage {
+            WorkStage::Disk => disk == 1,
+            WorkStage::Ready => in_line == 1,
+            WorkStage::Blob(request) => self.asked.get(&request) == Some(&operation.machine),
+            WorkStage::DrainReport
+            | WorkStage::Call(_)
+            | WorkStage::Provider
+            | WorkStage::Backoff
+            | WorkStage::Confirm => true,
+        };
+        (disk + in_line + asked, in_place)
+    }
+
+    /// How many are listed altogether.
+    pub(super) fn len(&self) -> usize {
+        self.in_line() + self.awaiting_disk.len() + self.asked.len()
+    }
+}
