@@ -34,6 +34,7 @@ pub(crate) struct Published {
     ready: bool,
     awaits: Option<Awaits>,
     fenced: bool,
+    incident: Option<String>,
     cycle: u64,
     in_flight: usize,
     removals_held: usize,
@@ -49,6 +50,7 @@ impl Published {
             ready: core.is_ready(),
             awaits: core.awaits(),
             fenced: rails.fenced,
+            incident: rails.incident,
             removals_held: rails.removals_held,
             cycle: gauges.cycle,
             in_flight: gauges.in_flight,
@@ -110,6 +112,10 @@ impl Publisher {
             Some(published) if published.fenced => {
                 Err("fenced: another process runs this shard".to_owned())
             }
+            Some(Published {
+                incident: Some(what),
+                ..
+            }) => Err(format!("stopped by an incident: {what}")),
             Some(published) => Err(published.awaits.map_or_else(String::new, awaited)),
             None => Err("starting".to_owned()),
         }

@@ -428,6 +428,7 @@ impl World {
             Alert::Conflict { machine } if self.watch.twins_until < self.now => {
                 format!("{machine} is bound by somebody else, and there is nobody else")
             }
+            Alert::Impossible { machine, what } => format!("cannot happen to {machine}: {what}"),
             Alert::CallRefused { machine } => {
                 format!("the provider finds a call about {machine} malformed")
             }

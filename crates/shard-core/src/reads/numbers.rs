@@ -7,6 +7,7 @@
 use super::Reads;
 use crate::{
     audit::Outcome,
+    core::LateAnswer,
     histogram::{Histogram, Phase, seconds},
 };
 use bigfleet_model::{ActionKind, ClusterId, Dimension, UnmetReason};
@@ -262,6 +263,15 @@ impl Reads<'_> {
             "bigfleet_shard_session_identity_rejected_total",
             counters.identity_rejected,
         );
+        sheet.counter("bigfleet_shard_incidents_total", counters.incidents);
+        for answer in LateAnswer::ALL {
+            let count = counters.late_answers.get(&answer).copied();
+            sheet.put(
+                "bigfleet_shard_late_answers_total",
+                &[("answer", answer.label())],
+                Value::Counter(count.unwrap_or(0)),
+            );
+        }
     }
 
     /// Needs are served one after another, so nothing is ever proposed twice: constant zeros, for

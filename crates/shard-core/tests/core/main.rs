@@ -11,6 +11,7 @@ mod cuts;
 mod defects;
 mod demand;
 mod fixed_point;
+mod late;
 mod nodes;
 mod operators;
 mod pace;

@@ -141,6 +141,15 @@ pub(crate) fn pauses(view: &RailsView, info: &ShardInfo) -> Vec<PauseView> {
             ..PauseView::default()
         });
     }
+    if let Some(what) = &view.incident {
+        pauses.push(PauseView {
+            pause_id: "incident".to_owned(),
+            scope: Some(scope_message(&Scope::All, info)),
+            origin: PauseOrigin::Fenced.into(),
+            reason: format!("something happened that cannot: {what}; restart the shard"),
+            ..PauseView::default()
+        });
+    }
     pauses.sort_by(|one, other| {
         (one.started_unix_nanos, &one.pause_id).cmp(&(other.started_unix_nanos, &other.pause_id))
     });
