@@ -17,11 +17,8 @@ use crate::{
     rails::admit,
     settings::CYCLE_SPACING,
     supply::Decided,
-    work::walk,
 };
-use bigfleet_model::{
-    Action, ActionKind, Assignment, Intent, Machine, MachineId, Restamp, State, Time, Via,
-};
+use bigfleet_model::{Action, ActionKind, Machine, MachineId, Restamp, State, Time, Via};
 
 impl ShardCore {
     pub(super) fn run_cycle(
@@ -77,7 +74,7 @@ impl ShardCore {
             self.end_intent(now, machine, effects);
         }
         if !self.has(Defect::ClaimsNotCommitted) {
-            for restamp in restamps {
+            for restamp in &restamps {
                 self.restamp(now, restamp, effects);
             }
         }
@@ -186,7 +183,7 @@ impl ShardCore {
     fn is_committable(&mut self, now: Time, action: &Action, effects: &mut Vec<Effect>) -> bool {
         let machine = &action.machine;
         let state = self.supply.get(machine).map(Machine::state);
-        if state != Some(walk(action.kind).source) || self.work.is_at(machine) {
+        if state != Some(action.kind.source()) || self.work.is_at(machine) {
             // Some of the old mistakes lead here.
             if self.config.defect.is_none() {
                 let what = format!("{} was decided, but it is {state:?}", action.kind.word());
@@ -218,57 +215,23 @@ impl ShardCore {
             return;
         };
         self.counters.intents_ended += 1;
-        self.revise(
-            now,
-            machine,
-            Via::Step,
-            |facts| facts.intent = None,
-            effects,
-        );
+        self.step(now, machine, Via::Step, Machine::release_intent, effects);
         if is_idle {
             self.supply.restart_idle_clock(machine, now);
         }
     }
 
-    /// RF-7: all five assignment fields, or the intent; the keep price stays.
-    fn restamp(&mut self, now: Time, to: Restamp, effects: &mut Vec<Effect>) {
-        let Some(known) = self.supply.get(&to.machine) else {
-            return;
-        };
-        let (is_bound, price) = (known.state().is_bound(), known.price());
+    /// RF-7: the machine is committed to another Need without an action.
+    fn restamp(&mut self, now: Time, to: &Restamp, effects: &mut Vec<Effect>) {
         self.counters.restamps += 1;
-        let Restamp {
-            machine,
-            need,
-            terms,
-            ..
-        } = to;
-        let stamp = |facts: &mut bigfleet_model::MachineFacts| {
-            if is_bound {
-                facts.assignment = Assignment {
-                    terms,
-                    fingerprint: need.fingerprint.clone(),
-                    group: need.group.clone(),
-                    keep_price: facts.assignment.keep_price,
-                };
-            } else {
-                let intent = facts.intent.take();
-                let keep_price = intent.map_or(Some(price), |intent| intent.keep_price);
-                facts.intent = Some(Intent {
-                    need,
-                    terms,
-                    keep_price,
-                });
-            }
-        };
-        self.revise(now, &machine, Via::Step, stamp, effects);
+        let restamp = |known: &Machine| known.restamp(to);
+        self.step(now, &to.machine, Via::Step, restamp, effects);
     }
 
     /// DC-1: the transition and the attribution at once, before anything is queued.
     fn commit(&mut self, now: Time, action: Action, effects: &mut Vec<Effect>) {
         let machine = action.machine.clone();
-        let committed = self.supply.revised(&machine, |facts| action.commit(facts));
-        let committed = match committed {
+        let committed = match self.supply.get(&machine).map(|known| known.commit(&action)) {
             Some(Ok(committed)) => committed,
             Some(Err(refused)) => return self.impossible(&machine, refused.to_string(), effects),
             None => return self.impossible(&machine, "it is not known".to_owned(), effects),

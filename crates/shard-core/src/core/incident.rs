@@ -89,7 +89,7 @@ mod tests {
         event::{Event, Listed},
         settings::ShardConfig,
     };
-    use bigfleet_model::{State, Time, Via};
+    use bigfleet_model::{Machine, State, Time, Via};
     use bigfleet_testkit::fleet;
 
     /// A shard that knows one Idle machine, and that machine.
@@ -130,15 +130,10 @@ mod tests {
     fn a_write_that_cannot_be_closes_the_gate_and_says_so() {
         let (mut core, machine) = shard();
         let mut effects = Vec::new();
-        let leap = core.supply.revised(&machine, |facts| {
-            facts.state = State::Deleting.into();
-        });
-        core.change(
-            core.now,
-            leap.unwrap().unwrap(),
-            Via::Rollback,
-            &mut effects,
-        );
+        let mut leap = core.machine(&machine).unwrap().clone().into_facts();
+        leap.state = State::Deleting.into();
+        let leap = Machine::new(leap).unwrap();
+        core.change(core.now, leap, Via::Rollback, &mut effects);
 
         let alerts: Vec<&Alert> = effects
             .iter()

@@ -20,7 +20,7 @@ use crate::{
     record::Record,
     schedule::Timer,
     supply::{Absence, Owner},
-    work::{WalkPosition, WorkStage, walk},
+    work::{WalkPosition, WorkStage},
 };
 use bigfleet_model::{ActionKind, MachineId, MachineRefused, State, Time, Via, shown};
 use std::time::Duration;
@@ -293,12 +293,12 @@ impl ShardCore {
         else {
             return WalkPosition::Elsewhere;
         };
-        let walk = walk(operation.action);
+        let kind = operation.action;
         let seen = &sighting.machine;
         let position = match seen.state() {
-            state if state == walk.target => WalkPosition::Target,
-            state if state == walk.transitional => WalkPosition::Transitional,
-            state if state == walk.source => WalkPosition::Source,
+            state if state == kind.target() => WalkPosition::Target,
+            state if state == kind.transitional() => WalkPosition::Transitional,
+            state if state == kind.source() => WalkPosition::Source,
             _ => return WalkPosition::Elsewhere,
         };
         let is_bound = matches!(
@@ -308,7 +308,7 @@ impl ShardCore {
         if !is_bound {
             return position;
         }
-        let is_ours_to_bind = operation.action == ActionKind::Bootstrap;
+        let is_ours_to_bind = kind == ActionKind::Bootstrap;
         if seen.cluster() != known.cluster() {
             return if is_ours_to_bind {
                 WalkPosition::Conflict

@@ -18,7 +18,7 @@ use crate::{
     work::Operation,
 };
 use bigfleet_model::{
-    ClusterId, Machine, MachineFacts, MachineId, MachineRefused, State, Time, Via,
+    ClusterId, Machine, MachineId, MachineRefused, State, StepRefused, Time, Via,
 };
 use std::sync::Arc;
 
@@ -70,20 +70,22 @@ impl ShardCore {
         self.notify(id, None, effects);
     }
 
-    /// Changes the facts of a known machine. A change that there can be no such machine after is a defect
-    /// here, never in the provider's data.
-    pub(super) fn revise(
+    /// Takes a known machine a step further. One that cannot be taken is a defect here, never in the
+    /// provider's data; some of the old mistakes lead there.
+    pub(super) fn step(
         &mut self,
         now: Time,
         id: &MachineId,
         via: Via,
-        change: impl FnOnce(&mut MachineFacts),
+        step: impl FnOnce(&Machine) -> Result<Machine, StepRefused>,
         effects: &mut Vec<Effect>,
     ) {
-        match self.supply.revised(id, change) {
+        match self.supply.get(id).map(step) {
             Some(Ok(machine)) => self.change(now, machine, via, effects),
-            Some(Err(refused)) => self.impossible(id, refused.to_string(), effects),
-            None => {} // gone in the same event
+            Some(Err(refused)) if self.config.defect.is_none() => {
+                self.impossible(id, refused.to_string(), effects);
+            }
+            Some(Err(_)) | None => {} // or it is gone in the same event
         }
     }
 
@@ -238,22 +240,16 @@ impl ShardCore {
             return;
         };
         let from = known.state();
-        let mut facts = seen.clone().into_facts();
-        if seen.cluster() == known.cluster() && !self.is_rebound(sighting) {
-            facts.assignment = known.assignment().clone();
-        } else {
-            facts.recall(None, &sighting.echoed);
-        }
-        let intent = known.intent().cloned();
-        facts.intent = intent.filter(|_| seen.state().may_hold_intent());
-        if self.has(Defect::AttributionLostAtMaturing) && seen.state() == State::Idle {
-            facts.intent = None;
-        }
-        self.supply.share(&mut facts.shape);
-        let machine = match Machine::new(facts) {
+        let is_bound_alike = seen.cluster() == known.cluster() && !self.is_rebound(sighting);
+        let rebound = (!is_bound_alike).then(|| sighting.recalled());
+        let mut machine = match known.follow(seen, via, rebound) {
             Ok(machine) => machine,
             Err(refused) => return self.impossible(seen.id(), refused.to_string(), effects),
         };
+        if self.has(Defect::AttributionLostAtMaturing) && seen.state() == State::Idle {
+            machine = machine.release_intent().unwrap_or(machine);
+        }
+        self.supply.share_shape(&mut machine);
         if (from, seen.state()) == (State::Creating, State::Failed) {
             self.pool_failed(now, seen.id(), seen.last_error().to_owned());
         }

@@ -15,9 +15,9 @@ use crate::{
     record::{Kept, Record},
     schedule::Timer,
     settings::ShardConfig,
-    work::{Operation, WalkPosition, walk},
+    work::{Operation, WalkPosition},
 };
-use bigfleet_model::{ClusterId, Machine, MachineId, State, Time, Via};
+use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, Time, Via};
 use std::{collections::BTreeSet, fmt};
 
 /// Why a shard does not start.
@@ -295,24 +295,17 @@ fn as_committed(
     kept: &Kept,
     operation: &Operation,
 ) -> Result<Machine, Outcome> {
-    let walk = walk(operation.action);
-    let seen = sighting.machine.state();
-    if ![walk.source, walk.transitional, walk.target].contains(&seen) {
+    let (kind, seen) = (operation.action, &sighting.machine);
+    if ![kind.source(), kind.transitional(), kind.target()].contains(&seen.state()) {
         return Err(Outcome::ProviderError);
     }
-    let mut committed = sighting.machine.clone().into_facts();
-    committed.state = walk.transitional.into();
-    committed.intent = kept.intent.clone();
-    let cluster = kept.cluster.as_ref();
-    committed.cluster = cluster.map(ClusterId::to_string).unwrap_or_default();
-    committed.assignment = kept.assignment.clone();
-    if walk.transitional == State::Creating {
-        committed.host = bigfleet_model::Host::default();
-    } else if committed.host.is_empty() {
+    if kind != ActionKind::Provision && seen.host().is_none() {
         // Delete that has come to its end: nothing is left to wait for.
         return Err(Outcome::Success);
     }
-    Machine::new(committed).map_err(|_| Outcome::ProviderError)
+    let (cluster, intent) = (kept.cluster.clone(), kept.intent.clone());
+    seen.resume(kind, cluster, kept.assignment.clone(), intent)
+        .map_err(|_| Outcome::ProviderError)
 }
 
 #[cfg(test)]

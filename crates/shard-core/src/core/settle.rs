@@ -16,9 +16,9 @@ use crate::{
     histogram::seconds,
     schedule::Timer,
     settings::BLOB_TIMEOUT,
-    work::{Blob, Operation, WalkPosition, walk},
+    work::{Blob, Operation, WalkPosition},
 };
-use bigfleet_model::{ActionKind, ClusterId, MachineId, Time, Via, shown};
+use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, Time, Via, shown};
 use std::time::Duration;
 
 impl ShardCore {
@@ -201,11 +201,8 @@ impl ShardCore {
         via: Via,
         effects: &mut Vec<Effect>,
     ) {
-        let back = |facts: &mut bigfleet_model::MachineFacts| {
-            facts.state = walk(action).source.into();
-            facts.intent = None;
-        };
-        self.revise(now, machine, via, back, effects);
+        let back = |known: &Machine| known.roll_back(action);
+        self.step(now, machine, via, back, effects);
     }
 
     /// Ends an operation: counted, audited, and a reason to decide again.

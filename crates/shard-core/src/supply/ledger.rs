@@ -15,7 +15,7 @@ use crate::{
 use bigfleet_engine::Engine;
 use bigfleet_model::{
     Bucket, CapacityType, Cluster, ClusterId, Fingerprint, FleetMachine, Group, Holds, Inventory,
-    Machine, MachineFacts, MachineId, MachineRefused, Need, Shape, State, Time, Via, WriteRefused,
+    Machine, MachineId, Need, Shape, State, Time, Via, WriteRefused,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -322,20 +322,9 @@ impl Ledger {
         }
     }
 
-    /// A known machine with its facts changed, not yet written; refused if there can be no such machine.
-    pub(super) fn revised(
-        &self,
-        id: &MachineId,
-        change: impl FnOnce(&mut MachineFacts),
-    ) -> Option<Result<Machine, MachineRefused>> {
-        let mut facts = self.get(id)?.clone().into_facts();
-        change(&mut facts);
-        Some(Machine::new(facts))
-    }
-
-    /// The one copy of a shape that equal machines share.
-    pub(super) fn share(&mut self, shape: &mut Arc<Shape>) {
-        self.stock.share(shape);
+    /// Has a machine share the one copy of its shape.
+    pub(super) fn share_shape(&mut self, machine: &mut Machine) {
+        self.stock.share_with(machine);
     }
 
     fn tell_engine(&mut self, id: &MachineId) {

@@ -31,8 +31,8 @@ use crate::{
 };
 use bigfleet_engine::Part;
 use bigfleet_model::{
-    Action, ClusterId, Decision, FleetMachine, Machine, MachineFacts, MachineId, MachineRefused,
-    Restamp, Shape, State, Time, Verdict, Via, WriteRefused,
+    Action, ClusterId, Decision, FleetMachine, Machine, MachineId, Restamp, State, Time, Verdict,
+    Via, WriteRefused,
 };
 use ledger::Ledger;
 use nodes::{Nodes, node_state};
@@ -40,7 +40,6 @@ use ownership::Ownership;
 use provider::Provider;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::Duration,
 };
 
@@ -178,24 +177,15 @@ impl Supply {
         self.ledger.apply(machine, via, now)
     }
 
-    /// A known machine with its facts changed, not yet written; refused if there can be no such machine.
-    pub(crate) fn revised(
-        &self,
-        id: &MachineId,
-        change: impl FnOnce(&mut MachineFacts),
-    ) -> Option<Result<Machine, MachineRefused>> {
-        self.ledger.revised(id, change)
-    }
-
     /// The provider no longer has a machine; returns what it was, and what was remembered of it.
     pub(crate) fn remove(&mut self, id: &MachineId) -> (Option<Machine>, Option<Box<Kept>>) {
         let remembered = self.provider.forget(id);
         (self.ledger.remove(id), remembered)
     }
 
-    /// The one copy of a shape that equal machines share.
-    pub(crate) fn share(&mut self, shape: &mut Arc<Shape>) {
-        self.ledger.share(shape);
+    /// Has a machine share the one copy of its shape.
+    pub(crate) fn share_shape(&mut self, machine: &mut Machine) {
+        self.ledger.share_shape(machine);
     }
 
     /// Starts the idle clock of an Idle machine anew (RF-13).

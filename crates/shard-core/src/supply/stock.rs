@@ -40,14 +40,6 @@ pub(crate) struct Stock {
 }
 
 impl Stock {
-    /// The one copy of a shape that equal machines share.
-    pub(crate) fn share(&mut self, shape: &mut Arc<Shape>) {
-        let number = self.shapes.number(shape);
-        if let Some(shared) = self.shapes.get(number) {
-            shape.clone_from(shared);
-        }
-    }
-
     /// Has a machine share the one copy of its shape.
     pub(crate) fn share_with(&mut self, machine: &mut Machine) {
         let number = self.shapes.number(machine.shape());

@@ -18,7 +18,7 @@ mod check;
 mod lists;
 mod operation;
 
-pub(crate) use operation::{Blob, Operation, WalkPosition, WorkStage, walk};
+pub(crate) use operation::{Blob, Operation, WalkPosition, WorkStage};
 
 use crate::{
     effect::{Barrier, OperationId, RequestId},

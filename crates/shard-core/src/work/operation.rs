@@ -9,33 +9,8 @@ use crate::{
     event::Code,
     record::KeptOperation,
 };
-use bigfleet_model::{
-    Action, ActionKind, ClusterId, Machine, MachineId, NeedKey, Reason, State, Time,
-};
+use bigfleet_model::{Action, ActionKind, ClusterId, Machine, MachineId, NeedKey, Reason, Time};
 use std::time::Duration;
-
-/// The states an action leads a machine through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Walk {
-    pub(crate) source: State,
-    pub(crate) transitional: State,
-    pub(crate) target: State,
-}
-
-/// The walk of an action.
-pub(crate) fn walk(kind: ActionKind) -> Walk {
-    let (source, target) = match kind {
-        ActionKind::Provision => (State::Speculative, State::Idle),
-        ActionKind::Bootstrap => (State::Idle, State::Configured),
-        ActionKind::Preempt | ActionKind::Reclaim => (State::Configured, State::Idle),
-        ActionKind::Delete => (State::Idle, State::Speculative),
-    };
-    Walk {
-        source,
-        transitional: kind.transitional(),
-        target,
-    }
-}
 
 /// Where a machine is seen on the walk of its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
