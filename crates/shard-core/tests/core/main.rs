@@ -7,6 +7,7 @@
 
 mod support;
 
+mod bounds;
 mod cuts;
 mod defects;
 mod demand;
