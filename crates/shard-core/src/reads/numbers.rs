@@ -198,7 +198,7 @@ impl Reads<'_> {
         // What is committed is neither dropped nor found twice (DC-8): these stay at zero.
         sheet.counter("bigfleet_shard_actions_dropped_total", 0);
         sheet.counter("bigfleet_shard_actions_deduped_total", 0);
-        let waiting = self.work.waiting_but_crowded();
+        let waiting = self.work.waiting();
         sheet.gauge("bigfleet_shard_action_queue_depth", waiting as f64);
         let on_wire = self.work.on_wire() as f64;
         sheet.gauge("bigfleet_shard_execute_inflight", on_wire);

@@ -99,11 +99,8 @@ impl Lists {
 
     /// How many are in stage Ready.
     pub(super) fn in_line(&self) -> usize {
-        self.ready.len() + self.no_slot.len() + self.crowded()
-    }
-
-    pub(super) fn crowded(&self) -> usize {
-        self.crowded.values().map(BTreeSet::len).sum()
+        let crowded: usize = self.crowded.values().map(BTreeSet::len).sum();
+        self.ready.len() + self.no_slot.len() + crowded
     }
 
     /// The next after this one that has a chance to leave.

@@ -124,11 +124,6 @@ impl Work {
         self.lists.in_line()
     }
 
-    /// The same without those whose cluster has all its calls out.
-    pub(crate) fn waiting_but_crowded(&self) -> usize {
-        self.lists.in_line() - self.lists.crowded()
-    }
-
     /// Calls on the wire.
     pub(crate) fn on_wire(&self) -> usize {
         self.on_wire.len()

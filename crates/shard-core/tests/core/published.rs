@@ -238,3 +238,27 @@ fn warm_up_cycles_are_not_measured() {
     });
     assert_eq!(measured, [0, 0, 1]);
 }
+
+/// The depth of the queue counts whoever waits to leave, also those whose cluster has all its calls out.
+#[test]
+fn the_queue_is_as_deep_as_there_are_operations_that_wait_to_leave() {
+    let config = ShardConfig {
+        execute_concurrency: 5,
+        calls_per_cluster: 3,
+        ..ShardConfig::undamped("s", "p")
+    };
+    let mut world = World::new(config, "s01..s40 Speculative cpu=4 $1");
+    world.provider.answer_after = 60.0;
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=40");
+    world.run(5.0);
+    assert_eq!(shown(&world, "execute_inflight", &[]), 3.0);
+    assert_eq!(shown(&world, "action_queue_depth", &[]), 7.0);
+    world.roll_up("b", "cpu=12");
+    world.run(5.0);
+    assert_eq!(shown(&world, "execute_inflight", &[]), 5.0);
+    assert_eq!(shown(&world, "action_queue_depth", &[]), 8.0);
+    assert_eq!(world.core.gauges().waiting, 8);
+}
