@@ -76,7 +76,7 @@ impl Outcome {
 /// One line of the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditRecord {
-    /// When.
+    /// The moment it happened.
     pub time: Time,
     /// The cycle counter then.
     pub cycle: u64,
@@ -94,7 +94,7 @@ pub struct AuditRecord {
     pub need: Option<NeedKey>,
     /// That Need's priority; `None` where it is not known any more, as after a restart.
     pub priority: Option<i32>,
-    /// Why.
+    /// The engine's reason; `None` where nothing was decided.
     pub reason: Option<Reason>,
     /// The grace it carried.
     pub grace_seconds: u32,

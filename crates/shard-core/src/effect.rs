@@ -265,7 +265,7 @@ pub enum Alert {
     Impossible {
         /// To which machine.
         machine: MachineId,
-        /// What.
+        /// What happened, in the words of whoever refused it.
         what: String,
     },
     /// The provider calls our call malformed.
@@ -275,7 +275,7 @@ pub enum Alert {
     },
     /// A machine is bound to somebody else than asked.
     Conflict {
-        /// Which.
+        /// The machine that is bound.
         machine: MachineId,
     },
     /// A machine carries another shard's mark: no new unbound machine is adopted from here on.
@@ -333,14 +333,14 @@ pub enum Effect {
         machine: MachineId,
         /// What fences it.
         token: Token,
-        /// What.
+        /// The call itself.
         call: ProviderCall,
     },
     /// Read one machine.
     Get {
         /// What to answer.
         get: GetId,
-        /// Which.
+        /// The machine to read.
         machine: MachineId,
     },
     /// Read all machines, or what changed since the cursor.
@@ -354,14 +354,14 @@ pub enum Effect {
     Send {
         /// On which session.
         session: SessionId,
-        /// What.
+        /// The message.
         frame: Frame,
     },
     /// End a session.
     Close {
-        /// Which.
+        /// The session to end.
         session: SessionId,
-        /// Why.
+        /// The reason its operator is given.
         reason: CloseReason,
     },
     /// Append to the audit log.

@@ -122,9 +122,10 @@ impl Code {
 
     /// Its name, and the provider's words if there were any.
     pub fn said(self, text: &str) -> String {
-        match text.is_empty() {
-            true => self.name().to_owned(),
-            false => format!("{}: {text}", self.name()),
+        if text.is_empty() {
+            self.name().to_owned()
+        } else {
+            format!("{}: {text}", self.name())
         }
     }
 }
@@ -173,7 +174,7 @@ impl CallOutcome {
 pub enum BlobAnswer {
     /// The blob, and for how many seconds it may be handed over; zero for ever.
     Blob {
-        /// Opaque.
+        /// Handed to the provider as it is; the shard does not read it.
         user_data: Vec<u8>,
         /// Seconds.
         ttl_seconds: u32,
@@ -228,7 +229,7 @@ pub enum Event {
     CycleDue,
     /// Everything up to this barrier is on disk.
     Persisted {
-        /// Which.
+        /// The last write that is on disk, and with it all before.
         barrier: Barrier,
     },
     /// Part of a List.
@@ -244,14 +245,14 @@ pub enum Event {
     ListEnded {
         /// Which List.
         list: ListId,
-        /// How.
+        /// Whether every page arrived, and what it says is gone.
         outcome: Listed,
     },
     /// A Get came back.
     GotMachine {
         /// Which Get.
         get: GetId,
-        /// With what.
+        /// The machine, or that there is none.
         answer: Got,
     },
     /// A mutating call ended.
@@ -260,7 +261,7 @@ pub enum Event {
         operation: OperationId,
         /// Which attempt: the sequence number of its token.
         sequence: u64,
-        /// How.
+        /// Whether the provider took it on.
         outcome: CallOutcome,
     },
     /// An operator connected and said Hello.
@@ -338,7 +339,7 @@ pub enum Event {
     Pause {
         /// Who pauses: file and flags, or an admin.
         by: PausedBy,
-        /// What.
+        /// The effects that are held back.
         scope: Scope,
         /// Since when, if it is older than the event that tells of it.
         since: Option<Time>,
@@ -351,7 +352,7 @@ pub enum Event {
     Resume {
         /// Whose pause.
         by: PausedBy,
-        /// What.
+        /// The scope of the pause to lift.
         scope: Scope,
     },
     /// Machines that came into or left the set this shard owns.
@@ -378,14 +379,14 @@ pub enum Event {
     /// An admin drops a cluster whose operator is gone: its demand ends, and its machines are
     /// reclaimed as the rails allow (AD-1).
     ReleaseCluster {
-        /// Which.
+        /// The cluster to release.
         cluster: ClusterId,
         /// The machines bound to it, as the admin believes; another number releases nothing.
         machines: usize,
     },
     /// An admin forgets a Failed machine that its provider keeps showing.
     RetireMachine {
-        /// Which.
+        /// The machine to forget.
         machine: MachineId,
     },
     /// How long a cycle took, by the clock of whoever drives the core.

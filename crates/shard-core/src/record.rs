@@ -22,21 +22,21 @@ pub enum Record {
     Epoch(u64),
     /// A machine's commitments; `None` when it has none.
     Machine {
-        /// Which.
+        /// The machine that is committed, or was.
         machine: MachineId,
         /// What it is committed to.
         kept: Option<Box<Kept>>,
     },
     /// A cluster this shard has served, and what its demand was last believed to be.
     Cluster {
-        /// Which.
+        /// The cluster whose demand was believed.
         cluster: ClusterId,
         /// The baseline of rail 2.
         baseline: Baseline,
     },
     /// Whether a machine is in the owned set.
     Owned {
-        /// Which.
+        /// The machine that came into the owned set, or left it.
         machine: MachineId,
         /// Whether it is.
         owned: bool,
@@ -49,29 +49,29 @@ pub enum Record {
     Instruction(String),
     /// A domain that was assigned, or taken away.
     Domain {
-        /// Which.
+        /// The label and value that say which machines are meant.
         domain: Domain,
         /// Whether it is assigned.
         assigned: bool,
     },
     /// When a row of demand arrived; `None` when it is gone.
     Arrival {
-        /// Which.
+        /// The row, by its identity.
         need: NeedKey,
-        /// When.
+        /// The moment it was first seen; `None` when it is gone.
         at: Option<Time>,
     },
     /// A cluster an admin has released: its machines are reclaimed without a roll-up. `false` once
     /// it has spoken again.
     Released {
-        /// Which.
+        /// The cluster a person has spoken for.
         cluster: ClusterId,
         /// Whether it is.
         released: bool,
     },
     /// A machine an admin has retired.
     Retired {
-        /// Which.
+        /// The machine that is not taken in again while it is Failed.
         machine: MachineId,
         /// Whether it still is: one that was seen in another state is new.
         retired: bool,
@@ -129,7 +129,7 @@ pub struct KeptOperation {
     pub id: OperationId,
     /// What was decided.
     pub action: ActionKind,
-    /// Why.
+    /// The engine's reason for the action.
     pub reason: Reason,
     /// The cluster the action names.
     pub cluster: Option<ClusterId>,

@@ -68,7 +68,7 @@ pub enum Disposition {
 /// The answer to one instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstructionAck {
-    /// Which.
+    /// The id of the instruction it answers.
     pub id: String,
     /// What became of it.
     pub disposition: Disposition,

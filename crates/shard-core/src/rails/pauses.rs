@@ -22,9 +22,9 @@ pub enum Scope {
 /// Who asked for a pause and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PauseNote {
-    /// Who.
+    /// The person or the tool that asked.
     pub requested_by: String,
-    /// Why.
+    /// Their words; for people.
     pub reason: String,
 }
 

@@ -27,11 +27,11 @@ pub enum Value {
 /// One series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Number {
-    /// The name.
+    /// The name it is published under.
     pub name: &'static str,
     /// Labels and their values.
     pub labels: Vec<(&'static str, String)>,
-    /// The value.
+    /// What it stands at.
     pub value: Value,
 }
 

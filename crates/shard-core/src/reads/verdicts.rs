@@ -29,7 +29,7 @@ pub struct NeedView {
 pub struct Decided {
     /// Which cycle.
     pub cycle: u64,
-    /// When.
+    /// The moment it decided.
     pub at: Time,
     /// By priority descending, arrival, cluster, then the total order (VD-4).
     pub needs: Vec<NeedView>,

@@ -108,7 +108,7 @@ pub struct WorkView {
     pub machine: MachineId,
     /// What was decided.
     pub action: ActionKind,
-    /// Why.
+    /// The engine's reason.
     pub reason: Reason,
     /// What it waits for.
     pub stage: Stage,
@@ -185,7 +185,7 @@ pub struct RailsView {
 /// A pool that is not asked for machines for a while (SH-11).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerView {
-    /// Which.
+    /// The pool, by type and zone.
     pub pool: Pool,
     /// Failures in a row.
     pub failures: u32,
@@ -198,7 +198,7 @@ pub struct BreakerView {
 /// A cluster for which nothing is acquired for a while, because its operator could not bootstrap (W-5).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackoffView {
-    /// Which.
+    /// The cluster whose operator failed.
     pub cluster: ClusterId,
     /// Failures in a row.
     pub failures: u32,
