@@ -82,3 +82,31 @@ impl Journal {
         Some((Barrier(self.issued), records))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_changes_of_a_machine_are_one_record_in_one_write() {
+        let mut journal = Journal::new(7);
+        let machine = MachineId::new("m1").unwrap();
+        let armed: Vec<bool> = (0..10).map(|_| journal.note_machine(&machine).0).collect();
+        assert!(armed[0] && !armed[1..].contains(&true), "armed once");
+        assert!(!journal.note(Record::ForeignSeen).0);
+        assert_eq!(journal.next_barrier(), Barrier(1));
+        let expected = vec![
+            Record::Epoch(7),
+            Record::ForeignSeen,
+            Record::Machine {
+                machine: machine.clone(),
+                kept: None,
+            },
+        ];
+        assert_eq!(journal.write(|_| None), Some((Barrier(1), expected)));
+        assert_eq!(journal.write(|_| None), None, "nothing is pending");
+        assert_eq!(journal.next_barrier(), Barrier(2));
+        journal.disarm();
+        assert!(journal.note_machine(&machine).0, "armed anew");
+    }
+}

@@ -186,3 +186,87 @@ impl Schedule {
         self.cycle_by(now + self.interval);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    fn schedule() -> Schedule {
+        Schedule::new(Duration::from_secs(10))
+    }
+
+    #[test]
+    fn reminders_come_in_their_order_and_once() {
+        let mut schedule = schedule();
+        schedule.set(at(20), Timer::List);
+        schedule.set(at(10), Timer::Flush);
+        assert_eq!(schedule.due(at(9)), None);
+        assert_eq!(schedule.due(at(10)), Some(Timer::Flush));
+        assert_eq!(schedule.due(at(10)), None);
+        assert_eq!(schedule.due(at(30)), Some(Timer::List));
+    }
+
+    /// A moment is asked for once, and again after waking: a clock may be early.
+    #[test]
+    fn the_next_moment_is_asked_for_when_it_changes_or_was_early() {
+        let mut schedule = schedule();
+        schedule.set(at(50), Timer::List);
+        assert_eq!(schedule.next_wake(at(0)), Some(at(50)));
+        assert_eq!(schedule.next_wake(at(1)), None);
+        schedule.woken();
+        assert_eq!(schedule.next_wake(at(49)), Some(at(50)));
+        schedule.set(at(40), Timer::Flush);
+        assert_eq!(schedule.next_wake(at(2)), Some(at(40)));
+    }
+
+    /// SH-1.
+    #[test]
+    fn a_cycle_waits_for_a_tenth_of_a_second_or_twice_as_long_as_the_last_took() {
+        for (took, spacing) in [(0, 100), (50, 100), (51, 102), (3000, 6000)] {
+            let mut schedule = schedule();
+            assert!(!schedule.is_cycle_due(at(0)), "nobody wants one");
+            schedule.want_cycle();
+            assert!(schedule.is_cycle_due(at(0)), "the first waits for nothing");
+            schedule.begin_cycle(at(0));
+            schedule.cycle_done();
+            schedule.cycle_took(Duration::from_millis(took));
+            schedule.want_cycle();
+            assert!(!schedule.is_cycle_due(at(spacing - 1)));
+            assert_eq!(schedule.due(at(spacing - 1)), None);
+            assert_eq!(schedule.due(at(spacing)), Some(Timer::Cycle));
+            assert!(
+                !schedule.is_cycle_due(at(spacing)),
+                "not before it is reminded"
+            );
+            schedule.reminded_of_cycle(at(spacing));
+            assert!(schedule.is_cycle_due(at(spacing)));
+            assert_eq!(schedule.cycle(), 1);
+        }
+    }
+
+    /// An early reminder of a cycle that was put off is not one.
+    #[test]
+    fn a_reminder_counts_only_if_a_cycle_is_due() {
+        let mut schedule = schedule();
+        schedule.begin_cycle(at(0));
+        schedule.reminded_of_cycle(at(9_999));
+        assert!(!schedule.is_cycle_due(at(9_999)));
+        schedule.reminded_of_cycle(at(10_000));
+        assert!(schedule.is_cycle_due(at(10_000)));
+    }
+
+    /// What comes up after an event's cycle gets one of its own, not before now.
+    #[test]
+    fn what_comes_up_late_is_decided_as_soon_as_may_be() {
+        for (now, expected) in [(0, 100), (100, 100), (250, 250)] {
+            let mut schedule = schedule();
+            schedule.begin_cycle(at(0));
+            schedule.want_cycle();
+            assert_eq!(schedule.next_wake(at(now)), Some(at(expected)));
+        }
+    }
+}

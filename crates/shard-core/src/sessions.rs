@@ -128,3 +128,40 @@ impl Sessions {
         session.map_or(0, |session| session.accepted)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_session_replaces_the_older_which_then_is_nobody() {
+        let a = ClusterId::new("a").unwrap();
+        let (first, second) = (SessionId(1), SessionId(2));
+        let features = Features {
+            node_report: true,
+            ..Features::default()
+        };
+        let mut sessions = Sessions::default();
+        sessions.note_absence(&a, Time::from_nanos(3));
+        assert_eq!(sessions.gone_since(&a), Some(Time::from_nanos(3)));
+        assert_eq!(sessions.absent().count(), 1);
+        assert_eq!(sessions.open(first, &a, features, Time::ZERO), None);
+        assert_eq!(sessions.gone_since(&a), None);
+        sessions.note_accepted(&a);
+        assert_eq!(
+            (sessions.accepted(first), sessions.accepted(second)),
+            (1, 0)
+        );
+        assert_eq!(sessions.open(second, &a, features, Time::ZERO), Some(first));
+        assert_eq!(sessions.cluster(first), None);
+        assert_eq!(sessions.close(first), None, "unregisters nobody");
+        assert_eq!((sessions.len(), sessions.accepted(second)), (1, 0));
+        assert!(!sessions.of(&a).unwrap().reports_nodes);
+        sessions.note_node_report(&a);
+        assert!(sessions.of(&a).unwrap().reports_nodes);
+        assert!(!sessions.of(&a).unwrap().is_synced);
+        assert!(sessions.sync(&a).unwrap().is_synced && sessions.of(&a).unwrap().is_synced);
+        assert_eq!(sessions.close(second), Some(a.clone()));
+        assert!(!sessions.is_connected(&a) && sessions.len() == 0);
+    }
+}

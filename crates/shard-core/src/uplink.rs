@@ -212,3 +212,53 @@ impl Uplink {
         records
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assign(id: usize, term: u64) -> Instruction {
+        Instruction {
+            id: format!("i{id}"),
+            term,
+            order: Order::AssignDomain(Domain::default()),
+        }
+    }
+
+    /// What is remembered of instructions and kept of answers is bounded; the oldest makes room.
+    #[test]
+    fn the_oldest_answers_and_instructions_make_room() {
+        let mut uplink = Uplink::default();
+        let many = (0..=MOST_ACKS).map(|id| assign(id, 1));
+        uplink.instructed(1, many.collect());
+        assert_eq!(uplink.acks().count(), MOST_ACKS);
+        assert_eq!(uplink.acks().next().unwrap().id, "i1", "i0 is lost");
+        assert_eq!(uplink.done.len(), REMEMBERED);
+        uplink.reported(MOST_ACKS - 1);
+        assert_eq!(uplink.acks().count(), 1);
+        uplink.reported(9);
+        assert_eq!(uplink.acks().count(), 0, "no more than there are");
+        let last = assign(MOST_ACKS, 1);
+        assert_eq!(uplink.instructed(1, vec![last]), [], "done already");
+        assert_eq!(
+            uplink.instructed(1, vec![assign(0, 1)]).len(),
+            2,
+            "forgotten"
+        );
+    }
+
+    #[test]
+    fn a_term_never_goes_back() {
+        let mut uplink = Uplink::default();
+        assert_eq!(uplink.records(), []);
+        assert_eq!(uplink.hear_term(5), Some(Record::Term(5)));
+        assert_eq!(uplink.hear_term(5), None);
+        assert_eq!(uplink.hear_term(4), None);
+        assert_eq!(uplink.term(), 5);
+        assert_eq!(uplink.instructed(4, vec![assign(0, 6)]), [], "not heard");
+        assert_eq!(uplink.acks().count(), 0);
+        let records = uplink.instructed(0, vec![assign(0, 5)]);
+        assert_eq!(records.len(), 2, "an answer without a term is heard");
+        assert_eq!(uplink.records()[0], Record::Term(5));
+    }
+}

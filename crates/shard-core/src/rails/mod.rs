@@ -330,3 +330,104 @@ impl RailSet {
         self.quarantine.recall(cluster, baseline);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_model::{ActionKind, Fingerprint, Group, NeedKey, Reason, Terms};
+
+    fn cluster(name: &str) -> ClusterId {
+        ClusterId::new(name).unwrap()
+    }
+
+    /// A Preempt of a machine of `from`, for a Need of `meant`.
+    fn preempt(from: &str, meant: &str) -> Action {
+        let need = NeedKey {
+            cluster: cluster(meant),
+            fingerprint: Fingerprint::new("f"),
+            group: Group::default(),
+        };
+        Action {
+            kind: ActionKind::Preempt,
+            machine: MachineId::new("m1").unwrap(),
+            cluster: Some(cluster(from)),
+            purpose: Some((need, Terms::default())),
+            grace_seconds: 0,
+            preemptor_priority: 0,
+            reason: Reason::Idle,
+        }
+    }
+
+    fn pause(rails: &mut RailSet, scope: Scope) {
+        let kept = KeptPause {
+            since: Time::ZERO,
+            until: None,
+            note: PauseNote::default(),
+        };
+        rails.pause(PausedBy::Admin, scope, kept);
+    }
+
+    /// SH-16, SR-4, SR-5: who is held back, and as what; a pause wins over a dry run.
+    #[test]
+    fn an_action_is_held_back_by_whatever_covers_either_cluster() {
+        let config = ShardConfig::undamped("s", "p");
+        let dry = ShardConfig {
+            dry_run: true,
+            ..config.clone()
+        };
+        let held = |rails: &mut RailSet| {
+            let suppressed = rails.suppress(&preempt("a", "b"));
+            let withheld = rails
+                .pauses()
+                .iter()
+                .map(|pause| pause.withheld)
+                .sum::<u64>();
+            (suppressed, withheld)
+        };
+        let mut rails = RailSet::new(&config);
+        assert!(rails.is_open() && !rails.is_closed() && !rails.is_dry_run());
+        assert_eq!(held(&mut rails), (None, 0));
+        pause(&mut rails, Scope::Cluster(cluster("c")));
+        assert!(!rails.is_open() && !rails.is_closed());
+        assert_eq!(held(&mut rails), (None, 0), "another cluster's pause");
+        for scope in [
+            Scope::Cluster(cluster("a")),
+            Scope::Cluster(cluster("b")),
+            Scope::Provider("p".to_owned()),
+            Scope::All,
+        ] {
+            for config in [&config, &dry] {
+                let mut rails = RailSet::new(config);
+                pause(&mut rails, scope.clone());
+                assert_eq!(
+                    held(&mut rails),
+                    (Some(Outcome::Suppressed), 1),
+                    "{scope:?}"
+                );
+                let both = [cluster("a"), cluster("b")];
+                assert!(rails.is_closed_for(both.iter()));
+                rails.resume(PausedBy::Admin, scope.clone());
+                assert_eq!(rails.is_closed_for(both.iter()), config.dry_run);
+            }
+        }
+        let mut rails = RailSet::new(&dry);
+        assert!(rails.is_closed() && !rails.is_paused() && !rails.is_open());
+        assert_eq!(held(&mut rails), (Some(Outcome::DryRun), 0));
+    }
+
+    /// FE-4, SH-18.
+    #[test]
+    fn a_shard_that_stopped_itself_lets_nothing_pass() {
+        for stop in [RailSet::fence as fn(&mut RailSet), |rails| {
+            rails.note_incident("x")
+        }] {
+            let mut rails = RailSet::new(&ShardConfig::undamped("s", "p"));
+            assert!(!rails.is_stopped());
+            stop(&mut rails);
+            assert!(rails.is_stopped() && rails.is_paused() && !rails.is_open());
+            assert_eq!(rails.is_fenced(), rails.incident().is_none());
+            let action = preempt("a", "b");
+            assert_eq!(rails.suppress(&action), Some(Outcome::Suppressed));
+        }
+    }
+}

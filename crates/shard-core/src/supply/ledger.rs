@@ -516,3 +516,26 @@ fn count<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, from: Option<&K>, to: Op
         *counts.entry(key.clone()).or_default() += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever has fallen further behind than is remembered begins anew.
+    #[test]
+    fn the_latest_changes_are_remembered_and_no_more() {
+        let mut changes = Changes::default();
+        let id = |number: usize| MachineId::new(&format!("m{number}")).unwrap();
+        for number in 0..MOST_CHANGES {
+            changes.note(&id(number));
+        }
+        assert_eq!(changes.count(), MOST_CHANGES as u64);
+        assert_eq!(changes.since(0).map(Iterator::count), Some(MOST_CHANGES));
+        changes.note(&id(MOST_CHANGES));
+        assert_eq!(changes.count(), MOST_CHANGES as u64 + 1);
+        assert!(changes.since(0).is_none(), "the first is forgotten");
+        let since: Vec<&MachineId> = changes.since(changes.count() - 1).unwrap().collect();
+        assert_eq!(since, [&id(MOST_CHANGES)]);
+        assert_eq!(changes.since(changes.count()).map(Iterator::count), Some(0));
+    }
+}

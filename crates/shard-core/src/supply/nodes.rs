@@ -128,3 +128,47 @@ pub(super) fn node_state(machine: &Machine, node_name: &str) -> NodeState {
         removed: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_nanos(seconds * 1_000_000_000)
+    }
+
+    /// SH-17: ten minutes from when it should be ready, and not from when it was last said not to be.
+    #[test]
+    fn a_node_has_ten_minutes_from_when_it_first_was_not_ready() {
+        let m1 = MachineId::new("m1").unwrap();
+        let mut nodes = Nodes::default();
+        assert_eq!(nodes.expect(&m1, at(0)), Some(at(600)));
+        let name = || Some("n1".to_owned());
+        assert_eq!(nodes.report(&m1, name(), false, true, at(100)), None);
+        assert!(!nodes.is_overdue(&m1, at(599)));
+        assert!(nodes.is_overdue(&m1, at(600)));
+        assert_eq!(nodes.report(&m1, None, true, true, at(601)), None);
+        assert!(!nodes.is_overdue(&m1, at(9000)));
+        assert_eq!(nodes.name(&m1), "n1", "nobody said another");
+        assert_eq!(nodes.expect(&m1, at(700)), None, "it is ready");
+        assert_eq!(nodes.report(&m1, None, false, false, at(800)), None);
+        assert!(!nodes.is_overdue(&m1, at(9000)), "it serves nobody");
+        let again = nodes.report(&m1, None, false, true, at(900));
+        assert_eq!(again, Some(at(1500)));
+        nodes.forget(&m1);
+        assert_eq!(nodes.name(&m1), "");
+    }
+
+    #[test]
+    fn only_so_many_stop_being_ready_within_a_window() {
+        let [m1, m2, m3] = ["m1", "m2", "m3"].map(|id| MachineId::new(id).unwrap());
+        let (a, b) = (ClusterId::new("a").unwrap(), ClusterId::new("b").unwrap());
+        let window = Duration::from_secs(10);
+        let mut nodes = Nodes::default();
+        assert!(nodes.flip(&m1, &a, 2, window, at(0)));
+        assert!(nodes.flip(&m2, &a, 2, window, at(9)));
+        assert!(!nodes.flip(&m3, &a, 2, window, at(9)));
+        assert!(nodes.flip(&m3, &b, 2, window, at(9)), "another cluster's");
+        assert!(nodes.flip(&m3, &a, 2, window, at(10)), "a new window");
+    }
+}

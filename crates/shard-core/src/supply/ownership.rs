@@ -157,3 +157,76 @@ fn mark(sighting: &Sighting) -> Option<&str> {
     let shard = sighting.echoed.get(ASSIGNED_SHARD)?;
     Some(shard).filter(|shard| !shard.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_testkit::fleet;
+    use std::collections::BTreeMap;
+
+    /// A machine as this fleet line has it, with the mark of a shard if it is given one.
+    fn seen(line: &str, mark: Option<&str>) -> Sighting {
+        let mut machines = fleet(line).machines.into_values();
+        let mut sighting = Sighting::from(machines.next().unwrap().machine);
+        let mark = mark.map(|mark| (ASSIGNED_SHARD.to_owned(), mark.to_owned()));
+        sighting.echoed = (&BTreeMap::from_iter(mark)).into();
+        sighting
+    }
+
+    /// SH-13, the whole table: until another shard's mark is seen, and after.
+    #[test]
+    fn whose_a_machine_is() {
+        let a = ClusterId::new("a").unwrap();
+        let heard = |cluster: &ClusterId| cluster.as_str() == "heard";
+        let us = seen("m1 Configured a cpu=4 $1", Some("s"));
+        let empty = seen("m1 Configured a cpu=4 $1", Some(""));
+        let them = seen("m1 Configured a cpu=4 $1", Some("t"));
+        let bound = seen("m1 Configured a cpu=4 $1", None);
+        let bound_heard = seen("m1 Configured heard cpu=4 $1", None);
+        let idle = seen("m1 Idle cpu=4 $1 zone=z", None);
+        let mut own = Ownership::new("s", &[]);
+        let owner = |own: &mut Ownership, one: &Sighting| own.owner(one, None, heard);
+        for one in [&us, &empty, &bound, &bound_heard, &idle] {
+            assert_eq!(owner(&mut own, one), Owner::Us);
+            assert!(!own.is_foreign(one));
+        }
+        assert_eq!(own.records().count(), 0);
+        assert!(own.is_foreign(&them));
+        assert_eq!(owner(&mut own, &them), Owner::FirstForeign);
+        assert_eq!(owner(&mut own, &them), Owner::SomebodyElse);
+        assert_eq!(own.records().collect::<Vec<_>>(), [Record::ForeignSeen]);
+        assert_eq!(owner(&mut own, &us), Owner::Us);
+        assert_eq!(owner(&mut own, &bound_heard), Owner::Us);
+        assert_eq!(owner(&mut own, &bound), Owner::SomebodyElse);
+        assert_eq!(owner(&mut own, &idle), Owner::SomebodyElse);
+        own.note_served(a);
+        assert_eq!(owner(&mut own, &bound), Owner::Us, "served before");
+        own.set_owned(idle.machine.id().clone(), true);
+        assert_eq!(owner(&mut own, &idle), Owner::Us, "in the owned set");
+        own.set_owned(idle.machine.id().clone(), false);
+        assert_eq!(owner(&mut own, &idle), Owner::SomebodyElse);
+        let domain = |value: &str| {
+            let (key, value) = ("topology.kubernetes.io/zone".to_owned(), value.to_owned());
+            BTreeSet::from([Domain { key, value }])
+        };
+        let of = |own: &mut Ownership, domains: &BTreeSet<Domain>| {
+            own.owner(&idle, Some(domains), heard)
+        };
+        assert_eq!(of(&mut own, &domain("z")), Owner::Us, "assigned");
+        assert_eq!(of(&mut own, &domain("y")), Owner::SomebodyElse);
+        assert_eq!(of(&mut own, &BTreeSet::new()), Owner::SomebodyElse);
+    }
+
+    #[test]
+    fn a_retired_machine_is_new_once_it_is_something_else() {
+        let failed = seen("m1 Failed cpu=4 $1", None).machine;
+        let idle = seen("m1 Idle cpu=4 $1", None).machine;
+        let mut own = Ownership::new("s", &[]);
+        assert_eq!(own.judge_retired(&failed), (false, false));
+        assert!(own.set_retired(failed.id(), true));
+        assert_eq!(own.judge_retired(&failed), (true, false));
+        assert_eq!(own.retired_records().count(), 1);
+        assert_eq!(own.judge_retired(&idle), (false, true));
+        assert_eq!(own.judge_retired(&failed), (false, false));
+    }
+}

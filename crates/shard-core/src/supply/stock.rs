@@ -176,3 +176,59 @@ fn step<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, enter: bool) {
         counts.retain(|_, count| *count != 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_testkit::fleet;
+
+    fn machine(line: &str) -> Machine {
+        let mut machines = fleet(line).machines.into_values();
+        machines.next().unwrap().machine
+    }
+
+    /// What is free by price, what there is by state, and what it costs, as one machine lives.
+    #[test]
+    fn counts_follow_a_machine_through_its_life() {
+        let mut stock = Stock::default();
+        let speculative = machine("m1 Speculative cpu=4 $2");
+        let idle = machine("m1 Idle cpu=4 $2");
+        let serving = machine("m1 Configured a cpu=4 $2");
+        let counts = |stock: &Stock| {
+            let held = stock.of_shape(0).unwrap();
+            let free = |prices: &BTreeMap<Price, u32>| prices.values().sum::<u32>();
+            (free(&held.speculative), free(&held.idle), held.total())
+        };
+        let spent = |stock: &Stock| stock.spend().map(|(.., spent)| spent).sum::<f64>();
+        stock.replace(None, Some(&speculative));
+        assert_eq!((counts(&stock), stock.moves()), ((1, 0, 1), 1));
+        assert_eq!(spent(&stock), 0.0, "it is not there yet");
+        stock.replace(Some(&speculative), Some(&idle));
+        assert_eq!((counts(&stock), stock.moves()), ((0, 1, 1), 3));
+        assert_eq!(spent(&stock), 2.0);
+        stock.replace(Some(&idle), Some(&idle));
+        assert_eq!(stock.moves(), 3, "nothing moved");
+        stock.replace(Some(&idle), Some(&serving));
+        assert_eq!((counts(&stock), stock.moves()), ((0, 0, 1), 4));
+        assert_eq!(stock.of_shape(0).unwrap().in_state(State::Configured), 1);
+        assert_eq!((stock.iter().count(), stock.shapes_seen()), (1, 1));
+        stock.replace(Some(&serving), None);
+        assert_eq!((stock.iter().count(), spent(&stock)), (0, 0.0));
+    }
+
+    #[test]
+    fn a_promised_machine_is_not_free_and_a_price_nobody_can_pay_is_bounded() {
+        let mut stock = Stock::default();
+        let free = machine("m1 Idle cpu=4 $1");
+        let promised = machine("m2 Idle cpu=4 $1 own-raw=f,g for=a");
+        stock.replace(None, Some(&promised));
+        assert_eq!(stock.of_shape(0).unwrap().idle.len(), 0);
+        stock.replace(None, Some(&free));
+        assert_eq!(stock.of_shape(0).unwrap().idle.len(), 1);
+        assert_eq!(millionths(Price::new(1.5).unwrap()), 1_500_000);
+        assert_eq!(
+            millionths(Price::new(1e300).unwrap()),
+            1_000_000_000_000_000
+        );
+    }
+}

@@ -483,3 +483,6 @@ pub(crate) fn hold_deadline(
     }
     true
 }
+
+#[cfg(test)]
+mod tests;
