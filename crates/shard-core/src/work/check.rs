@@ -8,8 +8,7 @@ impl Work {
         let mut listed = 0;
         for (machine, operation) in &self.operations {
             let stage = operation.stage;
-            let expected = usize::from(is_listed(operation));
-            if self.lists.find(operation) != (expected, true) {
+            if !self.lists.has(operation) {
                 return Err(format!("{machine} is not listed as {stage:?}"));
             }
             if self.machines.get(&operation.id) != Some(machine) {
@@ -23,7 +22,7 @@ impl Work {
             if stage == WorkStage::Ready && self.durable < operation.barrier {
                 return Err(format!("{machine} may leave before its commit is on disk"));
             }
-            listed += expected;
+            listed += usize::from(is_listed(operation));
         }
         if self.machines.len() != self.operations.len() || self.lists.len() != listed {
             return Err("something is listed that has ended".to_owned());

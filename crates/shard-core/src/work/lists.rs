@@ -150,31 +150,28 @@ impl Lists {
         }
     }
 
-    /// How often an operation is listed, and whether where its stage says.
-    pub(super) fn find(&self, operation: &Operation) -> (usize, bool) {
+    /// Whether an operation is listed where its stage says, and once; [`Self::len`] says whether anything
+    /// else is listed.
+    pub(super) fn has(&self, operation: &Operation) -> bool {
         let position = operation.position();
-        let has = |line: &BTreeSet<QueuePosition>| usize::from(line.contains(&position));
-        let disk = self.awaiting_disk.iter();
-        let disk = disk.filter(|(_, id)| *id == operation.id).count();
-        let asked = self.asked.values();
-        let asked = asked.filter(|id| **id == operation.machine).count();
-        let own_line =
-            |(cluster, _): &(&ClusterId, _)| Some(*cluster) == operation.cluster.as_ref();
-        let crowded = self.crowded.iter().filter(own_line);
-        let in_line = has(&self.ready)
-            + has(&self.no_slot)
-            + crowded.map(|(_, line)| has(line)).sum::<usize>();
-        let in_place = match operation.stage {
-            WorkStage::Disk => disk == 1,
-            WorkStage::Ready => in_line == 1,
+        match operation.stage {
+            WorkStage::Disk => self
+                .awaiting_disk
+                .contains(&(operation.barrier, operation.id)),
+            WorkStage::Ready => {
+                let cluster = operation.cluster.as_ref();
+                let crowded = cluster.and_then(|cluster| self.crowded.get(cluster));
+                let lines = [Some(&self.ready), Some(&self.no_slot), crowded];
+                let lines = lines.into_iter().flatten();
+                lines.filter(|line| line.contains(&position)).count() == 1
+            }
             WorkStage::Blob(request) => self.asked.get(&request) == Some(&operation.machine),
             WorkStage::DrainReport
             | WorkStage::Call(_)
             | WorkStage::Provider
             | WorkStage::Backoff
             | WorkStage::Confirm => true,
-        };
-        (disk + in_line + asked, in_place)
+        }
     }
 
     /// How many are listed altogether.
