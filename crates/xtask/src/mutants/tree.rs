@@ -48,6 +48,11 @@ impl Tree {
                 .is_ok_and(|path| files.iter().any(|file| Path::new(file) == path));
             if !known {
                 fs::remove_file(&stale).map_err(|why| unusable(&stale, why))?;
+                // A folder of a crate that is gone would still be taken for a crate.
+                let mut folder = stale.parent();
+                while let Some(empty) = folder.filter(|empty| fs::remove_dir(empty).is_ok()) {
+                    folder = empty.parent();
+                }
             }
         }
         Ok(tree)
