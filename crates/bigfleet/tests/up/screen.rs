@@ -12,11 +12,14 @@ use std::time::Instant;
 struct Screen {
     child: Child,
     bytes: Receiver<Vec<u8>>,
+    /// Everything it wrote.
     text: String,
+    /// What a person sees of it: the view draws only what changed.
+    drawn: vt100::Parser,
 }
 
 impl Screen {
-    fn open(home: &Home, (width, height): (u32, u32), flags: &str) -> Self {
+    fn open(home: &Home, (width, height): (u16, u16), flags: &str) -> Self {
         let binary = env!("CARGO_BIN_EXE_bigfleet");
         let run = format!("stty cols {width} rows {height}; exec {binary} up {flags}");
         let mut command = Command::new("script");
@@ -38,19 +41,26 @@ impl Screen {
             child,
             bytes,
             text: String::new(),
+            drawn: vt100::Parser::new(height.try_into().unwrap(), width.try_into().unwrap(), 0),
         }
     }
 
-    /// Waits until this has been drawn.
+    fn take(&mut self, bytes: &[u8]) {
+        self.text.push_str(&String::from_utf8_lossy(bytes));
+        self.drawn.process(bytes);
+    }
+
+    /// Waits until this is on the screen.
     #[track_caller]
     fn shows(&mut self, text: &str) {
         let deadline = Instant::now() + WITHIN;
-        while !self.text.contains(text) {
+        while !self.drawn.screen().contents().contains(text) {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(bytes) = self.bytes.recv_timeout(left) else {
-                panic!("it never showed \"{text}\" but:\n{}", self.text);
+                let shown = self.drawn.screen().contents();
+                panic!("it never showed \"{text}\" but:\n{shown}");
             };
-            self.text.push_str(&String::from_utf8_lossy(&bytes));
+            self.take(&bytes);
         }
     }
 
@@ -64,7 +74,7 @@ impl Screen {
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         while let Ok(bytes) = self.bytes.recv() {
-            self.text.push_str(&String::from_utf8_lossy(&bytes));
+            self.take(&bytes);
         }
         (code, self.text)
     }
