@@ -3,10 +3,7 @@
 //! The engine and the oracle both answer with this type; that they agree means that these values
 //! are equal.
 
-use crate::{
-    Amounts, Assignment, ClusterId, Intent, MachineFacts, MachineId, Need, NeedKey, Price, State,
-    Terms,
-};
+use crate::{Amounts, ClusterId, MachineId, Need, NeedKey, State, Terms};
 use std::{fmt, sync::Arc};
 
 /// What is to be done with a machine.
@@ -113,38 +110,6 @@ pub struct Action {
     pub preemptor_priority: i32,
     /// Why it was decided, for the audit log.
     pub reason: Reason,
-}
-
-impl Action {
-    /// What committing it makes of its machine (DC-1, DC-2): the state it passes through, and whom
-    /// it is for. A machine that was promised keeps the price of the promise.
-    pub fn commit(&self, facts: &mut MachineFacts) {
-        let live = Price::new(facts.price_per_hour);
-        let promised = facts.intent.take();
-        facts.state = self.kind.transitional().into();
-        let Some((need, terms)) = self.purpose.clone() else {
-            return;
-        };
-        match self.kind {
-            ActionKind::Bootstrap => {
-                facts.cluster = need.cluster.to_string();
-                facts.assignment = Assignment {
-                    terms,
-                    fingerprint: need.fingerprint,
-                    group: need.group,
-                    keep_price: promised.map_or(live, |intent| intent.keep_price.or(live)),
-                };
-            }
-            ActionKind::Provision | ActionKind::Preempt => {
-                facts.intent = Some(Intent {
-                    need,
-                    terms,
-                    keep_price: live,
-                });
-            }
-            ActionKind::Reclaim | ActionKind::Delete => {}
-        }
-    }
 }
 
 /// A machine counted for a Need.

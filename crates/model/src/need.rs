@@ -258,7 +258,7 @@ impl Need {
 
     /// Merges Needs equal in (cluster, profile, group) as [`Row::merge`] does: the earliest stated arrival
     /// stays, parked if one is (NT-7).
-    pub fn merge(needs: impl IntoIterator<Item = Self>) -> Result<Vec<Self>, usize> {
+    pub(crate) fn merge(needs: impl IntoIterator<Item = Self>) -> Result<Vec<Self>, usize> {
         merge(
             needs,
             |need| (need.cluster.clone(), need.row.identity()),

@@ -42,11 +42,6 @@ impl Time {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 
-    /// Seconds from `earlier` to here; negative if it was later.
-    pub fn since(self, earlier: Self) -> f64 {
-        (self.0 - earlier.0) as f64 / 1e9
-    }
-
     /// The earlier of two moments, of which either may not be stated (NT-7).
     pub fn earliest(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {

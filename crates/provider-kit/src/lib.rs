@@ -30,11 +30,11 @@ mod serve;
 #[cfg(feature = "serve")]
 mod store;
 
-pub use call::{Ack, Ask, Mutation, Refusal, Token, Transition, Transition as Kind};
+pub use call::{Ack, Ask, Mutation, Refusal, Token, Transition};
 pub use event::{CallId, Created, Effect, Event, Outcome, Quote, Task, Work};
 pub use fencing_marks::{Mark, MarkKey};
 pub use kit::Kit;
-pub use list::{ListPage, ListPage as Page, Query};
+pub use list::{ListPage, Query};
 pub use machine::{Failure, FailureClass, Instance, Machine, Offer, TextMap};
 pub use options::{Fencing, Options, Retry, Timeouts};
 pub use seed::{SeedRefused, check as check_instance};

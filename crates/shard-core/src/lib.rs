@@ -35,7 +35,7 @@
 //!
 //! Four invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No call,
 //! instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts on a
-//! machine leaves at one place, the gate (SH-16). What cannot happen is said aloud and closes it (SH-18).
+//! machine leaves at one place, the gate (SH-16). What cannot happen is said aloud and closes it (SH-21).
 //!
 //! # What it costs
 //!

@@ -18,8 +18,8 @@ use bigfleet_model::{
     quantity::parse_supply,
 };
 use bigfleet_provider_kit::{
-    Change as Stored, Effect, Event, Failure, FailureClass, Instance, Kind, Kit, Machine, Offer,
-    Options, Page, Query, State, Tables, TextMap, Timeouts,
+    Change as Stored, Effect, Event, Failure, FailureClass, Instance, Kit, ListPage, Machine,
+    Offer, Options, Query, State, Tables, TextMap, Timeouts, Transition,
 };
 use bigfleet_shard_core::Sighting;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -35,11 +35,11 @@ pub(crate) struct Cloud {
     /// By the address of the offer. Offers are kept, so no address is used twice.
     shapes: BTreeMap<usize, (Arc<Offer>, Arc<Shape>)>,
     /// What the last full List said, and when.
-    last_page: Option<(Moment, Page)>,
+    last_page: Option<(Moment, ListPage)>,
     pub(crate) away_until: Moment,
     pub(crate) out_of_stock: Vec<(String, Moment)>,
     /// Which calls are to fail, and about which machine if not any.
-    pub(crate) fail_next: Vec<(Kind, Option<&'static str>)>,
+    pub(crate) fail_next: Vec<(Transition, Option<&'static str>)>,
     pub(crate) truncate: (u32, u64),
 }
 
@@ -216,7 +216,7 @@ impl Cloud {
 
     /// How many machines are in transition.
     pub(crate) fn under_way(&self) -> usize {
-        let states = Kind::ALL.map(Kind::transitional);
+        let states = Transition::ALL.map(Transition::transitional);
         let count = |state| self.kit.tables().count(state);
         states.into_iter().map(count).sum()
     }
@@ -229,7 +229,7 @@ impl Cloud {
     }
 
     /// Whether the next call of this kind about this machine is to fail.
-    pub(crate) fn takes_a_failure(&mut self, kind: Kind, machine: &MachineId) -> bool {
+    pub(crate) fn takes_a_failure(&mut self, kind: Transition, machine: &MachineId) -> bool {
         let mut all = self.fail_next.iter();
         let at = all.position(|(what, whom)| {
             *what == kind && whom.is_none_or(|whom| whom == machine.as_str())
@@ -256,7 +256,7 @@ impl Cloud {
         }
         let all = page.machines.len();
         if page.is_full {
-            let lags = |(at, _): &mut (Moment, Page)| asked.stale && now.since(*at) <= LAG;
+            let lags = |(at, _): &mut (Moment, ListPage)| asked.stale && now.since(*at) <= LAG;
             if let Some((_, earlier)) = self.last_page.take_if(lags) {
                 page = earlier;
             } else {

@@ -176,7 +176,7 @@ pub(crate) enum Change {
     },
     /// The next calls of this kind are taken on and then fail.
     FailNext {
-        kind: bigfleet_provider_kit::Kind,
+        kind: bigfleet_provider_kit::Transition,
         /// About which machine; `None` for any.
         machine: Option<&'static str>,
         count: u32,

@@ -55,11 +55,11 @@ impl World {
         let kind = ask.kind();
         let known = self.cloud.machine(machine).cloned();
         let empty = known.is_some_and(|known| self.cloud.is_out_of_stock(self.now, &known));
-        if kind == kit::Kind::Create && empty {
+        if kind == kit::Transition::Create && empty {
             self.struck("stock-out");
         }
         // Some clouds refuse at once, others accept the call and fail it later: both happen here.
-        if kind == kit::Kind::Create && empty && self.dice.per_mille(500) {
+        if kind == kit::Transition::Create && empty && self.dice.per_mille(500) {
             self.create_failed(machine);
             return CallOutcome::refused(Code::ResourceExhausted);
         }
@@ -107,11 +107,11 @@ impl World {
     }
 
     /// A call changed a machine: no older life of the shard may do that after a newer one.
-    fn took_effect(&mut self, epoch: u64, machine: &MachineId, kind: kit::Kind) {
+    fn took_effect(&mut self, epoch: u64, machine: &MachineId, kind: kit::Transition) {
         match kind {
-            kit::Kind::Create => self.log.creates.push(self.now),
-            kit::Kind::Drain => self.log.drains += 1,
-            kit::Kind::Configure | kit::Kind::Delete => {}
+            kit::Transition::Create => self.log.creates.push(self.now),
+            kit::Transition::Drain => self.log.drains += 1,
+            kit::Transition::Configure | kit::Transition::Delete => {}
         }
         let newest = self.watch.newest.entry(machine.clone()).or_default();
         let overtaken = epoch < *newest;
@@ -125,20 +125,20 @@ impl World {
     /// The provider works on an operation, for as long as is drawn.
     fn begin_work(&mut self, work: kit::Work, out_of_stock: bool) {
         let stages = self.plan.stages;
-        let Some(kind) = kit::Kind::under_way(work.machine.state) else {
+        let Some(kind) = kit::Transition::under_way(work.machine.state) else {
             return;
         };
         let (latency, outcome) = match kind {
-            kit::Kind::Create => {
+            kit::Transition::Create => {
                 let created = kit::Created {
                     host: host(work.machine.id.as_str()),
                     ..kit::Created::default()
                 };
                 (stages.create, Ok(Some(created)))
             }
-            kit::Kind::Configure => (stages.configure, Ok(None)),
-            kit::Kind::Drain => (stages.drain, Ok(None)),
-            kit::Kind::Delete => (stages.delete, Ok(None)),
+            kit::Transition::Configure => (stages.configure, Ok(None)),
+            kit::Transition::Drain => (stages.drain, Ok(None)),
+            kit::Transition::Delete => (stages.delete, Ok(None)),
         };
         let mut takes = self.dice.latency(latency);
         if let kit::Task::Drain { grace } = &work.task {
@@ -150,7 +150,9 @@ impl World {
         }
         let fails = told_to || self.happens("stage failed", self.plan.weather.stage_failed);
         let outcome = match () {
-            () if kind == kit::Kind::Create && out_of_stock => Err(fault("insufficient capacity")),
+            () if kind == kit::Transition::Create && out_of_stock => {
+                Err(fault("insufficient capacity"))
+            }
             () if fails => Err(fault("simulated fault")),
             () => outcome,
         };

@@ -124,7 +124,7 @@ mod tests {
         MachineId::new("m1").unwrap()
     }
 
-    /// SH-18: an Idle machine does not become Deleting by a rollback, and nothing is as it seems if it
+    /// SH-21: an Idle machine does not become Deleting by a rollback, and nothing is as it seems if it
     /// is to.
     #[test]
     fn a_write_that_cannot_be_closes_the_gate_and_says_so() {

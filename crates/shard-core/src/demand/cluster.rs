@@ -129,11 +129,10 @@ impl ClusterDemand {
 
     pub(super) fn propose(
         &self,
-        cluster: &ClusterId,
         rows: Vec<Row>,
         profiles: &mut Interned<Profile>,
     ) -> Result<Proposal, usize> {
-        self.rows.propose(cluster, rows, profiles)
+        self.rows.propose(rows, profiles)
     }
 
     /// Puts rows in force; says what moved. The first time the cluster is heard it also returns the

@@ -104,8 +104,8 @@ impl Demand {
         rows: Vec<Row>,
     ) -> Result<Proposal, usize> {
         match self.clusters.get(cluster) {
-            Some(known) => known.propose(cluster, rows, &mut self.profiles),
-            None => Rows::default().propose(cluster, rows, &mut self.profiles),
+            Some(known) => known.propose(rows, &mut self.profiles),
+            None => Rows::default().propose(rows, &mut self.profiles),
         }
     }
 

@@ -134,17 +134,22 @@ impl Rows {
     /// Whoever does not accept them lets them go with [`Proposal::discard`].
     pub(crate) fn propose(
         &self,
-        cluster: &ClusterId,
         rows: Vec<Row>,
         profiles: &mut Interned<Profile>,
     ) -> Result<Proposal, usize> {
-        match self.compare(&rows, profiles) {
-            Some(mut proposal) => {
-                proposal.rows = rows.into_iter().map(Some).collect();
-                Ok(proposal)
+        let (rows, mut proposal) = match self.compare(&rows, profiles) {
+            Some(proposal) => (rows, proposal),
+            None => {
+                let merged = Row::merge(rows)?;
+                // Rows without equals can always be compared.
+                let mut proposal = self.compare(&merged, profiles).ok_or(0_usize)?;
+                // What was sent was parts: their order says nothing about the next roll-up.
+                proposal.sent = Some(Vec::new());
+                (merged, proposal)
             }
-            None => self.sum_up(cluster, rows, profiles),
-        }
+        };
+        proposal.rows = rows.into_iter().map(Some).collect();
+        Ok(proposal)
     }
 
     /// Compares rows with those sent last. `None` if some of them are parts of one.
@@ -210,65 +215,6 @@ impl Rows {
             .new
             .sort_by_key(|(number, at)| (*number, rows_of(*at)));
         Some(proposal)
-    }
-
-    /// As [`Self::compare`] where rows are sent in parts: equals are merged first (NT-3).
-    fn sum_up(
-        &self,
-        cluster: &ClusterId,
-        rows: Vec<Row>,
-        profiles: &mut Interned<Profile>,
-    ) -> Result<Proposal, usize> {
-        let mut merged: BTreeMap<u32, BTreeMap<Group, Need>> = BTreeMap::new();
-        for (at, row) in rows.into_iter().enumerate() {
-            let number = profiles.number(&row.profile);
-            let need = Need {
-                cluster: cluster.clone(),
-                row,
-                arrival: None,
-                parked: false,
-            };
-            let equals = merged.entry(number).or_default();
-            let group = need.row.group.clone();
-            let need = match equals.remove(&group) {
-                None => Some(need),
-                Some(first) => {
-                    let sum = Need::merge([first, need]).ok();
-                    sum.and_then(|mut one| one.pop())
-                }
-            };
-            let Some(need) = need else {
-                for number in merged.keys() {
-                    profiles.forget_unused(*number);
-                }
-                return Err(at);
-            };
-            equals.insert(group, need);
-        }
-        let mut proposal = Proposal {
-            sent: Some(Vec::new()),
-            ..Proposal::default()
-        };
-        let mut taken = vec![false; self.held.len()];
-        let merged = merged.into_iter();
-        let merged = merged.flat_map(|(number, needs)| {
-            let rows = needs.into_values().map(|need| need.row);
-            rows.map(move |row| (number, row))
-        });
-        for (at, (number, row)) in merged.enumerate() {
-            match self.find(number, &row.group) {
-                Some(place) => {
-                    taken[place as usize] = true;
-                    if self.differs(place, &row) {
-                        proposal.changed.push((place, at));
-                    }
-                }
-                None => proposal.new.push((number, at)),
-            }
-            proposal.rows.push(Some(row));
-        }
-        self.leave_out(&taken, &mut proposal);
-        Ok(proposal)
     }
 
     /// What is not taken is gone; rows of profiles that stay come first.

@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(held(&mut rails), (Some(Outcome::DryRun), 0));
     }
 
-    /// FE-4, SH-18.
+    /// FE-4, SH-21.
     #[test]
     fn a_shard_that_stopped_itself_lets_nothing_pass() {
         for stop in [RailSet::fence as fn(&mut RailSet), |rails| {

@@ -1,4 +1,4 @@
-//! Answers that come too late: ignored, counted by what they answer, and no reason to stop (SH-18).
+//! Answers that come too late: ignored, counted by what they answer, and no reason to stop (SH-21).
 
 use crate::support::{FULL, World, cluster, id};
 use bigfleet_shard_core::{

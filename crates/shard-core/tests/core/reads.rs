@@ -6,6 +6,7 @@ use bigfleet_shard_core::{
     Code, Decided, Event, Export, MachineFilter, PauseNote, PausedBy, Scope, ShardConfig, Stage,
     Unavailable, explain,
 };
+use std::time::Duration;
 
 fn world(machines: &str) -> World {
     World::new(ShardConfig::undamped("s", "p"), machines)
@@ -253,7 +254,8 @@ fn work_shows_what_it_waits_for_and_since_when() {
     ];
     assert_eq!(shown, expected);
     assert_eq!(work[1].refused, Some((Code::Unavailable, String::new())));
-    assert!((work[0].deadline.unwrap().since(work[0].committed) - 600.0).abs() < 1e-6);
+    let grace = work[0].deadline.unwrap().duration_since(work[0].committed);
+    assert_eq!(grace, Duration::from_secs(600));
     world.run(5.0);
     let work = world.core.work_page(Some(&id("m1"))).entries;
     assert_eq!((work.len(), work[0].stage), (1, Stage::Provider));

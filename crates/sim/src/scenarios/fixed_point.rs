@@ -14,7 +14,7 @@ use crate::{
     world::World,
 };
 use bigfleet_model::{ActionKind, State};
-use bigfleet_provider_kit::Kind;
+use bigfleet_provider_kit::Transition;
 
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
@@ -169,7 +169,7 @@ fn at_4(dice: &mut Dice) -> Plan {
     let pods = dice.between(3, 12);
     let mut made = plan(dice, pods as u32, 60);
     let fails = Change::FailNext {
-        kind: Kind::Create,
+        kind: Transition::Create,
         machine: None,
         count: 1,
     };

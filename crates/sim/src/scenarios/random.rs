@@ -12,7 +12,7 @@ use crate::{
     plan::{Change, ClusterPlan, Left, Plan, ShardPlan, Stages, Strike, Weather, Work},
     size::Size,
 };
-use bigfleet_provider_kit::Kind;
+use bigfleet_provider_kit::Transition;
 
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
@@ -251,7 +251,7 @@ fn fault(dice: &mut Dice, clusters: usize) -> Change {
         _ => match dice.below(2) {
             0 => Change::Reprice,
             _ => Change::FailNext {
-                kind: dice.pick(&Kind::ALL),
+                kind: dice.pick(&Transition::ALL),
                 machine: None,
                 count: dice.between(1, 3) as u32,
             },

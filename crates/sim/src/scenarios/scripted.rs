@@ -13,7 +13,7 @@ use crate::{
     size::Size,
 };
 use bigfleet_model::{State, quantity::format_milli};
-use bigfleet_provider_kit::Kind;
+use bigfleet_provider_kit::Transition;
 
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
@@ -144,7 +144,7 @@ fn withdrawal(dice: &mut Dice) -> Plan {
 
 fn configure_failure(_: &mut Dice) -> Plan {
     let fails = Change::FailNext {
-        kind: Kind::Configure,
+        kind: Transition::Configure,
         machine: Some(FIRST),
         count: 1,
     };
@@ -163,7 +163,7 @@ fn configure_failure(_: &mut Dice) -> Plan {
 fn drain_failure(dice: &mut Dice) -> Plan {
     let when = Moment(seconds(dice.between(60, 240)));
     let fails = Change::FailNext {
-        kind: Kind::Drain,
+        kind: Transition::Drain,
         machine: Some(FIRST),
         count: 1,
     };

@@ -13,7 +13,7 @@ use crate::{
     clock::{Moment, seconds},
     world::World,
 };
-use bigfleet_provider_kit::Kind;
+use bigfleet_provider_kit::Transition;
 use bigfleet_shard_core::{OperationId, Stage, WorkView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,7 +101,7 @@ impl World {
         };
         let stopped = self.now < self.cloud.away_until || self.now < self.watch.held_until;
         let there = self.cloud.machine(&work.machine).map(|one| one.state);
-        let works = there.and_then(Kind::under_way).is_some();
+        let works = there.and_then(Transition::under_way).is_some();
         let cluster = work.cluster.as_ref();
         let cluster = cluster.and_then(|id| self.cluster_named(id.as_str()));
         let deaf = cluster.is_some_and(|one| self.clusters[one].session.is_none());
