@@ -41,9 +41,11 @@ impl Clock {
         }
     }
 
-    /// Now.
+    /// Now, in whole microseconds: what the store can keep of a moment, so that a moment is the same
+    /// after a restart.
     pub(crate) fn now(&self) -> Time {
-        self.began_at + scaled(self.began.elapsed(), self.speed)
+        let now = self.began_at + scaled(self.began.elapsed(), self.speed);
+        Time::from_nanos(now.nanos() - now.nanos().rem_euclid(1_000))
     }
 
     /// When a moment is, on the clock that timers use.
