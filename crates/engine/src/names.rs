@@ -11,7 +11,7 @@
 
 use crate::{
     index::Index,
-    table::LongTable,
+    table::Table,
     texts::{Span, Texts},
 };
 use bigfleet_model::text_hash;
@@ -23,7 +23,7 @@ const WORTH_SQUEEZING: usize = 4096;
 #[derive(Clone, Debug)]
 pub(crate) struct Names<I> {
     texts: Texts,
-    spans: LongTable<I, Span>,
+    spans: Table<I, Span>,
     /// Indexes by hash. Its length is a power of two.
     table: Vec<Option<I>>,
     free: Vec<I>,
@@ -35,7 +35,7 @@ impl<I> Default for Names<I> {
     fn default() -> Self {
         Self {
             texts: Texts::default(),
-            spans: LongTable::default(),
+            spans: Table::default(),
             table: Vec::new(),
             free: Vec::new(),
             live_bytes: 0,

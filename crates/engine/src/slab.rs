@@ -1,18 +1,18 @@
 //! Slab: a table in which the index of a thing that is gone is given to the next.
 
-use crate::{index::Index, table::LongTable};
+use crate::{index::Index, table::Table};
 use std::ops;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<I, T> {
-    items: LongTable<I, T>,
+    items: Table<I, T>,
     free: Vec<I>,
 }
 
 impl<I, T> Default for Slab<I, T> {
     fn default() -> Self {
         Self {
-            items: LongTable::default(),
+            items: Table::default(),
             free: Vec::new(),
         }
     }

@@ -1,12 +1,13 @@
 //! Catalog: things in the order they came in, found by an index of their own type.
 //!
-//! A [`Table`] is one piece of memory. A [`LongTable`] is many of a fixed size: millions of records grow
-//! without being copied, so the old copy and the new never lie in memory together.
+//! A [`Table`] is one piece of memory, and the quicker to read. A [`LongTable`] is many pieces of a fixed
+//! size: millions of records grow without being copied, so the old copy and the new never lie in memory
+//! together.
 
 use crate::index::Index;
 use std::{marker::PhantomData, ops};
 
-/// A short table, or one whose length is known.
+/// A table that may be copied as it grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<I, T> {
     items: Vec<T>,
@@ -50,13 +51,13 @@ impl<I: Index, T> Table<I, T> {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (I, &T)> {
-        let indexed = self.items.iter().enumerate();
-        indexed.map(|(position, item)| (I::at(position), item))
+        self.entries_from(0)
     }
 
-    /// Those from a position on.
+    /// Those from a position on; what is before it is not walked.
     pub(crate) fn entries_from(&self, position: usize) -> impl Iterator<Item = (I, &T)> {
-        self.entries().skip(position)
+        let indexed = (position..).zip(&self.items[position..]);
+        indexed.map(|(position, item)| (I::at(position), item))
     }
 
     pub(crate) fn indexes(&self) -> impl Iterator<Item = I> + use<I, T> {
@@ -90,7 +91,7 @@ impl<I: Index, T> ops::IndexMut<I> for Table<I, T> {
 /// As many as lie together in a [`LongTable`].
 const CHUNK: usize = 1 << 16;
 
-/// A table of hundreds of thousands of things or more.
+/// A table too large to be copied as it grows.
 #[derive(Clone, Debug)]
 pub(crate) struct LongTable<I, T> {
     /// All full but the last.
@@ -130,10 +131,6 @@ impl<I: Index, T> LongTable<I, T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.chunks.iter_mut().flatten()
     }
 
     pub(crate) fn indexes(&self) -> impl Iterator<Item = I> + use<I, T> {

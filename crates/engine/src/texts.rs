@@ -51,10 +51,7 @@ impl Texts {
     pub(crate) fn get(&self, span: Span) -> &[u8] {
         let chunk = (span.start >> CHUNK_BITS) as usize;
         let start = span.start as usize % CHUNK;
-        match span.length() {
-            0 => &[],
-            length => &self.chunks[chunk][start..start + length],
-        }
+        &self.chunks[chunk][start..start + span.length()]
     }
 }
 
