@@ -62,7 +62,7 @@ async fn a_shard_that_starts_paused_decides_and_never_acts() {
         (&said["level"], &said["fields"]["suppressed"]),
         (&json!("WARN"), &json!(2))
     );
-    assert!(2 <= scene.audited("Bootstrap", "suppressed"));
+    scene.audited("Bootstrap", "suppressed", 2).await;
     // Without the flag the next one does what is wanted then.
     scene.next_shard(&["--actuation-paused=false"]);
     let a = scene.operator("a", Manner::Reports).await;
@@ -111,7 +111,7 @@ async fn a_dry_run_says_what_it_would_do_and_does_nothing() {
         let drains = field(line, "kind") == "Reclaim";
         assert_eq!(0 < field(line, "grace").as_u64().unwrap(), drains, "{line}");
     }
-    assert!(1 <= scene.audited("Bootstrap", "dryrun"));
+    scene.audited("Bootstrap", "dryrun", 1).await;
 }
 
 /// Rail 1: a quarter of eight is two, of what is left then one.
@@ -124,8 +124,9 @@ async fn a_cap_on_reclaims_lets_few_go_at_once_and_says_so() {
     a.needs(vec![cpus(2)]).await;
     a.has(2).await;
     scene.is_quiet().await;
+    scene.audited("Reclaim", "success", 6).await;
     let mut per_cycle: BTreeMap<u64, usize> = BTreeMap::new();
-    for line in scene.audit() {
+    for line in scene.folder.audit() {
         if line["kind"] == "Reclaim" && line["outcome"] == "success" {
             *per_cycle
                 .entry(line["decided_cycle"].as_u64().unwrap())
@@ -254,7 +255,8 @@ async fn only_so_many_actions_are_decided_per_cycle() {
     let a = scene.operator("a", Manner::Plain).await;
     a.needs(vec![cpus(4)]).await;
     a.has(4).await;
-    let decided = scene.audit();
+    scene.audited("Bootstrap", "success", 4).await;
+    let decided = scene.folder.audit();
     let decided: BTreeSet<u64> = decided
         .iter()
         .filter_map(|line| line["decided_cycle"].as_u64())

@@ -33,8 +33,8 @@ async fn demand_grows_and_shrinks_and_the_fleet_follows_exactly() {
     scene.is_quiet().await;
     assert_eq!(scene.operations(CallKind::Drain), 5);
     assert_eq!(a.heard().instructions.len(), 5, "each one was announced");
-    assert_eq!(scene.audited("Bootstrap", "success"), 8);
-    assert_eq!(scene.audited("Reclaim", "success"), 5);
+    assert_eq!(scene.audited("Bootstrap", "success", 8).await, 8);
+    assert_eq!(scene.audited("Reclaim", "success", 5).await, 5);
     let held = scene.ledger.ledger.machines().await;
     assert_eq!((held[&Configured].len(), held[&Idle].len()), (3, 5));
     assert!(scene.shard.http("/readyz").contains("200 OK"));

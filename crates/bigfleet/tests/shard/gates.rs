@@ -52,10 +52,9 @@ impl Cloud {
 
     /// The lines of the audit log that end an action of this kind.
     fn audited(&self, kind: &str) -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(self.folder.file("data.audit")).unwrap_or_default();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        let lines = lines.filter(|line: &serde_json::Value| line["kind"] == kind);
-        lines.collect()
+        let mut lines = self.folder.audit();
+        lines.retain(|line| line["kind"] == kind);
+        lines
     }
 }
 

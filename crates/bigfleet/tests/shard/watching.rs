@@ -169,11 +169,8 @@ async fn a_quarantine_is_told_with_its_rows_and_so_is_its_end() {
     let believed = shard.logged("roll-up confirmed and accepted: it was said often enough");
     assert_eq!(believed["fields"]["rows_before"], 12);
     let audited = until("both in the audit log", async || {
-        let text = std::fs::read_to_string(folder.file("data.audit")).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        let rails: Vec<serde_json::Value> = lines
-            .filter(|line: &serde_json::Value| line["msg"] == "rail")
-            .collect();
+        let mut rails = folder.audit();
+        rails.retain(|line| line["msg"] == "rail");
         (rails.len() == 3, rails)
     })
     .await;
@@ -197,10 +194,8 @@ async fn an_audited_action_names_its_shard_its_operation_its_time_and_its_price(
     a.needs(vec![row(4, 100, "")]).await;
     a.has(1).await;
     let bound = until("the Bootstrap in the audit log", async || {
-        let text = std::fs::read_to_string(folder.file("data.audit")).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        let mut lines = lines.filter(|line: &serde_json::Value| line["kind"] == "Bootstrap");
-        let bound = lines.next();
+        let mut lines = folder.audit().into_iter();
+        let bound = lines.find(|line| line["kind"] == "Bootstrap");
         (bound.is_some(), bound)
     })
     .await

@@ -127,16 +127,15 @@ impl Scene {
         self.ledger.ledger.check();
     }
 
-    /// What the audit log says, a line each.
-    pub(crate) fn audit(&self) -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(self.folder.file("data.audit")).unwrap();
-        let lines = text.lines().map(serde_json::from_str);
-        lines.collect::<Result<_, _>>().unwrap()
-    }
-
-    pub(crate) fn audited(&self, kind: &str, outcome: &str) -> usize {
-        let lines = self.audit();
-        let says = |line: &&serde_json::Value| line["kind"] == kind && line["outcome"] == outcome;
-        lines.iter().filter(says).count()
+    /// How often the audit log says this, once it does so many times: it is written beside the work.
+    pub(crate) async fn audited(&self, kind: &str, outcome: &str, at_least: usize) -> usize {
+        until("audited", async || {
+            let lines = self.folder.audit();
+            let says =
+                |line: &&serde_json::Value| line["kind"] == kind && line["outcome"] == outcome;
+            let count = lines.iter().filter(says).count();
+            (at_least <= count, count)
+        })
+        .await
     }
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// How long anything may take that a test waits for.
-pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const WITHIN: Duration = Duration::from_secs(120);
 
 /// Where a run may leave things, and must not: temporary files and the address of its shard.
 pub(crate) struct Home(PathBuf);

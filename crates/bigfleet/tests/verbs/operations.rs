@@ -12,9 +12,9 @@ use crate::shard_scene::until;
 
 /// The lines of the audit log about a kind of action.
 fn audited(scene: &Scene, kind: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(scene.folder.file("data.audit")).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    lines.filter(|line: &Value| line["kind"] == kind).collect()
+    let mut lines = scene.folder.audit();
+    lines.retain(|line| line["kind"] == kind);
+    lines
 }
 
 #[tokio::test(flavor = "multi_thread")]
