@@ -4,7 +4,7 @@
 //! create ─▶ mkdir    configure ─▶ write user-data    drain ─▶ remove it    delete ─▶ rmdir
 //! ```
 //!
-//! `cargo run -p bigfleet-provider-kit --example provider-folder -- --addr=127.0.0.1:9000`
+//! `cargo run -p bigfleet-provider-kit --example provider-folder -- --addr 127.0.0.1:9000`
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -16,7 +16,25 @@ use bigfleet_provider_kit::{
     Backend, CapacityType, Created, Failure, Faithful, Host, Instance, Job, Offer, Readiness,
     Settings, run,
 };
+use clap::Parser;
 use tokio::fs;
+
+/// A provider whose hosts are folders.
+#[derive(Parser)]
+struct Flags {
+    /// Where it listens.
+    #[arg(long, default_value = "127.0.0.1:9000")]
+    addr: String,
+    /// The folder its hosts are made in; one below the temporary directory if it is not given.
+    #[arg(long)]
+    root: Option<PathBuf>,
+    /// Where it keeps what it must remember; without it a restart forgets.
+    #[arg(long)]
+    state: Option<PathBuf>,
+    /// How many machines it offers.
+    #[arg(long, default_value_t = 32)]
+    seed_count: usize,
+}
 
 struct Folders {
     root: PathBuf,
@@ -123,26 +141,14 @@ fn catalogue(count: usize) -> Vec<(String, Arc<Offer>)> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let flags: BTreeMap<String, String> = std::env::args()
-        .filter_map(|arg| {
-            let (name, value) = arg.strip_prefix("--")?.split_once('=')?;
-            Some((name.to_owned(), value.to_owned()))
-        })
-        .collect();
-    let flag = |name: &str| flags.get(name).cloned();
-    let root = flag("root").map_or_else(|| std::env::temp_dir().join("folders"), PathBuf::from);
+    let flags = Flags::parse();
+    let root = (flags.root).unwrap_or_else(|| std::env::temp_dir().join("folders"));
     fs::create_dir_all(&root).await?;
-    let count = flag("seed-count")
-        .unwrap_or_else(|| "32".to_owned())
-        .parse()?;
-    let mut settings = Settings::new(
-        "folder",
-        &flag("addr").unwrap_or_else(|| ":9000".to_owned()),
-    );
-    settings.state = flag("state").map(PathBuf::from);
+    let mut settings = Settings::new("folder", &flags.addr);
+    settings.state = flags.state;
     let backend = Folders {
         root,
-        offers: catalogue(count),
+        offers: catalogue(flags.seed_count),
     };
     Ok(run(Arc::new(backend), Arc::new(Faithful), settings).await?)
 }

@@ -82,10 +82,13 @@ pub fn format_milli(milli: i128) -> String {
     }
 }
 
-/// The same as people write it: `16Gi`, not 17179869184.
+/// The same as people write it: `16Gi`, not 17179869184. Below a mebibyte it is a number: 2048 cpus are
+/// not `2Ki`.
 pub fn format_short(milli: i128) -> String {
-    let units = [("Gi", 1_i128 << 30), ("Mi", 1 << 20)];
-    let fits = |(_, unit): &(&str, i128)| unit * 1000 <= milli && milli % (unit * 1000) == 0;
+    const MI: i128 = 1 << 20;
+    let units = [("Gi", MI << 10), ("Mi", MI), ("Ki", MI >> 10)];
+    let fits =
+        |(_, unit): &(&str, i128)| MI.max(*unit) * 1000 <= milli && milli % (unit * 1000) == 0;
     match units.into_iter().find(fits) {
         Some((suffix, unit)) => format!("{}{suffix}", milli / (unit * 1000)),
         None => format_milli(milli),
@@ -280,6 +283,8 @@ mod tests {
         assert_eq!(format_short(1_073_741_824_001), "1073741824001m");
         assert_eq!(format_short(1_048_576_000), "1Mi");
         assert_eq!(format_short(1_047_552_000), "1047552");
+        assert_eq!(format_short(2_048_000), "2048");
+        assert_eq!(format_short(16_393_244 * 1_024_000), "16393244Ki");
         assert_eq!(format_short(-1_073_741_824_000), "-1073741824");
     }
 

@@ -1,7 +1,7 @@
 //! The sentences of an explanation: what became of a machine, and why one thing went before another.
 
 use bigfleet_engine::{ClaimSource, Comparison, Fate, Outranks, Rule, VictimFate};
-use bigfleet_model::{Operator, Requirement, Time, quantity::format_milli};
+use bigfleet_model::{Operator, Requirement, Time, quantity::format_short};
 
 /// Why a Need is served before the explained one.
 pub(super) fn outranks(by: Outranks) -> String {
@@ -93,7 +93,7 @@ pub(super) fn fate(fate: &Fate) -> String {
             has,
             unit,
         } => {
-            let (has, unit) = (format_milli(*has), format_milli(*unit));
+            let (has, unit) = (format_short(*has), format_short(*unit));
             return format!("{dimension} {has} is below the smallest unit of {unit}");
         }
         Fate::OffersNothing => "offers nothing that is asked for",
