@@ -22,6 +22,15 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Bootstrap,
+        Self::Provision,
+        Self::Preempt,
+        Self::Reclaim,
+        Self::Delete,
+    ];
+
     /// The word used in files, metrics and speech.
     pub fn word(self) -> &'static str {
         match self {

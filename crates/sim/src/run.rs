@@ -53,14 +53,6 @@ pub struct Report {
     pub lines: Vec<String>,
 }
 
-const KINDS: [ActionKind; 5] = [
-    ActionKind::Bootstrap,
-    ActionKind::Provision,
-    ActionKind::Preempt,
-    ActionKind::Reclaim,
-    ActionKind::Delete,
-];
-
 /// Runs a scenario with a seed, as it is or with a defect; `traced` keeps what happened.
 pub fn run(scenario: &Scenario, seed: u64, defect: Option<Defect>, traced: bool) -> Report {
     let plan = scenario.plan(&mut Dice::stream(seed, 0));
@@ -82,7 +74,7 @@ pub fn run_without(
 }
 
 /// The message of a panic.
-fn words(thrown: &(dyn Any + Send)) -> String {
+fn message(thrown: &(dyn Any + Send)) -> String {
     let text = thrown.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| thrown.downcast_ref::<&str>().copied());
     text.unwrap_or("it did not say why").to_owned()
@@ -114,7 +106,7 @@ pub(crate) fn run_plan(
     if let Err(thrown) = lived {
         world
             .watch
-            .broke(Rule::Panicked, world.now, words(thrown.as_ref()));
+            .broke(Rule::Panicked, world.now, message(thrown.as_ref()));
     }
     if let Some(broken) = &world.watch.broken {
         // A panic's message may have several lines; a trace has one line per event.
@@ -129,7 +121,7 @@ pub(crate) fn run_plan(
         events: world.events,
         simulated_millis: world.now.0,
         machines,
-        actions: KINDS.map(count),
+        actions: ActionKind::ALL.map(count),
         creates: world.log.creates.len() as u64,
         flips: world
             .process()

@@ -12,15 +12,6 @@ use std::collections::BTreeMap;
 use bigfleet_model::{ActionKind, MachineId, State};
 use bigfleet_shard_core::ShardCore;
 
-/// Every kind of action, in the order of a cycle.
-pub(crate) const KINDS: [ActionKind; 5] = [
-    ActionKind::Bootstrap,
-    ActionKind::Provision,
-    ActionKind::Preempt,
-    ActionKind::Reclaim,
-    ActionKind::Delete,
-];
-
 /// A shard at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct CycleSnapshot {
@@ -91,7 +82,7 @@ impl RunTotals {
                 count(&snapshot.actions).saturating_sub(count(&self.decided)),
             )
         };
-        let new = KINDS.map(newly).into();
+        let new = ActionKind::ALL.map(newly).into();
         self.decided.clone_from(&snapshot.actions);
         self.cycle = snapshot.cycle;
         new
@@ -106,7 +97,9 @@ impl RunTotals {
     /// Every kind of action, and how many were decided.
     pub(crate) fn decided(&self) -> BTreeMap<&'static str, u64> {
         let count = |kind: ActionKind| self.decided.get(&kind).copied().unwrap_or(0);
-        KINDS.map(|kind| (kind.word(), count(kind))).into()
+        ActionKind::ALL
+            .map(|kind| (kind.word(), count(kind)))
+            .into()
     }
 }
 

@@ -12,8 +12,6 @@ use std::path::PathBuf;
 use bigfleet_model::{ActionKind, State};
 use serde::Serialize;
 
-use crate::cycle_snapshot::KINDS;
-
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -176,7 +174,7 @@ fn at(t: f64) -> String {
 /// can be read while they scroll.
 fn counts(of: &BTreeMap<&'static str, u64>, none: &str) -> String {
     let states = State::ALL.map(State::word).into_iter();
-    let order = states.chain(KINDS.map(ActionKind::word));
+    let order = states.chain(ActionKind::ALL.map(ActionKind::word));
     let counted = order.filter_map(|name| Some((name, *of.get(name)?)));
     let some = counted.filter(|(_, count)| 0 < *count);
     let words: Vec<String> = some

@@ -35,14 +35,6 @@ pub struct Number {
     pub value: Value,
 }
 
-const KINDS: [ActionKind; 5] = [
-    ActionKind::Bootstrap,
-    ActionKind::Provision,
-    ActionKind::Preempt,
-    ActionKind::Reclaim,
-    ActionKind::Delete,
-];
-
 /// Priority classes and ages, as the gauges of shortfalls split them.
 const CLASSES: [&str; 4] = ["other", "batch", "service", "critical"];
 const AGES: [&str; 4] = ["1-9", "10-59", "60-299", "300+"];
@@ -87,7 +79,7 @@ impl Sheet {
     }
 
     fn by_kind(&mut self, name: &'static str, counts: &BTreeMap<ActionKind, u64>) {
-        for kind in KINDS {
+        for kind in ActionKind::ALL {
             let count = counts.get(&kind).copied().unwrap_or(0);
             self.put(name, &[("kind", kind.word())], Value::Counter(count));
         }
@@ -170,7 +162,7 @@ impl Reads<'_> {
         sheet.by_kind("bigfleet_shard_actions_total", &counters.actions);
         // All of them from the start: the first of a series that was not there is no increase, and
         // the first action that is fenced is what somebody must be woken for.
-        for kind in KINDS {
+        for kind in ActionKind::ALL {
             for outcome in Outcome::ENDS {
                 let count = counters.outcomes.get(&(kind, outcome)).copied();
                 sheet.put(
@@ -180,7 +172,7 @@ impl Reads<'_> {
                 );
             }
         }
-        for kind in KINDS {
+        for kind in ActionKind::ALL {
             for outcome in Outcome::ENDS {
                 let took = self.latencies.actions.get(&(kind, outcome)).cloned();
                 // Success is always shown; whatever else never happened has no duration.

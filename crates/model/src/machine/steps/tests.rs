@@ -3,14 +3,6 @@
 use super::*;
 use crate::{Dollars, Fingerprint, Group, MachineFacts, Price, Reason};
 
-const KINDS: [ActionKind; 5] = [
-    ActionKind::Bootstrap,
-    ActionKind::Provision,
-    ActionKind::Preempt,
-    ActionKind::Reclaim,
-    ActionKind::Delete,
-];
-
 fn host(reference: &str) -> Host {
     Host {
         provider: "p".to_owned(),
@@ -119,7 +111,7 @@ fn check(step: Result<Machine, StepRefused>) -> Machine {
 /// DC-1: from its source state and no other, to the state on the way, along an edge.
 #[test]
 fn an_action_is_committed_from_its_source_only() {
-    for kind in KINDS {
+    for kind in ActionKind::ALL {
         for state in State::ALL {
             let committed = machine(state).commit(&action(kind));
             if state != kind.source() {
@@ -204,7 +196,7 @@ fn an_action_for_no_need_or_another_machine_is_not_committed() {
 /// Each way ends where its action leads; the other states are no way.
 #[test]
 fn a_machine_on_its_way_arrives_at_the_target() {
-    for kind in KINDS {
+    for kind in ActionKind::ALL {
         let arrived = check(machine(kind.transitional()).arrive(|| host("new")));
         assert_eq!(arrived.state(), kind.target());
     }
@@ -253,7 +245,7 @@ fn nothing_arrives_against_the_grid() {
 /// DC-7, and ST-1 for Bootstrap, whose way back is a step.
 #[test]
 fn a_commit_is_rolled_back_from_its_own_way_only() {
-    for kind in KINDS {
+    for kind in ActionKind::ALL {
         for state in State::ALL {
             let back = machine(state).roll_back(kind);
             if state != kind.transitional() {
@@ -273,7 +265,7 @@ fn a_commit_is_rolled_back_from_its_own_way_only() {
 /// What is committed and rolled back is what it was, but meant for nobody.
 #[test]
 fn a_rollback_undoes_the_commit() {
-    for kind in KINDS {
+    for kind in ActionKind::ALL {
         let before = machine(kind.source());
         let committed = before.commit(&action(kind)).unwrap();
         assert_eq!(check(committed.roll_back(kind)), before, "{kind:?}");
@@ -415,7 +407,7 @@ fn a_provider_is_followed_along_edges_only() {
 /// SH-6: wherever on its walk the provider shows it, the machine is on its way again as remembered.
 #[test]
 fn a_remembered_way_is_taken_up_again() {
-    for kind in KINDS {
+    for kind in ActionKind::ALL {
         let committed = machine(kind.source()).commit(&action(kind)).unwrap();
         for state in [kind.source(), kind.transitional(), kind.target()] {
             let resumed = seen(state, "a").resume(
