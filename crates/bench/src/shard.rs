@@ -9,11 +9,12 @@
 //! What the world sends is made before it is handed in, so that a clock around the latter measures
 //! the core and nothing else.
 
-use bigfleet_model::{Assignment, Echoed, Host, Machine, MachineId, Row, State, Time};
+use bigfleet_model::{Echoed, Host, Machine, MachineId, Row, State, Time};
 use bigfleet_shard_core::{
-    BlobAnswer, CallOutcome, DrainPhase, Effect, Event, Features, Frame, GetId, Got, ListId,
-    Listed, ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
+    CallOutcome, Effect, Event, Features, ListId, Listed, ProviderCall, Record, SessionId,
+    ShardConfig, ShardCore, Sighting,
 };
+use bigfleet_shard_world::{bare, call_ended, found, listed, obey, shown};
 use bigfleet_workloads::{CYCLE, Churn, Workload};
 use std::{
     collections::BTreeSet,
@@ -71,7 +72,7 @@ impl<'a> Shard<'a> {
         };
         let mut took = shard.tell(Event::Woken);
         for list in std::mem::take(&mut shard.lists) {
-            let mut machines = workload.machines().map(|one| seeded(workload.record(&one)));
+            let mut machines = workload.machines().map(|one| shown(workload.record(&one)));
             loop {
                 let machines: Vec<Sighting> = machines.by_ref().take(PAGE).collect();
                 if machines.is_empty() {
@@ -84,7 +85,8 @@ impl<'a> Shard<'a> {
                     refused,
                 });
             }
-            took += shard.tell(ended(list, true));
+            let outcome = complete(true);
+            took += shard.tell(Event::ListEnded { list, outcome });
         }
         for cluster in workload.clusters() {
             took += shard.tell(Event::SessionOpened {
@@ -177,13 +179,9 @@ impl<'a> Shard<'a> {
             for list in lists {
                 let lost = std::mem::take(&mut self.lost);
                 let machines = lost.iter().filter_map(|id| self.failed(id)).collect();
-                let refused = Vec::new();
-                took += self.tell(Event::ListPage {
-                    list,
-                    machines,
-                    refused,
-                });
-                took += self.tell(ended(list, false));
+                for event in listed(list, machines, Vec::new(), complete(false)) {
+                    took += self.tell(event);
+                }
             }
         }
     }
@@ -202,43 +200,18 @@ impl<'a> Shard<'a> {
                 call,
             } => {
                 let done = self.done(&machine, &call);
-                self.answers.extend(done.map(|done| Event::CallEnded {
-                    operation,
-                    sequence: token.sequence,
-                    outcome: CallOutcome::acked(done),
-                }));
+                let done = done.map(CallOutcome::acked);
+                self.answers
+                    .extend(done.map(|done| call_ended(operation, &token, done)));
             }
-            Effect::Get { get, machine } => self.answers.push(self.got(get, &machine)),
+            Effect::Get { get, machine } => {
+                // Only machines that were lost are ever asked for by name.
+                let answer = found(self.failed(&machine));
+                self.answers.push(Event::GotMachine { get, answer });
+            }
             Effect::List { list, .. } => self.lists.push(list),
-            Effect::Send { session, frame } => self.operator(session, frame),
+            Effect::Send { session, frame } => self.answers.extend(obey(session, frame)),
             Effect::Close { .. } | Effect::Audit(_) | Effect::Alert(_) | Effect::WakeAt(_) => {}
-        }
-    }
-
-    fn operator(&mut self, session: SessionId, frame: Frame) {
-        match frame {
-            Frame::BootstrapRequest { request, .. } => self.answers.push(Event::BlobAnswered {
-                session,
-                request,
-                answer: BlobAnswer::Blob {
-                    user_data: b"join".to_vec(),
-                    ttl_seconds: 0,
-                },
-            }),
-            Frame::Reclaim {
-                instruction,
-                machine,
-                ..
-            } => self.answers.push(Event::DrainReported {
-                session,
-                instruction,
-                machine,
-                phase: DrainPhase::Drained,
-            }),
-            Frame::Ack { .. }
-            | Frame::Node(_)
-            | Frame::ReclaimCancel { .. }
-            | Frame::Available { .. } => {}
         }
     }
 
@@ -255,47 +228,23 @@ impl<'a> Shard<'a> {
             provider: "bench".to_owned(),
             reference: machine.to_string(),
         };
-        let machine = shown(known.arrive(host).ok()?)?;
+        let machine = bare(known.arrive(host).ok()?);
         Some(Sighting { machine, echoed })
     }
 
     fn failed(&self, machine: &MachineId) -> Option<Sighting> {
-        let mut facts = shown(self.core.machine(machine)?.clone())?.into_facts();
+        let mut facts = bare(self.core.machine(machine)?.clone()).into_facts();
         facts.state = State::Failed.into();
         facts.last_error = "lost".to_owned();
         Some(Sighting::from(Machine::new(facts).ok()?))
     }
-
-    /// Only machines that were lost are ever asked for by name.
-    fn got(&self, get: GetId, machine: &MachineId) -> Event {
-        let answer = self.failed(machine);
-        let answer = answer.map_or(Got::NotFound, |found| Got::Found(Box::new(found)));
-        Event::GotMachine { get, answer }
-    }
 }
 
-/// A record as its provider shows it, without what only the shard knows.
-fn shown(known: Machine) -> Option<Machine> {
-    known.committed(Assignment::default(), None).ok()
-}
-
-fn seeded(record: Machine) -> Sighting {
-    let echoed = match record.cluster() {
-        Some(_) => (&record.assignment().to_metadata()).into(),
-        None => Echoed::default(),
-    };
-    let machine = shown(record.clone()).unwrap_or(record);
-    Sighting { machine, echoed }
-}
-
-fn ended(list: ListId, full: bool) -> Event {
-    Event::ListEnded {
-        list,
-        outcome: Listed::Complete {
-            full,
-            removed: Vec::new(),
-            cursor: vec![1],
-        },
+fn complete(full: bool) -> Listed {
+    Listed::Complete {
+        full,
+        removed: Vec::new(),
+        cursor: vec![1],
     }
 }
 

@@ -10,9 +10,9 @@ use bigfleet_model::{CapacityType, MachineId, State};
 use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
-/// What the provider no longer knows, rather than knows to be broken.
+/// The provider no longer knows the machines; those that break it shows as Failed.
 const VANISH: &str = "machines vanish";
-/// By then the Lists have shown what two processes did to each other, or one did and forgot.
+/// After so long Lists have shown what two processes did to each other, or what one did and forgot in a crash.
 const FOUND_WITHIN: u64 = seconds(60);
 
 impl World {
@@ -197,10 +197,12 @@ impl World {
         if !process.calls.is_empty() {
             self.struck("crash with calls under way");
         }
-        let dice = &mut self.dice;
         let records = match disk {
-            Left::Whole => process.disk.found(|_| 0),
-            Left::Torn => process.disk.found(|unsure| dice.below(unsure + 1)),
+            Left::Whole => process.disk.found(0),
+            Left::Torn => {
+                let torn = self.dice.below(process.disk.unsure() + 1);
+                process.disk.found(torn)
+            }
             Left::Nothing => {
                 self.watch.commits.disk_lost();
                 Vec::new()
@@ -231,7 +233,7 @@ impl World {
             return;
         };
         process.reachable = false;
-        let records = process.disk.found(|_| 0);
+        let records = process.disk.found(0);
         self.watch.process_lost(self.now);
         self.watch.commits.outlived(old);
         let ends = self.now.after(millis);

@@ -14,6 +14,7 @@ use crate::{
     world::{Happening, World},
 };
 use bigfleet_shard_core::{CallOutcome, Code, Effect, Event, Frame, Listed};
+use bigfleet_shard_world::call_ended;
 
 /// Answers after which nobody knows whether the call was carried out.
 const UNKNOWN: [Code; 4] = [
@@ -100,7 +101,7 @@ impl World {
             Effect::Persist { barrier, records } => {
                 let due = start.after(self.dice.latency(stages.disk));
                 if let Some(process) = self.processes.get_mut(&epoch) {
-                    let due = process.disk.write(barrier, records, due);
+                    let due = process.write(barrier, records, due);
                     self.exposed(epoch, Strike::Writing, start, due);
                     self.queue
                         .in_order(due, Happening::Written { epoch, barrier });
@@ -117,11 +118,7 @@ impl World {
                         0 => CallOutcome::NeverSent,
                         at => CallOutcome::refused(UNKNOWN[at - 1]),
                     };
-                    let event = Event::CallEnded {
-                        operation,
-                        sequence: token.sequence,
-                        outcome,
-                    };
+                    let event = call_ended(operation, &token, outcome);
                     let after = self.dice.between(1_000, 30_000);
                     self.later(start.after(after), epoch, event);
                     return;

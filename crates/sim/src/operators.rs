@@ -8,6 +8,7 @@ use bigfleet_model::{MachineId, State};
 use bigfleet_shard_core::{
     BlobAnswer, DrainPhase, Event, Features, Frame, NodeFact, OperationId, SessionId,
 };
+use bigfleet_shard_world::blob;
 
 impl World {
     /// An operator tries to connect to the shard's current process.
@@ -142,10 +143,7 @@ impl World {
                 let answer = if failing {
                     BlobAnswer::Error("no token could be made".to_owned())
                 } else {
-                    BlobAnswer::Blob {
-                        user_data: b"join".to_vec(),
-                        ttl_seconds: 0,
-                    }
+                    blob()
                 };
                 if self.happens("blob lost", self.plan.weather.blob_lost) {
                     return;

@@ -1,18 +1,17 @@
 //! A process of the shard: the real core, its disk, and what it is connected to.
-//!
-//! ```text
-//! Persist ─▶ written, in order ─▶ on disk ─▶ Persisted        crash ─▶ any prefix from "on disk" on
-//! ```
 
 use crate::clock::Moment;
 use bigfleet_model::Row;
 use bigfleet_shard_core::{Barrier, OperationId, Record, SessionId, ShardCore};
+use bigfleet_shard_world::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One process of the shard, from its start to its crash.
 pub(crate) struct Process {
     pub(crate) core: ShardCore,
     pub(crate) disk: Disk,
+    /// When the last write ends.
+    written_until: Moment,
     /// Until when it computes a cycle; events that arrive meanwhile wait.
     pub(crate) busy_until: Moment,
     /// The last WakeAt counts, earlier ones do not.
@@ -34,12 +33,8 @@ impl Process {
     pub(crate) fn new(core: ShardCore, records: Vec<Record>) -> Self {
         Self {
             core,
-            disk: Disk {
-                durable: records.len(),
-                records,
-                writes: BTreeMap::new(),
-                last: Moment::START,
-            },
+            disk: Disk::holding(records),
+            written_until: Moment::START,
             busy_until: Moment::START,
             wake: 0,
             sessions: BTreeMap::new(),
@@ -56,6 +51,13 @@ impl Process {
 pub(crate) type RollUpOnSession = (SessionId, Vec<Row>);
 
 impl Process {
+    /// Begins a write; answers when it will be on disk. Writes end in the order they began.
+    pub(crate) fn write(&mut self, barrier: Barrier, records: Vec<Record>, due: Moment) -> Moment {
+        self.disk.write(barrier, records);
+        self.written_until = self.written_until.max(due);
+        self.written_until
+    }
+
     /// Remembers a roll-up that was handed in, if the core accepted it.
     pub(crate) fn remember(&mut self, said: Option<RollUpOnSession>) {
         let Some((session, rows)) = said else {
@@ -66,54 +68,5 @@ impl Process {
         if before < accepted {
             self.in_force.insert(session, (accepted, rows));
         }
-    }
-}
-
-/// The records a process has written, and how many of them are surely on disk.
-#[derive(Clone, Debug)]
-pub(crate) struct Disk {
-    records: Vec<Record>,
-    durable: usize,
-    writes: BTreeMap<Barrier, usize>,
-    last: Moment,
-}
-
-impl Disk {
-    /// Takes a write; answers when it will be on disk. Writes end in the order they began.
-    pub(crate) fn write(&mut self, barrier: Barrier, records: Vec<Record>, due: Moment) -> Moment {
-        self.records.extend(records);
-        self.writes.insert(barrier, self.records.len());
-        self.last = self.last.max(due);
-        self.last
-    }
-
-    pub(crate) fn written(&mut self, barrier: Barrier) {
-        let upto = self.writes.remove(&barrier).unwrap_or(0);
-        self.durable = self.durable.max(upto);
-    }
-
-    /// The records a new process finds: all that are surely on disk, and of those being written any
-    /// number from the front.
-    pub(crate) fn found(&self, torn: impl FnOnce(usize) -> usize) -> Vec<Record> {
-        let unsure = self.unsure();
-        let kept = self.durable + torn(unsure).min(unsure);
-        self.records[..kept].to_vec()
-    }
-
-    /// How many records are not surely on disk.
-    pub(crate) fn unsure(&self) -> usize {
-        self.records.len() - self.durable
-    }
-
-    /// How many records were written since the beginning.
-    pub(crate) fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// Replaces the file by these records, which say the same as all that were written.
-    pub(crate) fn compact(&mut self, records: Vec<Record>) {
-        self.durable = records.len();
-        self.records = records;
-        self.writes.clear();
     }
 }

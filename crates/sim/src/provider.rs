@@ -11,6 +11,7 @@ use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::{
     CallOutcome, Code, Event, GetId, Got, ListId, Listed, OperationId, ProviderCall, Token,
 };
+use bigfleet_shard_world::{call_ended, found, listed};
 use std::sync::Arc;
 
 impl World {
@@ -32,12 +33,7 @@ impl World {
         } else {
             (outcome, self.dice.latency(self.plan.stages.network))
         };
-        let sequence = token.sequence;
-        let event = Event::CallEnded {
-            operation,
-            sequence,
-            outcome,
-        };
+        let event = call_ended(operation, token, outcome);
         self.later(self.now.after(after), epoch, event);
     }
 
@@ -245,11 +241,6 @@ impl World {
             }
             (false, false) => {}
         }
-        let page = Event::ListPage {
-            list,
-            machines: answer.machines,
-            refused,
-        };
         let outcome = if fails {
             Listed::Failed
         } else {
@@ -259,18 +250,18 @@ impl World {
                 cursor: answer.cursor,
             }
         };
-        let ended = Event::ListEnded { list, outcome };
-        for event in [page, ended] {
+        for event in listed(list, answer.machines, refused, outcome) {
             let event = Box::new(event);
             self.queue.in_order(at, Happening::Tell { epoch, event });
         }
     }
 
     pub(crate) fn get_arrives(&mut self, epoch: u64, get: GetId, machine: &MachineId) {
-        let answer = match self.cloud.machine(machine).cloned() {
-            _ if self.now < self.cloud.away_until => Got::Failed,
-            Some(found) => Got::Found(Box::new(self.cloud.sighting(&found))),
-            None => Got::NotFound,
+        let answer = if self.now < self.cloud.away_until {
+            Got::Failed
+        } else {
+            let known = self.cloud.machine(machine).cloned();
+            found(known.map(|known| self.cloud.sighting(&known)))
         };
         let at = self.now.after(self.dice.latency(self.plan.stages.network));
         self.later(at, epoch, Event::GotMachine { get, answer });

@@ -1,19 +1,15 @@
 //! Bounds and conditions that guard a machine, each from both sides: what is just enough, and what is just
 //! not (SH-9..SH-13, DC-7).
 
-use crate::support::{FULL, Refusal, World, cluster, id};
+use crate::support::{FULL, Refusal, World, cluster, id, world};
 use bigfleet_model::{Machine, MachineFacts, State};
 use bigfleet_shard_core::{Alert, Effect, Features, Outcome, Record, ShardConfig};
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 /// A new process on the same disk, in front of the same provider.
 fn restarted(world: &World) -> World {
     let config = ShardConfig::undamped("s", "p");
     let epoch = world.core.epoch() + 1;
-    let (provider, disk) = (world.provider.clone(), world.disk.clone());
+    let (provider, disk) = (world.provider.clone(), world.disk.records().to_vec());
     World::around(config, provider, epoch, disk, world.now)
 }
 
@@ -33,7 +29,7 @@ fn a_binding_by_another_operation_is_a_conflict() {
         let mut world = world("m1 Idle cpu=4 $1");
         world.connect("a", FULL);
         world.run(1.0);
-        let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+        let there = world.there("m1");
         there.set(|facts| facts.cluster = "a".to_owned());
         there.become_state(State::Configured);
         let key = "bigfleet.lucy.sh/assigned-intent".to_owned();
@@ -80,10 +76,7 @@ fn a_hundredth_of_the_machines_may_vanish_at_once() {
 #[test]
 fn a_tenth_of_what_is_remembered_may_be_unseen() {
     let mut world = world("m1..m20 Configured a cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=80");
-    world.run(10.0);
+    world.ask("a", "cpu=80", 10.0);
     for (missing, is_ready) in [(0, true), (2, true), (3, false), (10, false)] {
         let mut again = restarted(&world);
         hide(&mut again, 1..=missing);
@@ -129,10 +122,7 @@ fn an_instructed_drain_is_not_taken_back() {
 #[test]
 fn a_remembered_machine_whose_record_is_refused_is_not_gone() {
     let mut world = world("m1 Configured a cpu=4 $1\n m2 Configured a cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=8");
-    world.run(10.0);
+    world.ask("a", "cpu=8", 10.0);
     let before = world.core.machine(&id("m1")).unwrap().attribution();
     assert!(before.is_some());
     let refused = Machine::new(MachineFacts {

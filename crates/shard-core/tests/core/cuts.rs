@@ -4,6 +4,7 @@ use crate::restarts::{config, reconnect, restarted_as};
 use crate::support::{FULL, World, cluster};
 use bigfleet_model::State;
 use bigfleet_shard_core::{Defect, Effect, Frame, ShardConfig};
+use bigfleet_shard_world::Disk;
 
 /// A history with everything in it: buying, bootstrapping, preempting, reclaiming, releasing.
 fn history(config: ShardConfig, jitter: u64) -> World {
@@ -16,10 +17,7 @@ fn history(config: ShardConfig, jitter: u64) -> World {
     world.disk_delay = Some(0.05);
     world.moments = Some(Vec::new());
     world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
-    world.roll_up("b", "cpu=8 prio=100");
-    world.run(5.0);
+    world.ask("b", "cpu=8 prio=100", 5.0);
     world.roll_up("a", "cpu=20 prio=1000");
     world.run(40.0);
     world.roll_up("b", "cpu=12 prio=100");
@@ -67,10 +65,7 @@ fn sizes(config: ShardConfig) -> World {
     world.disk_delay = Some(0.05);
     world.moments = Some(Vec::new());
     world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
-    world.roll_up("b", "cpu=16 min:cpu=16 prio=100");
-    world.run(5.0);
+    world.ask("b", "cpu=16 min:cpu=16 prio=100", 5.0);
     world.roll_up("a", "cpu=4 prio=1000");
     world.run(40.0);
     world
@@ -90,7 +85,7 @@ fn worse_ends(config: &ShardConfig, mut world: World) -> (usize, Vec<String>) {
             .map(|there| there.machine.state())
             .collect();
         let now = (
-            moment.acked,
+            moment.disk.durable(),
             moment.disk.len(),
             states,
             moment.demand.clone(),
@@ -105,10 +100,10 @@ fn worse_ends(config: &ShardConfig, mut world: World) -> (usize, Vec<String>) {
         // A file written anew says what all records so far say.
         let all = restarted_as(config, moment, moment.disk.len());
         let mut anew = moment.clone();
-        anew.disk = all.core.records();
+        anew.disk = Disk::holding(all.core.records());
         let anew = restarted_as(config, &anew, anew.disk.len());
         assert_eq!(anew.core.records(), all.core.records());
-        for cut in moment.acked..=moment.disk.len() {
+        for cut in moment.disk.durable()..=moment.disk.len() {
             cuts += 1;
             worse.extend(check_cut(config, moment, cut, &unbroken).err());
         }

@@ -147,7 +147,7 @@ fn commit_after_calling_buys_twice_for_one_need() {
             }
             _ => None,
         };
-        (state, world.disk.iter().find_map(bought_for))
+        (state, world.disk.records().iter().find_map(bought_for))
     });
     let kept = (State::Creating, Some("b".to_owned()));
     let broken = (State::Speculative, Some("a".to_owned()));
@@ -161,7 +161,7 @@ fn intents_that_are_not_durable_are_forgotten() {
         world.provider.latency = 60.0;
         world.roll_up("a", "cpu=4");
         world.run(10.0);
-        let disk = world.disk.clone();
+        let disk = world.disk.records().to_vec();
         let mut again = World::around(config, world.provider.clone(), 2, disk, world.now);
         again.run(5.0);
         owner(&again, "s1")
@@ -212,19 +212,22 @@ fn creating_not_credited_buys_again_and_again() {
     assert_eq!(bought, (false, true));
 }
 
+/// The priority of the Need a machine serves once a second Need has come that sorts before its own.
+fn served_first(config: ShardConfig) -> i32 {
+    let machines = "g1 Configured a cpu=4 $1\n m1 Idle cpu=4 $2";
+    let mut world = started(config, machines, &["a"]);
+    world.roll_up("a", "cpu=4 prio=100");
+    world.run(20.0);
+    world.roll_up("a", "cpu=4 prio=100\n cpu=4 prio=1000");
+    world.run(60.0);
+    let machine = world.core.machine(&id("g1")).unwrap();
+    machine.terms().priority
+}
+
 /// EX-RF7 turned round: a Need's machine goes to whoever sorts first.
 #[test]
 fn credit_by_cluster_only_moves_machines_between_needs() {
-    let serves = arms(Defect::CreditByClusterOnly, |config| {
-        let machines = "g1 Configured a cpu=4 $1\n m1 Idle cpu=4 $2";
-        let mut world = started(config, machines, &["a"]);
-        world.roll_up("a", "cpu=4 prio=100");
-        world.run(20.0);
-        world.roll_up("a", "cpu=4 prio=100\n cpu=4 prio=1000");
-        world.run(60.0);
-        let machine = world.core.machine(&id("g1")).unwrap();
-        machine.terms().priority
-    });
+    let serves = arms(Defect::CreditByClusterOnly, served_first);
     assert_eq!(serves, (100, 1000));
 }
 
@@ -265,15 +268,6 @@ fn no_make_before_break_drains_a_machine_before_its_heir_serves() {
 /// EX-RF7 once more: what the ledger says is whose is not asked first.
 #[test]
 fn no_own_first_moves_machines_between_needs() {
-    let serves = arms(Defect::NoOwnFirst, |config| {
-        let machines = "g1 Configured a cpu=4 $1\n m1 Idle cpu=4 $2";
-        let mut world = started(config, machines, &["a"]);
-        world.roll_up("a", "cpu=4 prio=100");
-        world.run(20.0);
-        world.roll_up("a", "cpu=4 prio=100\n cpu=4 prio=1000");
-        world.run(60.0);
-        let machine = world.core.machine(&id("g1")).unwrap();
-        machine.terms().priority
-    });
+    let serves = arms(Defect::NoOwnFirst, served_first);
     assert_eq!(serves, (100, 1000));
 }

@@ -57,8 +57,7 @@ fn latency_and_order_buy_and_drain_nothing() {
 fn one_loss_buys_one_machine() {
     let mut world = settled(3, 100.0);
     let before = world.provider.creates();
-    let there = world.provider.machines.get_mut(&id("i1")).unwrap();
-    there.become_state(State::Failed);
+    world.there("i1").become_state(State::Failed);
     world.run(1000.0);
     assert_eq!(world.provider.creates(), before + 1);
     assert_eq!(count(&world, ActionKind::Reclaim), 0);
@@ -77,11 +76,8 @@ fn one_failed_create_is_replaced_once() {
         Refusal::Code(Code::Unknown),
     ];
     world.provider.refuse.insert(id("s2"), lost);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=12");
-    world.run(10.0);
-    let there = world.provider.machines.get_mut(&id("s1")).unwrap();
+    world.ask("a", "cpu=12", 10.0);
+    let there = world.there("s1");
     there.become_state(State::Failed);
     there.due = None;
     world.run(400.0);
@@ -93,10 +89,7 @@ fn one_failed_create_is_replaced_once() {
 #[test]
 fn a_gang_that_cannot_be_held_parks_and_stays_visible() {
     let mut world = World::new(ShardConfig::undamped("s", "p"), "r1 Idle cpu=4 $1 rack=r1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=64 min:cpu=64 group=g1 rack=Same");
-    world.run(200.0);
+    world.ask("a", "cpu=64 min:cpu=64 group=g1 rack=Same", 200.0);
     let short: Vec<u32> = world.core.shortfalls().map(|one| one.age).collect();
     assert_eq!(short.len(), 1);
     assert!(15 < short[0], "{short:?}");

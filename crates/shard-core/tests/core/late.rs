@@ -1,6 +1,6 @@
 //! Answers that come too late: ignored, counted by what they answer, and no reason to stop (SH-21).
 
-use crate::support::{FULL, World, cluster, id};
+use crate::support::{World, cluster, id};
 use bigfleet_shard_core::{
     BlobAnswer, CallOutcome, Code, DrainPhase, Effect, Event, GetId, Got, LateAnswer, ListId,
     Listed, OperationId, RequestId, SessionId, ShardConfig,
@@ -94,10 +94,7 @@ fn an_answer_nobody_waits_for_changes_nothing_and_is_counted() {
         ShardConfig::undamped("s", "p"),
         "m1 Configured a cpu=4 $1\n m2 Idle cpu=4 $1",
     );
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=8");
-    world.run(5.0);
+    world.ask("a", "cpu=8", 5.0);
     let before = world.core.records();
     for (event, answer) in unasked() {
         let count = |world: &World| world.core.counters().late_answers.get(&answer).copied();
@@ -121,10 +118,7 @@ fn an_answer_nobody_waits_for_changes_nothing_and_is_counted() {
 fn a_call_outlives_its_machine_and_frees_its_slot() {
     let mut world = World::new(ShardConfig::undamped("s", "p"), "m1 Speculative cpu=4 $1");
     world.provider.answer_after = 30.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(1.0);
+    world.ask("a", "cpu=4", 1.0);
     assert_eq!(world.core.gauges().on_wire, 1);
     world.provider.tombstones = vec![id("m1")];
     world.provider.machines.clear();

@@ -1,17 +1,14 @@
 //! Nodes by name and by host: an operator knows a node by what its kubelet says, which is the host it
 //! was told of and not always our id (wire G2, G3).
 
-use crate::support::{FULL, World, id};
+use crate::support::{World, id};
 use bigfleet_model::State;
 use bigfleet_shard_core::{Event, Frame, NodeFact, SessionId, ShardConfig};
 
 /// One machine that serves, and an operator that reports its node by its host alone.
 fn serving() -> (World, SessionId) {
     let mut world = World::new(ShardConfig::undamped("s", "p"), "m1 Idle cpu=4 $1");
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    let session = world.ask("a", "cpu=4", 5.0);
     assert_eq!(world.state("m1"), State::Configured);
     (world, session)
 }

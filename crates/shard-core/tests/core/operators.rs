@@ -1,15 +1,11 @@
 //! Operators: sessions, resync, drains, nodes (shard.md §6).
 
-use crate::support::{FULL, World, cluster, id, rows};
+use crate::support::{FULL, World, cluster, id, rows, world};
 use bigfleet_model::State;
 use bigfleet_shard_core::{
     CloseReason, Confidence, Echo, Effect, Event, Features, Frame, NodeFact, Outcome, Record,
-    RollUpLane, SessionId, ShardConfig,
+    RollUpLane, SessionId,
 };
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 fn closed(world: &World) -> Vec<(SessionId, CloseReason)> {
     let close = |effect: &Effect| match effect {
@@ -56,10 +52,7 @@ fn echoes(world: &World, session: SessionId) -> Vec<Echo> {
 fn ex_se1_a_newer_session_takes_over_and_waiters_fail_at_once() {
     let mut world = world("m1 Idle cpu=4 $1");
     world.blobs = false;
-    let first = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(0.5);
+    let first = world.ask("a", "cpu=4", 0.5);
     let second = world.connect("a", FULL);
     assert_eq!(closed(&world), [(first, CloseReason::Replaced)]);
     assert_eq!(world.outcomes(), [("m1".to_owned(), Outcome::NoSession)]);
@@ -130,10 +123,7 @@ fn ex_se4_a_blob_is_taken_while_a_roll_up_is_at_work() {
 fn ex_ns1_a_returning_operator_is_told_what_it_missed() {
     let mut world = world("m1..m3 Idle cpu=4 $1");
     world.provider.latency = 20.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=12");
-    world.run(5.0);
+    world.ask("a", "cpu=12", 5.0);
     world.disconnect("a");
     world.run(60.0);
     world.clear();
@@ -159,10 +149,7 @@ fn nobody_is_told_anything_before_the_first_list() {
 fn ex_ns3_an_unbound_machine_is_nobodys_news() {
     let mut world = world("s1 Speculative cpu=4 $1");
     world.provider.latency = 100.0;
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    let session = world.ask("a", "cpu=4", 5.0);
     assert_eq!(world.state("s1"), State::Creating);
     assert!(world.nodes(session).is_empty());
 }
@@ -194,10 +181,7 @@ fn ex_ns4_labels_carry_type_and_zone() {
 #[test]
 fn a_drain_waits_for_the_operators_word() {
     let mut world = world("m1 Configured a cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "");
-    world.run(0.5);
+    world.ask("a", "", 0.5);
     assert!(world.calls().is_empty(), "instructed, not drained");
     assert_eq!(reclaims(&world), [(1, 600)]);
     world.run(2.0);
@@ -210,10 +194,7 @@ fn a_drain_waits_for_the_operators_word() {
 fn a_blocked_reclaim_is_cancelled_and_backs_off() {
     let mut world = world("m1 Configured a cpu=4 $1");
     world.drains = false;
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "");
-    world.run(601.0);
+    let session = world.ask("a", "", 601.0);
     assert_eq!(world.state("m1"), State::Configured);
     assert!(world.calls().is_empty());
     assert_eq!(world.outcomes(), [("m1".to_owned(), Outcome::DrainBlocked)]);
@@ -258,16 +239,14 @@ fn operators_that_do_not_report_or_are_gone() {
     assert_eq!(world.provider.drains, [(id("m1"), 600)]);
 
     let mut world = self::world("m1 Configured a cpu=4 $1\n m2 Configured a cpu=4 $2");
-    let there = world.provider.machines.get_mut(&id("m2")).unwrap();
-    there.become_state(State::Failed);
+    world.there("m2").become_state(State::Failed);
     world.connect("a", FULL);
     world.connect("c", FULL);
     world.run(1.0);
     world.roll_up("a", "cpu=4 prio=1");
     world.run(5.0);
     world.disconnect("a");
-    let there = world.provider.machines.get_mut(&id("m2")).unwrap();
-    there.become_state(State::Configured);
+    world.there("m2").become_state(State::Configured);
     world.run(30.0);
     assert_eq!(
         world.state("m2"),
@@ -289,10 +268,7 @@ fn operators_that_do_not_report_or_are_gone() {
 fn an_open_instruction_survives_a_reconnect() {
     let mut world = world("m1 Configured a cpu=4 $1");
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "");
-    world.run(100.0);
+    world.ask("a", "", 100.0);
     world.disconnect("a");
     world.run(50.0);
     world.drains = true;
@@ -308,10 +284,7 @@ fn an_open_instruction_survives_a_reconnect() {
 #[test]
 fn a_node_that_never_becomes_ready_is_replaced() {
     let mut world = world("m1 Idle cpu=4 $1\n m2 Idle cpu=4 $2");
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    let session = world.ask("a", "cpu=4", 5.0);
     let report = |world: &mut World, machine: &str, ready| {
         world.tell(Event::NodesReported {
             session,
@@ -332,7 +305,7 @@ fn a_node_that_never_becomes_ready_is_replaced() {
         matches!(record, Record::Machine { machine, kept: Some(kept) }
             if *machine == id("m1") && kept.not_ready)
     };
-    assert!(world.disk.iter().any(marked), "marked, durably");
+    assert!(world.disk.records().iter().any(marked), "marked, durably");
     assert_eq!(
         world.state("m2"),
         State::Configured,
@@ -345,10 +318,7 @@ fn a_node_that_never_becomes_ready_is_replaced() {
 #[test]
 fn a_mass_flip_of_nodes_is_not_believed() {
     let mut world = world("m1..m20 Configured a cpu=4 $1");
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=80");
-    world.run(5.0);
+    let session = world.ask("a", "cpu=80", 5.0);
     world.tell(Event::NodesReported {
         session,
         complete: true,
@@ -374,10 +344,7 @@ fn a_mass_flip_of_nodes_is_not_believed() {
 #[test]
 fn hints_follow_what_is_free() {
     let mut world = world("m1..m3 Idle cpu=4 $1 type=x\n s1 Speculative cpu=4 $2 type=x");
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(30.0);
+    let session = world.ask("a", "cpu=4", 30.0);
     world.roll_up("a", "");
     world.run(20.0);
     let hint = |frame: &&Frame| match frame {

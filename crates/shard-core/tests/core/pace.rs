@@ -10,10 +10,7 @@ fn busy() -> World {
         "m0001..m4500 Idle cpu=4 $1",
     );
     world.provider.latency = 1000.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", &format!("cpu={}", 4500 * 4));
-    world.run(2.0);
+    world.ask("a", &format!("cpu={}", 4500 * 4), 2.0);
     assert_eq!(world.core.gauges().in_flight, 4096, "as many as may be");
     world
 }
@@ -43,10 +40,7 @@ fn what_found_no_room_is_served_when_there_is() {
 #[test]
 fn a_cycle_that_took_long_is_not_followed_at_once() {
     let mut world = World::new(ShardConfig::undamped("s", "p"), "m1..m9 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(0.2);
+    world.ask("a", "cpu=4", 0.2);
     let before = world.core.cycle();
     world.tell(Event::CycleTook {
         seconds: 2.0,

@@ -3,19 +3,14 @@
 //!
 //! [`World::tell`] checks the rule after every event of every test.
 
-use crate::support::{FULL, World, id};
+use crate::support::{World, id, world};
 use bigfleet_model::State;
-use bigfleet_shard_core::{Effect, Frame, Outcome, ShardConfig};
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
+use bigfleet_shard_core::{Effect, Frame, Outcome};
 
 /// The next List shows a machine broken, and whoever then asks for it by name finds it as it was.
 fn doubt(world: &mut World, machine: &str) {
     let was = world.provider.machines[&id(machine)].clone();
-    let there = world.provider.machines.get_mut(&id(machine)).unwrap();
-    there.become_state(State::Failed);
+    world.there(machine).become_state(State::Failed);
     let lists = |world: &World| {
         let effects = world.every.iter();
         effects
@@ -47,10 +42,7 @@ fn instructions(world: &World) -> usize {
 #[test]
 fn a_get_does_not_make_a_commit_leave_before_it_is_on_disk() {
     let mut world = world("m1 Configured a cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(7.0);
+    world.ask("a", "cpu=4", 7.0);
     world.disk_delay = Some(9.0);
     world.roll_up("a", "");
     world.run(0.5);
@@ -68,10 +60,7 @@ fn a_get_does_not_make_a_commit_leave_before_it_is_on_disk() {
 fn a_request_that_was_given_up_does_not_time_out() {
     let mut world = world("m1 Idle cpu=4 $1");
     world.blobs = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(0.5);
+    world.ask("a", "cpu=4", 0.5);
     let asked = |world: &World| {
         let is_request = |effect: &&Effect| {
             matches!(

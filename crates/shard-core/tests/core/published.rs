@@ -1,6 +1,6 @@
 //! Every number of the specification has a number behind it (shard.md §8).
 
-use crate::support::{FULL, World};
+use crate::support::{FULL, World, crowded};
 use bigfleet_shard_core::{Event, Phase, ShardConfig, Value};
 use std::collections::BTreeSet;
 
@@ -23,10 +23,7 @@ fn lived() -> World {
         ShardConfig::production("s", "p"),
         "m01..m12 Configured a cpu=4 $1\n i1 Idle cpu=4 $1",
     );
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=52");
-    world.run(20.0);
+    let session = world.ask("a", "cpu=52", 20.0);
     world.roll_up("a", "");
     world.tell(Event::RolledUp {
         session,
@@ -115,10 +112,7 @@ fn demand_money_and_rails_are_in_the_numbers() {
          i1 Idle cpu=4 $2
          s1 Speculative cpu=4 $9",
     );
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=160");
-    world.run(20.0);
+    world.ask("a", "cpu=160", 20.0);
     assert_eq!(shown(&world, "needs", &["true"]), 1.0);
     assert_eq!(shown(&world, "needs", &["false"]), 0.0);
     assert_eq!(shown(&world, "demand_resources", &["cpu"]), 160.0);
@@ -242,16 +236,7 @@ fn warm_up_cycles_are_not_measured() {
 /// The depth of the queue counts whoever waits to leave, also those whose cluster has all its calls out.
 #[test]
 fn the_queue_is_as_deep_as_there_are_operations_that_wait_to_leave() {
-    let config = ShardConfig {
-        execute_concurrency: 5,
-        calls_per_cluster: 3,
-        ..ShardConfig::undamped("s", "p")
-    };
-    let mut world = World::new(config, "s01..s40 Speculative cpu=4 $1");
-    world.provider.answer_after = 60.0;
-    world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
+    let mut world = crowded(5, "s01..s40 Speculative cpu=4 $1", 60.0);
     world.roll_up("a", "cpu=40");
     world.run(5.0);
     assert_eq!(shown(&world, "execute_inflight", &[]), 3.0);

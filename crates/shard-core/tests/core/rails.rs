@@ -1,6 +1,6 @@
 //! Rails, pause, dry-run, admission: what limits what leaves (shard.md §5, SH-2).
 
-use crate::support::{FULL, Refusal, World, at, cluster};
+use crate::support::{FULL, Refusal, World, at, cluster, world};
 use bigfleet_model::{ActionKind, ClusterId, State};
 use bigfleet_shard_core::{
     Code, Effect, Event, Frame, OperationId, Outcome, PauseNote, PausedBy, ProviderCall, Record,
@@ -8,10 +8,6 @@ use bigfleet_shard_core::{
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 /// EX-SR1, in a world: 40 Configured, 12 excess, 5 % → 2 now, 10 capped, and no faster by waking.
 #[test]
@@ -21,10 +17,7 @@ fn ex_sr1_two_of_twelve_are_reclaimed() {
         "m01..m40 Configured a cpu=4 $1",
     );
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=112");
-    world.run(1.0);
+    world.ask("a", "cpu=112", 1.0);
     let draining = |world: &World| {
         let draining = world
             .core
@@ -91,10 +84,7 @@ fn a_paused_shard_decides_and_commits_nothing() {
         until: None,
         note: PauseNote::default(),
     });
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(20.0);
+    world.ask("a", "cpu=4", 20.0);
     assert_eq!(world.state("m1"), State::Idle);
     assert!(1 <= world.core.counters().suppressed[&ActionKind::Bootstrap]);
     assert_eq!(world.outcomes()[0], ("m1".to_owned(), Outcome::Suppressed));
@@ -123,10 +113,7 @@ fn a_dry_run_shows_and_does_nothing() {
     let mut config = ShardConfig::undamped("s", "p");
     config.dry_run = true;
     let mut world = World::new(config, "m1 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(20.0);
+    world.ask("a", "cpu=4", 20.0);
     assert_eq!(world.state("m1"), State::Idle);
     assert!(world.calls().is_empty());
     assert!(1 <= world.core.counters().dry_run[&ActionKind::Bootstrap]);
@@ -137,10 +124,7 @@ fn a_dry_run_shows_and_does_nothing() {
 fn a_deadline_stands_still_while_paused() {
     let mut world = world("m1 Configured a cpu=4 $1");
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "");
-    world.run(100.0);
+    world.ask("a", "", 100.0);
     world.tell(Event::Pause {
         by: PausedBy::Admin,
         scope: Scope::Cluster(cluster("a")),
@@ -175,10 +159,7 @@ fn a_backlog_waits_for_slots_and_buys_nothing_extra() {
     config.execute_concurrency = 1;
     let mut world = World::new(config, "s001..s150 Speculative cpu=4 $1");
     world.provider.answer_after = 1.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=400");
-    world.run(30.0);
+    world.ask("a", "cpu=400", 30.0);
     assert!(world.core.gauges().on_wire <= 1);
     assert_eq!(world.core.counters().actions[&ActionKind::Provision], 100);
     world.run(400.0);
@@ -192,10 +173,7 @@ fn a_cycle_limit_defers_and_wakes() {
     let mut config = ShardConfig::undamped("s", "p");
     config.max_actions_per_cycle = 2;
     let mut world = World::new(config, "m1..m7 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=28");
-    world.run(2.0);
+    world.ask("a", "cpu=28", 2.0);
     assert_eq!(
         world.provider.serving()["a"],
         7,
@@ -286,7 +264,7 @@ fn step(world: &mut World, paused: &mut BTreeSet<Scope>, (what, how): (u8, u8)) 
 }
 
 fn leaves_paused(world: &World, paused: &BTreeSet<Scope>) -> Option<Effect> {
-    let concerned = concerned(&world.disk);
+    let concerned = concerned(world.disk.records());
     let of_session = |session| {
         let mut known = world.sessions.iter();
         known
@@ -370,8 +348,8 @@ proptest! {
         for (what, how) in steps {
             match what % 16 {
                 8 => {
-                    let cut = world.acked + usize::from(how) % (world.disk.len() - world.acked + 1);
-                    let disk = world.disk[..cut].to_vec();
+                    let torn = usize::from(how) % (world.disk.unsure() + 1);
+                    let disk = world.disk.found(torn);
                     let config = ShardConfig::undamped("s", "p");
                     let epoch = world.core.epoch() + 1;
                     let provider = world.provider.clone();

@@ -1,16 +1,12 @@
 //! What a shard shows of itself (shard.md §9): pages, verdicts, work in flight, rails, and the fleet as a value.
 
-use crate::support::{FULL, Refusal, World, at, cluster, id};
+use crate::support::{FULL, Refusal, World, at, cluster, id, world};
 use bigfleet_model::{ActionKind, Fleet, State};
 use bigfleet_shard_core::{
     Code, Decided, Event, Export, MachineFilter, PauseNote, PausedBy, Scope, ShardConfig, Stage,
     Unavailable, explain,
 };
 use std::time::Duration;
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 /// The fleet, copied so many machines at a time, with what happens between two steps.
 fn export(world: &mut World, most: usize, mut between: impl FnMut(&mut World, usize)) -> Fleet {
@@ -104,10 +100,7 @@ fn verdicts_are_those_of_the_exported_fleet() {
 fn unresolved_is_what_preemption_does_not_free() {
     let mut world = world("v1 Configured b cpu=4 $1 stamp=100 own-raw=F,");
     world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
-    world.roll_up("b", "cpu=4 prio=100");
-    world.run(1.0);
+    world.ask("b", "cpu=4 prio=100", 1.0);
     assert_eq!(world.core.decided(), None, "nobody asked");
     world.core.want_verdicts();
     world.roll_up("a", "cpu=12 prio=1000");
@@ -282,10 +275,7 @@ fn rails_show_what_they_hold_back() {
         ShardConfig::production("s", "p"),
         "m01..m40 Configured a cpu=4 $1",
     );
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=100");
-    world.run(1.0);
+    world.ask("a", "cpu=100", 1.0);
     let rails = world.core.rails();
     assert_eq!(
         (rails.reclaim_cap_per_million, rails.reclaims_capped),

@@ -1,7 +1,7 @@
 //! Restarts: for every cut of recorded histories, what is remembered and what the provider shows
 //! together lose nothing and double nothing (SH-4..SH-8, RS-3).
 
-use crate::support::{FULL, Refusal, World, at, cluster, id};
+use crate::support::{FULL, Refusal, World, at, cluster, id, world};
 use bigfleet_model::{Machine, State};
 use bigfleet_shard_core::{
     Code, Event, Frame, Outcome, PauseNote, PausedBy, Record, Scope, SessionId, ShardConfig, Stage,
@@ -17,7 +17,7 @@ fn restarted(world: &World, cut: usize) -> World {
 }
 
 pub(crate) fn restarted_as(config: &ShardConfig, world: &World, cut: usize) -> World {
-    let disk: Vec<Record> = world.disk[..cut].to_vec();
+    let disk: Vec<Record> = world.disk.records()[..cut].to_vec();
     let provider = world.provider.clone();
     World::around(config.clone(), provider, 2, disk, world.now + 5.0)
 }
@@ -33,14 +33,11 @@ pub(crate) fn reconnect(world: &mut World, before: &World) {
 /// EX-RS1: exactly one machine is acquired.
 #[test]
 fn ex_rs1_a_machine_in_creation_is_not_bought_again() {
-    let mut world = World::new(config(), "s1..s4 Speculative cpu=4 $1");
+    let mut world = world("s1..s4 Speculative cpu=4 $1");
     world.provider.latency = 60.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(10.0);
+    world.ask("a", "cpu=4", 10.0);
     assert_eq!(world.state("s1"), State::Creating);
-    let mut again = restarted(&world, world.acked);
+    let mut again = restarted(&world, world.disk.durable());
     reconnect(&mut again, &world);
     again.run(300.0);
     assert_eq!(again.provider.creates(), 1);
@@ -50,7 +47,7 @@ fn ex_rs1_a_machine_in_creation_is_not_bought_again() {
 /// EX-RS2, RI-4: without a roll-up nothing is reclaimed.
 #[test]
 fn ex_rs2_no_roll_up_no_reclaim() {
-    let mut world = World::new(config(), "m001..m500 Configured a cpu=4 $1");
+    let mut world = world("m001..m500 Configured a cpu=4 $1");
     world.connect("a", FULL);
     world.run(600.0);
     assert!(world.calls().is_empty());
@@ -60,17 +57,14 @@ fn ex_rs2_no_roll_up_no_reclaim() {
 /// SH-5: a fleet that is as it was left is not written again at every start, only what is otherwise.
 #[test]
 fn what_is_on_disk_already_is_not_written_again() {
-    let mut world = World::new(config(), "m1..m9 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=36");
-    world.run(60.0);
+    let mut world = world("m1..m9 Idle cpu=4 $1");
+    world.ask("a", "cpu=36", 60.0);
     let mut again = restarted(&world, world.disk.len());
-    let moved = again.provider.machines.get_mut(&id("m4")).unwrap();
+    let moved = again.there("m4");
     moved.set(|facts| facts.cluster = "b".to_owned());
     let before = again.disk.len();
     again.run(20.0);
-    let written = &again.disk[before..];
+    let written = &again.disk.records()[before..];
     let machines = written.iter().filter_map(|record| match record {
         Record::Machine { machine, .. } => Some(machine.as_str()),
         _ => None,
@@ -82,11 +76,8 @@ fn what_is_on_disk_already_is_not_written_again() {
 /// EX-RS3: protection survives, from the disk or from the metadata alone.
 #[test]
 fn ex_rs3_priorities_survive_a_restart() {
-    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4 prio=1000");
-    world.run(20.0);
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.ask("a", "cpu=4 prio=1000", 20.0);
     for cut in [0, world.disk.len()] {
         let mut again = restarted(&world, cut);
         again.run(1.0);
@@ -101,7 +92,7 @@ fn ex_rs3_priorities_survive_a_restart() {
 /// has run out meanwhile stays over, and the file's is the file's to say again.
 #[test]
 fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
-    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
+    let mut world = world("m1 Idle cpu=4 $1");
     let note = PauseNote {
         requested_by: "somebody".to_owned(),
         reason: "a flood".to_owned(),
@@ -131,7 +122,7 @@ fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
     world.roll_up("a", "cpu=4");
     let since = world.core.rails().pauses[0].since;
     world.run(0.5);
-    let mut again = restarted(&world, world.acked);
+    let mut again = restarted(&world, world.disk.durable());
     let pauses = again.core.rails().pauses;
     let shown: Vec<_> = pauses.iter().map(|one| (&one.scope, one.since)).collect();
     assert_eq!(shown, [(&Scope::All, since)]);
@@ -143,7 +134,7 @@ fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
     again.run(20.0);
     assert_eq!(again.core.rails().pauses, []);
     assert_eq!(again.state("m1"), State::Configured);
-    let last = restarted(&again, again.acked);
+    let last = restarted(&again, again.disk.durable());
     assert_eq!(last.core.rails().pauses, []);
 }
 
@@ -151,14 +142,11 @@ fn an_admins_pause_survives_a_restart_and_runs_out_after_it() {
 /// bound again meanwhile, for the same cluster, is somebody's serving machine.
 #[test]
 fn a_machine_bound_anew_while_nobody_looked_is_not_drained() {
-    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
+    let mut world = world("m1 Idle cpu=4 $1");
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(20.0);
+    world.ask("a", "cpu=4", 20.0);
     assert_eq!(world.state("m1"), State::Configured);
-    let again = restarted(&world, world.acked);
+    let again = restarted(&world, world.disk.durable());
     let drained = |world: World, rebound: bool| {
         let mut world = world;
         world.drains = false;
@@ -167,9 +155,9 @@ fn a_machine_bound_anew_while_nobody_looked_is_not_drained() {
         world.run(20.0);
         assert_eq!(world.state("m1"), State::Draining);
         assert!(instructed(&world, session));
-        let mut last = restarted_as(&config(), &world, world.acked);
+        let mut last = restarted_as(&config(), &world, world.disk.durable());
         if rebound {
-            let there = last.provider.machines.get_mut(&id("m1")).unwrap();
+            let there = last.there("m1");
             let key = "bigfleet.lucy.sh/assigned-intent".to_owned();
             there.metadata.insert(key, "op-9-9".to_owned());
         }
@@ -219,12 +207,9 @@ fn a_pause_over_a_restart_costs_a_drain_nothing_of_its_grace() {
         Over::FlagUnseen,
         Over::DryRun,
     ] {
-        let mut world = World::new(config(), "m1 Configured a cpu=4 $1");
+        let mut world = world("m1 Configured a cpu=4 $1");
         world.drains = false;
-        world.connect("a", FULL);
-        world.run(1.0);
-        world.roll_up("a", "");
-        world.run(100.0);
+        world.ask("a", "", 100.0);
         assert_eq!(world.state("m1"), State::Draining);
         let by = match over {
             Over::Admin | Over::RanOut => PausedBy::Admin,
@@ -246,7 +231,7 @@ fn a_pause_over_a_restart_costs_a_drain_nothing_of_its_grace() {
             dry_run: over == Over::DryRun,
             ..config()
         };
-        let mut again = restarted_as(&dry_run, &world, world.acked);
+        let mut again = restarted_as(&dry_run, &world, world.disk.durable());
         again.drains = false;
         match over {
             Over::Admin => again.run(900.0),
@@ -298,7 +283,7 @@ fn a_pause_over_a_restart_costs_a_drain_nothing_of_its_grace() {
 
 /// What is on disk after so many seconds without a process.
 fn at_rest(world: &World, seconds: f64) -> World {
-    let disk = world.disk[..world.acked].to_vec();
+    let disk = world.disk.found(0);
     let provider = world.provider.clone();
     World::around(config(), provider, 3, disk, world.now + seconds)
 }
@@ -306,12 +291,9 @@ fn at_rest(world: &World, seconds: f64) -> World {
 /// SH-7: an intent stands until its cluster reports, but not for ever.
 #[test]
 fn an_intent_ends_ten_minutes_after_the_operator_and_an_hour_without_a_roll_up() {
-    let mut world = World::new(config(), "s1 Speculative cpu=4 $1");
+    let mut world = world("s1 Speculative cpu=4 $1");
     world.provider.latency = 30.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    world.ask("a", "cpu=4", 5.0);
     world.disconnect("a");
     world.run(100.0);
     let promised = |world: &World| {
@@ -330,10 +312,7 @@ fn an_intent_ends_ten_minutes_after_the_operator_and_an_hour_without_a_roll_up()
 
     let mut world = World::new(config(), "s1 Speculative cpu=4 $1");
     world.provider.latency = 1e6;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(20.0);
+    world.ask("a", "cpu=4", 20.0);
     let mut again = restarted(&world, world.disk.len());
     again.connect("a", FULL);
     again.run(3500.0);
@@ -346,12 +325,9 @@ fn an_intent_ends_ten_minutes_after_the_operator_and_an_hour_without_a_roll_up()
 /// once its operator is back.
 #[test]
 fn a_reclaim_survives_a_restart() {
-    let mut world = World::new(config(), "m1 Configured a cpu=4 $1");
+    let mut world = world("m1 Configured a cpu=4 $1");
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "");
-    world.run(100.0);
+    world.ask("a", "", 100.0);
     let mut again = restarted(&world, world.disk.len());
     again.run(95.0);
     assert!(again.calls().is_empty(), "nobody to ask");
@@ -377,12 +353,9 @@ fn a_reclaim_survives_a_restart() {
 /// AU-1: what an earlier process began on a machine that is gone since ends in the audit log.
 #[test]
 fn an_operation_whose_machine_is_gone_after_a_restart_is_audited() {
-    let mut world = World::new(config(), "m1..m2 Configured a cpu=4 $1");
+    let mut world = world("m1..m2 Configured a cpu=4 $1");
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(100.0);
+    world.ask("a", "cpu=4", 100.0);
     let reclaimed = ["m1", "m2"].map(|name| world.state(name));
     assert!(reclaimed.contains(&State::Draining));
     world.provider.machines.clear();
@@ -404,12 +377,9 @@ fn an_operation_whose_machine_is_gone_after_a_restart_is_audited() {
 /// SH-13: a machine that another shard took meanwhile is let go, loudly.
 #[test]
 fn a_remembered_machine_of_another_shard_is_let_go() {
-    let mut world = World::new(config(), "m1 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(20.0);
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+    let mut world = world("m1 Idle cpu=4 $1");
+    world.ask("a", "cpu=4", 20.0);
+    let there = world.there("m1");
     let shard = "bigfleet.lucy.sh/assigned-shard".to_owned();
     there.metadata.insert(shard, "other".to_owned());
     let mut again = restarted(&world, world.disk.len());
@@ -421,14 +391,8 @@ fn a_remembered_machine_of_another_shard_is_let_go() {
 /// SH-10: until most of what is remembered was seen, nothing is decided.
 #[test]
 fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
-    let mut world = World::new(
-        config(),
-        "m1..m9 Idle cpu=4 $1\n s1..s9 Speculative cpu=4 $2",
-    );
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=36");
-    world.run(20.0);
+    let mut world = world("m1..m9 Idle cpu=4 $1\n s1..s9 Speculative cpu=4 $2");
+    world.ask("a", "cpu=36", 20.0);
     world.provider.hidden = (1..=5).map(|n| id(&format!("m{n}"))).collect();
     let mut again = restarted(&world, world.disk.len());
     reconnect(&mut again, &world);
@@ -446,12 +410,9 @@ fn nothing_is_decided_on_a_list_that_lacks_what_is_remembered() {
 /// would be ten minutes away.
 #[test]
 fn what_is_gone_for_good_holds_a_restart_up_for_three_lists() {
-    let mut world = World::new(config(), "m1..m9 Idle cpu=4 $1");
+    let mut world = world("m1..m9 Idle cpu=4 $1");
     world.provider.cursor = b"7".to_vec();
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=36");
-    world.run(20.0);
+    world.ask("a", "cpu=36", 20.0);
     world.provider.hidden = (1..=5).map(|n| id(&format!("m{n}"))).collect();
     let mut again = restarted(&world, world.disk.len());
     reconnect(&mut again, &world);
@@ -465,12 +426,9 @@ fn what_is_gone_for_good_holds_a_restart_up_for_three_lists() {
 /// NT-4: a row that waits keeps its place across a restart, whoever reconnects first.
 #[test]
 fn arrivals_survive_a_restart() {
-    let mut world = World::new(config(), "x1 Speculative cpu=1 $1");
+    let mut world = world("x1 Speculative cpu=1 $1");
     world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
-    world.roll_up("b", "cpu=4 min:cpu=4");
-    world.run(10.0);
+    world.ask("b", "cpu=4 min:cpu=4", 10.0);
     world.roll_up("a", "cpu=4 min:cpu=4");
     world.run(10.0);
     let mut again = restarted(&world, world.disk.len());
@@ -485,12 +443,9 @@ fn arrivals_survive_a_restart() {
 /// SH-14: a reclaim that was given up is not tried again just because the process is new.
 #[test]
 fn what_was_given_up_stays_given_up() {
-    let mut world = World::new(config(), "m1 Configured a cpu=4 $1");
+    let mut world = world("m1 Configured a cpu=4 $1");
     world.drains = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "");
-    world.run(620.0);
+    world.ask("a", "", 620.0);
     assert_eq!(world.core.counters().drains_blocked, 1);
     let mut again = restarted(&world, world.disk.len());
     reconnect(&mut again, &world);
@@ -503,7 +458,7 @@ fn what_was_given_up_stays_given_up() {
 /// SH-11: a machine its provider cannot delete is not asked about again after a restart.
 #[test]
 fn undeletable_survives_a_restart() {
-    let mut world = World::new(config(), "m1 Idle cpu=4 $1 OnDemand");
+    let mut world = world("m1 Idle cpu=4 $1 OnDemand");
     let no = vec![Refusal::Code(Code::Unimplemented)];
     world.provider.refuse.insert(id("m1"), no);
     world.run(700.0);

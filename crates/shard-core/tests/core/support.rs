@@ -7,10 +7,10 @@ use bigfleet_model::{
     ClusterId, Fleet, Host, Machine, MachineFacts, MachineId, MachineRefused, Row, State, Time,
 };
 use bigfleet_shard_core::{
-    Alert, AuditRecord, Barrier, BlobAnswer, CallOutcome, Code, DrainPhase, Effect, Event,
-    Features, Frame, Got, Listed, Outcome, ProviderCall, Record, SessionId, ShardConfig, ShardCore,
-    Sighting,
+    Alert, AuditRecord, CallOutcome, Code, Effect, Event, Features, Frame, Listed, Outcome,
+    ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
 };
+use bigfleet_shard_world::{Disk, bare, call_ended, found, listed, obey};
 use bigfleet_testkit::fleet;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,10 +124,7 @@ pub(crate) struct World {
     pub(crate) every: Vec<Effect>,
     /// What went in.
     pub(crate) history: Vec<(Time, Event)>,
-    pub(crate) disk: Vec<Record>,
-    /// How much of the disk is known to be written.
-    pub(crate) acked: usize,
-    barriers: BTreeMap<Barrier, usize>,
+    pub(crate) disk: Disk,
     /// What each cluster last asked for.
     pub(crate) demand: BTreeMap<String, String>,
     /// The world after every event, where wanted.
@@ -142,6 +139,26 @@ pub(crate) struct World {
 
 fn key(seconds: f64) -> u64 {
     (seconds * 1e6).round() as u64
+}
+
+/// A world whose shard damps nothing, so that one cycle shows what is decided.
+pub(crate) fn world(machines: &str) -> World {
+    World::new(ShardConfig::undamped("s", "p"), machines)
+}
+
+/// A world of two clusters with so many calls between them, of which one cluster may have three.
+pub(crate) fn crowded(calls: usize, machines: &str, answer_after: f64) -> World {
+    let config = ShardConfig {
+        execute_concurrency: calls,
+        calls_per_cluster: 3,
+        ..ShardConfig::undamped("s", "p")
+    };
+    let mut world = World::new(config, machines);
+    world.provider.answer_after = answer_after;
+    world.connect("a", FULL);
+    world.connect("b", FULL);
+    world.run(1.0);
+    world
 }
 
 impl World {
@@ -200,11 +217,9 @@ impl World {
             effects: Vec::new(),
             every: Vec::new(),
             history: Vec::new(),
-            acked: disk.len(),
-            barriers: BTreeMap::new(),
             demand: BTreeMap::new(),
             moments: None,
-            disk,
+            disk: Disk::holding(disk),
             disk_delay: Some(0.0),
             blobs: true,
             drains: true,
@@ -216,7 +231,7 @@ impl World {
     /// Hands the core an event now, and starts what it asks for.
     pub(crate) fn tell(&mut self, event: Event) {
         if let Event::Persisted { barrier } = &event {
-            self.acked = self.acked.max(self.barriers[barrier]);
+            self.disk.written(*barrier);
         }
         let mut effects = Vec::new();
         self.history.push((at(self.now), event.clone()));
@@ -273,26 +288,24 @@ impl World {
 
     fn start(&mut self, effect: Effect) {
         match effect {
-            Effect::Persist { barrier, records } => self.write(barrier, records),
+            Effect::Persist { barrier, records } => {
+                self.disk.write(barrier, records);
+                if let Some(delay) = self.disk_delay {
+                    self.later(delay, Event::Persisted { barrier });
+                }
+            }
             Effect::Call {
                 operation,
                 machine,
                 token,
                 call,
             } => {
-                let sequence = token.sequence;
-                let outcome = self.call(&machine, (token.epoch, sequence), call);
-                let event = Event::CallEnded {
-                    operation,
-                    sequence,
-                    outcome,
-                };
+                let outcome = self.call(&machine, (token.epoch, token.sequence), call);
+                let event = call_ended(operation, &token, outcome);
                 self.later(self.provider.answer_after, event);
             }
             Effect::Get { get, machine } => {
-                let there = self.provider.machines.get(&machine);
-                let answer =
-                    there.map_or(Got::NotFound, |there| Got::Found(Box::new(sighting(there))));
+                let answer = found(self.provider.machines.get(&machine).map(sighting));
                 self.later(0.05, Event::GotMachine { get, answer });
             }
             Effect::List { list, cursor } => {
@@ -305,20 +318,15 @@ impl World {
                 let shown = shown.filter(|(id, _)| !self.provider.hidden.contains(*id));
                 let machines = shown.map(|(_, there)| sighting(there)).collect();
                 let refused = self.provider.unbelievable.clone();
-                let page = Event::ListPage {
-                    list,
-                    machines,
-                    refused,
-                };
-                let after = self.provider.list_after;
-                self.later(after, page);
                 let removed = self.provider.tombstones.clone();
                 let outcome = Listed::Complete {
                     full: removed.is_empty() && cursor.is_empty(),
                     removed,
                     cursor: self.provider.cursor.clone(),
                 };
-                self.later(after, Event::ListEnded { list, outcome });
+                for event in listed(list, machines, refused, outcome) {
+                    self.later(self.provider.list_after, event);
+                }
             }
             Effect::Send { session, frame } => self.operator(session, frame),
             Effect::WakeAt(when) => self.wake = Some(when.seconds()),
@@ -326,42 +334,14 @@ impl World {
         }
     }
 
-    fn write(&mut self, barrier: Barrier, records: Vec<Record>) {
-        self.disk.extend(records);
-        self.barriers.insert(barrier, self.disk.len());
-        if let Some(delay) = self.disk_delay {
-            self.later(delay, Event::Persisted { barrier });
-        }
-    }
-
     fn operator(&mut self, session: SessionId, frame: Frame) {
-        match frame {
-            Frame::BootstrapRequest { request, .. } if self.blobs => {
-                let answer = BlobAnswer::Blob {
-                    user_data: b"boot".to_vec(),
-                    ttl_seconds: 0,
-                };
-                let event = Event::BlobAnswered {
-                    session,
-                    request,
-                    answer,
-                };
-                self.later(0.05, event);
-            }
-            Frame::Reclaim {
-                instruction,
-                machine,
-                ..
-            } if self.drains => {
-                let event = Event::DrainReported {
-                    session,
-                    instruction,
-                    machine,
-                    phase: DrainPhase::Drained,
-                };
-                self.later(1.0, event);
-            }
-            _ => {}
+        let after = match frame {
+            Frame::BootstrapRequest { .. } if self.blobs => 0.05,
+            Frame::Reclaim { .. } if self.drains => 1.0,
+            _ => return,
+        };
+        if let Some(answer) = obey(session, frame) {
+            self.later(after, answer);
         }
     }
 
@@ -441,6 +421,15 @@ impl World {
         session
     }
 
+    /// Connects an operator that asks for this a second later, and lets so many seconds pass after that.
+    pub(crate) fn ask(&mut self, name: &str, needs: &str, seconds: f64) -> SessionId {
+        let session = self.connect(name, FULL);
+        self.run(1.0);
+        self.roll_up(name, needs);
+        self.run(seconds);
+        session
+    }
+
     pub(crate) fn disconnect(&mut self, name: &str) {
         let (session, _) = self.sessions.remove(&cluster(name)).unwrap();
         self.tell(Event::SessionClosed { session });
@@ -456,6 +445,11 @@ impl World {
             rollup_id: String::new(),
             rows: Ok(rows(name, needs)),
         });
+    }
+
+    /// A machine at the provider, to be changed behind the shard's back.
+    pub(crate) fn there(&mut self, name: &str) -> &mut There {
+        self.provider.machines.get_mut(&id(name)).unwrap()
     }
 
     // What the tests look at.
@@ -536,14 +530,6 @@ pub(crate) fn sighting(there: &There) -> Sighting {
         machine: there.machine.clone(),
         echoed: (&there.metadata).into(),
     }
-}
-
-/// A machine as a provider shows it: without commitment.
-fn bare(machine: Machine) -> Machine {
-    let mut facts = machine.into_facts();
-    facts.assignment = bigfleet_model::Assignment::default();
-    facts.intent = None;
-    Machine::new(facts).unwrap()
 }
 
 impl There {

@@ -1,13 +1,9 @@
 //! Trouble in the words of whoever had it: what operators and providers say is kept for people, and is
 //! not mistaken for what the shard did (shard.md §7, wire 6.4.4).
 
-use crate::support::{FULL, Refusal, World, cluster, id};
+use crate::support::{FULL, Refusal, World, cluster, id, world};
 use bigfleet_model::State;
-use bigfleet_shard_core::{BlobAnswer, Code, Event, Frame, Outcome, ShardConfig};
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
+use bigfleet_shard_core::{BlobAnswer, Code, Event, Frame, Outcome};
 
 /// How each action ended, and with which words.
 fn said(world: &World) -> Vec<(Outcome, String)> {
@@ -22,10 +18,7 @@ fn said(world: &World) -> Vec<(Outcome, String)> {
 fn an_operators_reason_for_no_blob_is_shown_and_audited() {
     let mut world = world("m1 Idle cpu=4 $1");
     world.blobs = false;
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(1.0);
+    let session = world.ask("a", "cpu=4", 1.0);
     let request = world.frames(session).iter().find_map(|frame| match frame {
         Frame::BootstrapRequest { request, .. } => Some(*request),
         _ => None,
@@ -57,10 +50,7 @@ fn a_providers_words_end_an_action_that_failed_and_no_other() {
         Refusal::Code(Code::InvalidArgument),
     ];
     world.provider.refuse.insert(id("m1"), refused);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(60.0);
+    world.ask("a", "cpu=4", 60.0);
     let text = Code::InvalidArgument.said("");
     assert_eq!(
         said(&world),
@@ -76,12 +66,9 @@ fn a_providers_words_end_an_action_that_failed_and_no_other() {
 fn a_machine_that_failed_is_audited_with_the_providers_word_on_it() {
     let mut world = world("s1 Speculative cpu=4 $1");
     world.provider.latency = 30.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    world.ask("a", "cpu=4", 5.0);
     assert_eq!(world.state("s1"), State::Creating);
-    let there = world.provider.machines.get_mut(&id("s1")).unwrap();
+    let there = world.there("s1");
     there.due = None;
     there.become_state(State::Failed);
     world.run(30.0);

@@ -1,12 +1,8 @@
 //! What the provider shows, and when it is believed (shard.md §3, SH-9..SH-13).
 
-use crate::support::{FULL, World, cluster, id};
+use crate::support::{FULL, World, cluster, id, world};
 use bigfleet_model::{Machine, MachineFacts, State};
 use bigfleet_shard_core::{Effect, Event, Outcome, ShardConfig};
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 /// EX-RC1.
 #[test]
@@ -15,8 +11,7 @@ fn ex_rc1_configuring_becomes_configured_and_keeps_its_commitment() {
     let session = world.connect("a", FULL);
     world.run(1.0);
     world.clear();
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Configured);
+    world.there("m1").become_state(State::Configured);
     world.run(10.0);
     let machine = world.core.machine(&id("m1")).unwrap();
     assert_eq!(machine.state(), State::Configured);
@@ -32,8 +27,7 @@ fn ex_rc2_draining_becomes_idle_and_the_old_cluster_hears_of_it() {
     let session = world.connect("a", FULL);
     world.run(1.0);
     world.clear();
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Idle);
+    world.there("m1").become_state(State::Idle);
     world.run(10.0);
     let machine = world.core.machine(&id("m1")).unwrap();
     assert_eq!((machine.state(), machine.cluster()), (State::Idle, None));
@@ -130,11 +124,8 @@ fn ex_rc4_a_record_that_breaks_the_grid_is_refused_and_not_removed() {
 #[test]
 fn ex_rc5_a_price_is_refreshed_and_the_keep_price_is_not() {
     let mut world = world("m1 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+    world.ask("a", "cpu=4", 5.0);
+    let there = world.there("m1");
     there.set(|facts| facts.price_per_hour = 9.0);
     world.run(20.0);
     let machine = world.core.machine(&id("m1")).unwrap();
@@ -156,13 +147,9 @@ fn ex_rc6_a_restart_reads_the_commitment_from_the_metadata() {
 #[test]
 fn a_lost_machine_is_adopted_after_a_get_and_replaced_once() {
     let mut world = world("m1 Configured a cpu=4 $1\n s1..s3 Speculative cpu=4 $1");
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    let session = world.ask("a", "cpu=4", 5.0);
     world.clear();
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Failed);
+    world.there("m1").become_state(State::Failed);
     world.run(60.0);
     assert_eq!(world.state("m1"), State::Failed);
     assert_eq!(world.core.counters().adoptions, 1);
@@ -187,7 +174,7 @@ fn who_loses_a_machine_to_another_cluster_is_told() {
     let (a, b) = (world.connect("a", FULL), world.connect("b", FULL));
     world.run(1.0);
     world.clear();
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+    let there = world.there("m1");
     there.set(|facts| facts.cluster = "b".to_owned());
     world.run(60.0);
     assert_eq!(world.nodes(a), ["m1 Idle"]);
@@ -198,12 +185,10 @@ fn who_loses_a_machine_to_another_cluster_is_told() {
 #[test]
 fn a_machine_that_recovered_leaves_failed() {
     let mut world = world("m1 Speculative cpu=4 $1");
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Failed);
+    world.there("m1").become_state(State::Failed);
     world.run(5.0);
     assert_eq!(world.state("m1"), State::Failed);
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Idle);
+    world.there("m1").become_state(State::Idle);
     world.run(15.0);
     assert_eq!(world.state("m1"), State::Idle);
 }
@@ -213,11 +198,8 @@ fn a_machine_that_recovered_leaves_failed() {
 fn a_provider_that_forgot_is_called_again() {
     let mut world = world("s1..s2 Speculative cpu=4 $1");
     world.provider.latency = 1000.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
-    let there = world.provider.machines.get_mut(&id("s1")).unwrap();
+    world.ask("a", "cpu=4", 5.0);
+    let there = world.there("s1");
     there.become_state(State::Speculative);
     there.due = None;
     world.run(30.0);
@@ -229,10 +211,7 @@ fn a_provider_that_forgot_is_called_again() {
 #[test]
 fn a_truncated_list_removes_nobody() {
     let mut world = world("m1..m20 Configured a cpu=4 $1\n s1 Speculative cpu=4 $1");
-    let session = world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=80");
-    world.run(5.0);
+    let session = world.ask("a", "cpu=80", 5.0);
     world.provider.hidden = (1..=15).map(|n| id(&format!("m{n}"))).collect();
     world.run(20.0);
     assert_eq!(world.core.machines().count(), 21);
@@ -267,7 +246,7 @@ fn a_tombstone_removes_at_once() {
 #[test]
 fn machines_of_another_shard_are_left_alone() {
     let mut world = world("m1 Configured a cpu=4 $1\n m2 Configured b cpu=4 $1");
-    let there = world.provider.machines.get_mut(&id("m2")).unwrap();
+    let there = world.there("m2");
     let shard = "bigfleet.lucy.sh/assigned-shard".to_owned();
     there.metadata.insert(shard, "other".to_owned());
     world.run(1.0);

@@ -1,15 +1,11 @@
 //! Reports and instructions (shard.md §10), what admins say (shard.md §11), and what is counted of gangs (shard.md §8).
 
-use crate::support::{FULL, World, at, cluster, id};
+use crate::support::{FULL, World, at, cluster, crowded, id, world};
 use bigfleet_model::{ActionKind, State};
 use bigfleet_shard_core::{
     Disposition, Domain, Event, Instruction, Order, Outcome, PauseNote, PausedBy, Scope,
     ShardConfig, ShardCore,
 };
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 fn domain(value: &str) -> Domain {
     Domain {
@@ -72,7 +68,7 @@ fn ex_co2_an_instruction_is_carried_out_once_and_acked_each_time() {
     assert_eq!(world.core.report().acks[1].reason, "duplicate-redelivery");
     instruct(&mut world, 1, "i2", Order::UnassignDomain(domain("r1")));
     world.run(10.0);
-    let disk = world.disk.clone();
+    let disk = world.disk.records().to_vec();
     let config = ShardConfig::undamped("s", "p");
     let mut again = World::around(config, world.provider.clone(), 2, disk, world.now);
     instruct(&mut again, 1, "i1", Order::AssignDomain(domain("r1")));
@@ -135,10 +131,7 @@ fn the_summary_counts_machines_and_measures_demand_against_what_is_bound() {
          i1 Idle cpu=4 $1 type=m5 zone=z2
          s1..s3 Speculative cpu=8 $2 type=c5 zone=z2",
     );
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=6");
-    world.run(1.0);
+    world.ask("a", "cpu=6", 1.0);
     let summary = world.core.summary();
     assert_eq!((summary.machines, summary.free), (6, 4));
     assert_eq!(
@@ -183,7 +176,7 @@ fn g14_a_released_cluster_gives_its_machines_back_as_the_rails_allow() {
     world.run(1.0);
     assert_eq!(world.calls().len(), 2, "a twentieth");
     // The word stands across a restart.
-    let disk = world.disk.clone();
+    let disk = world.disk.records().to_vec();
     let config = ShardConfig::production("s", "p");
     let mut again = World::around(config, world.provider.clone(), 2, disk, world.now);
     again.run(900.0);
@@ -204,25 +197,22 @@ fn a_retired_machine_is_not_taken_in_while_it_is_failed() {
     let retire = Event::RetireMachine { machine: id("m1") };
     world.tell(retire.clone());
     assert!(world.core.machine(&id("m1")).is_some(), "it is not Failed");
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Failed);
+    world.there("m1").become_state(State::Failed);
     world.run(20.0);
     assert_eq!(world.state("m1"), State::Failed);
     world.tell(retire);
     assert_eq!(world.outcomes().last().unwrap().1, Outcome::Retired);
     world.run(60.0);
     assert!(world.core.machine(&id("m1")).is_none());
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Idle);
+    world.there("m1").become_state(State::Idle);
     world.run(20.0);
     assert_eq!(world.state("m1"), State::Idle);
     // That it is something else again outlives a restart: the next failure is one to be seen.
-    let disk = world.disk.clone();
+    let disk = world.disk.records().to_vec();
     let config = ShardConfig::production("s", "p");
     let mut again = World::around(config, world.provider.clone(), 2, disk, world.now);
     again.run(1.0);
-    let there = again.provider.machines.get_mut(&id("m1")).unwrap();
-    there.become_state(State::Failed);
+    again.there("m1").become_state(State::Failed);
     again.run(20.0);
     assert_eq!(again.state("m1"), State::Failed);
 }
@@ -231,15 +221,11 @@ fn a_retired_machine_is_not_taken_in_while_it_is_failed() {
 #[test]
 fn g22_a_gang_that_moves_house_is_counted() {
     let mut world = world("r1..r2 Idle cpu=4 $1 rack=a\n t1..t2 Idle cpu=4 $2 rack=b");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=8 group=g1 rack=Same");
-    world.run(300.0);
+    world.ask("a", "cpu=8 group=g1 rack=Same", 300.0);
     let counters = world.core.counters();
     assert_eq!((counters.gang_joined, counters.gang_left), (2, 0));
     for name in ["r1", "r2"] {
-        let there = world.provider.machines.get_mut(&id(name)).unwrap();
-        there.become_state(State::Failed);
+        world.there(name).become_state(State::Failed);
     }
     world.run(300.0);
     let churn: Vec<_> = world.core.gang_churn().values().cloned().collect();
@@ -252,16 +238,7 @@ fn g22_a_gang_that_moves_house_is_counted() {
 /// SH-2: one cluster does not take every call slot.
 #[test]
 fn g15_one_cluster_does_not_take_every_slot() {
-    let config = ShardConfig {
-        execute_concurrency: 4,
-        calls_per_cluster: 3,
-        ..ShardConfig::undamped("s", "p")
-    };
-    let mut world = World::new(config, "s01..s40 Speculative cpu=4 $1");
-    world.provider.answer_after = 60.0;
-    world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
+    let mut world = crowded(4, "s01..s40 Speculative cpu=4 $1", 60.0);
     world.roll_up("a", "cpu=80");
     world.run(5.0);
     assert_eq!(world.calls().len(), 3);
@@ -279,16 +256,7 @@ fn g15_one_cluster_does_not_take_every_slot() {
 /// and no cluster ever more than its share.
 #[test]
 fn g15_what_waits_for_its_clusters_share_gets_its_turn() {
-    let config = ShardConfig {
-        execute_concurrency: 4,
-        calls_per_cluster: 3,
-        ..ShardConfig::undamped("s", "p")
-    };
-    let mut world = World::new(config, "s01..s60 Speculative cpu=4 $1");
-    world.provider.answer_after = 2.0;
-    world.connect("a", FULL);
-    world.connect("b", FULL);
-    world.run(1.0);
+    let mut world = crowded(4, "s01..s60 Speculative cpu=4 $1", 2.0);
     world.roll_up("a", "cpu=80");
     world.run(5.0);
     let waiting = world.core.gauges().waiting;

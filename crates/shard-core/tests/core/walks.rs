@@ -1,24 +1,17 @@
 //! What becomes of actions: the walks of each kind, and how they end (SH-5, SH-6, SH-11).
 
-use crate::support::{FULL, Refusal, World, cluster, id};
+use crate::support::{FULL, Refusal, cluster, id, world};
 use bigfleet_model::{State, Time};
 use bigfleet_shard_core::{
     Code, Effect, Event, Features, Outcome, ProviderCall, ShardConfig, ShardCore, Withheld,
 };
-
-fn world(machines: &str) -> World {
-    World::new(ShardConfig::undamped("s", "p"), machines)
-}
 
 /// The whole way of a bought machine, with a provider that takes its time.
 #[test]
 fn a_speculative_machine_is_bought_bootstrapped_drained_and_deleted() {
     let mut world = world("s1 Speculative cpu=4 $1 OnDemand");
     world.provider.latency = 30.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(200.0);
+    world.ask("a", "cpu=4", 200.0);
     assert_eq!(world.state("s1"), State::Configured);
     assert_eq!(world.calls(), ["Create s1", "Configure s1"]);
     world.roll_up("a", "");
@@ -59,10 +52,7 @@ fn ex_w1_a_bootstrap_without_an_operator_rolls_back() {
 fn ex_w2_a_machine_on_its_way_is_not_bought_again() {
     let mut world = world("s1..s3 Speculative cpu=4 $1");
     world.provider.latency = 45.0;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(40.0);
+    world.ask("a", "cpu=4", 40.0);
     assert_eq!(world.state("s1"), State::Creating);
     assert_eq!(world.calls(), ["Create s1"]);
     world.run(30.0);
@@ -141,10 +131,7 @@ fn an_unknown_outcome_is_sent_again_with_a_fresh_sequence() {
     let codes = [Code::Unavailable, Code::DeadlineExceeded, Code::Transport];
     let lost = codes.map(Refusal::Lost).to_vec();
     world.provider.refuse.insert(id("s1"), lost);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(100.0);
+    world.ask("a", "cpu=4", 100.0);
     assert_eq!(world.state("s1"), State::Configured);
     assert_eq!(world.state("s2"), State::Speculative);
     assert_eq!(world.provider.machines[&id("s1")].creates, 1);
@@ -170,10 +157,7 @@ fn a_call_that_never_left_is_taken_back() {
         .provider
         .refuse
         .insert(id("s1"), vec![Refusal::NeverSent]);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(0.15);
+    world.ask("a", "cpu=4", 0.15);
     assert_eq!(world.outcomes(), [("s1".to_owned(), Outcome::NeverSent)]);
     assert_eq!(world.core.counters().rollbacks, 1);
     world.run(60.0);
@@ -190,10 +174,7 @@ fn a_stock_out_backs_the_pool_off_and_takes_another() {
     let sold_out = vec![Refusal::Code(Code::ResourceExhausted); 9];
     world.provider.refuse.insert(id("s1"), sold_out.clone());
     world.provider.refuse.insert(id("s2"), sold_out);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(30.0);
+    world.ask("a", "cpu=4", 30.0);
     assert_eq!(world.calls(), ["Create s1", "Create t1", "Configure t1"]);
     assert_eq!(world.state("s1"), State::Speculative);
     world.roll_up("a", "cpu=8");
@@ -233,17 +214,9 @@ fn an_internal_error_is_resolved_by_a_get() {
     world.provider.latency = 20.0;
     let lost = vec![Refusal::Lost(Code::Internal)];
     world.provider.refuse.insert(id("s1"), lost);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    world.ask("a", "cpu=4", 5.0);
     assert_eq!(world.calls(), ["Create s1"], "the Get shows it is at it");
-    world
-        .provider
-        .machines
-        .get_mut(&id("s1"))
-        .unwrap()
-        .become_state(State::Failed);
+    world.there("s1").become_state(State::Failed);
     world.run(100.0);
     assert_eq!(world.state("s1"), State::Failed);
     assert_eq!(world.state("s2"), State::Configured);
@@ -267,10 +240,7 @@ fn a_malformed_call_backs_the_cluster_off() {
     let mut world = world("m1 Idle cpu=4 $1");
     let refused = vec![Refusal::Code(Code::InvalidArgument)];
     world.provider.refuse.insert(id("m1"), refused);
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(5.0);
+    world.ask("a", "cpu=4", 5.0);
     assert_eq!(world.state("m1"), State::Idle);
     let a = cluster("a");
     assert_eq!(world.core.withheld(&a), Some(Withheld::BootstrapBackoff));
@@ -282,7 +252,7 @@ fn a_malformed_call_backs_the_cluster_off() {
 #[test]
 fn a_fenced_shard_stops_all_mutations() {
     let mut world = world("m1..m2 Idle cpu=4 $1\n x1 Configured b cpu=4 $1");
-    world.provider.machines.get_mut(&id("m1")).unwrap().mark = (9, 9);
+    world.there("m1").mark = (9, 9);
     world.connect("a", FULL);
     world.connect("b", FULL);
     world.run(1.0);
@@ -305,10 +275,7 @@ fn a_fenced_shard_stops_all_mutations() {
 #[test]
 fn ex_fe3_sequences_are_per_process_and_marks_per_machine() {
     let mut world = world("m1..m9 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=36");
-    world.run(5.0);
+    world.ask("a", "cpu=36", 5.0);
     let marks: Vec<u64> = world
         .provider
         .machines
@@ -325,10 +292,7 @@ fn ex_fe3_sequences_are_per_process_and_marks_per_machine() {
 fn a_blob_that_does_not_come_rolls_back_and_backs_the_cluster_off() {
     let mut world = world("m1 Idle cpu=4 $1");
     world.blobs = false;
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4");
-    world.run(32.0);
+    world.ask("a", "cpu=4", 32.0);
     assert_eq!(world.state("m1"), State::Idle);
     assert_eq!(world.outcomes(), [("m1".to_owned(), Outcome::Timeout)]);
     world.blobs = true;
@@ -340,10 +304,7 @@ fn a_blob_that_does_not_come_rolls_back_and_backs_the_cluster_off() {
 #[test]
 fn configure_writes_who_bound_the_machine_and_by_which_operation() {
     let mut world = world("m1 Idle cpu=4 $1");
-    world.connect("a", FULL);
-    world.run(1.0);
-    world.roll_up("a", "cpu=4 prio=7");
-    world.run(5.0);
+    world.ask("a", "cpu=4 prio=7", 5.0);
     let metadata = world.effects.iter().find_map(|(_, effect)| match effect {
         Effect::Call {
             call: ProviderCall::Configure { metadata, .. },
@@ -367,7 +328,7 @@ fn an_ack_for_another_cluster_is_a_conflict() {
     let mut world = world("m1 Idle cpu=4 $1");
     world.connect("a", FULL);
     world.run(1.0);
-    let there = world.provider.machines.get_mut(&id("m1")).unwrap();
+    let there = world.there("m1");
     there.set(|facts| facts.cluster = "z".to_owned());
     there.become_state(State::Configured);
     let shard = "bigfleet.lucy.sh/assigned-shard".to_owned();

@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model · seeded
-//! beside       sim · testkit · scripted-operator · bench · engine-fuzz · xtask · oracle · workloads
+//! beside       sim · testkit · scripted-operator · shard-world · bench · engine-fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -66,6 +66,7 @@ pub(super) const FOR_TESTS: &[&str] = &[
     "workloads",
     "engine-fuzz",
     "scripted-operator",
+    "shard-world",
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
@@ -314,6 +315,13 @@ pub(super) const TABLE: &[Row] = &[
         keeps_out: &["engine", "shard*", "coordinator*", "operator*"],
         outside: Outside::Without(&["openraft", "kube"]),
         bans: &[],
+    },
+    Row {
+        name: "shard-world",
+        ring: Ring::Beside,
+        keeps_out: &["shard", "shard-link", "coordinator*", "operator*"],
+        outside: Outside::StdOnly,
+        bans: &[Rule::Clock, Rule::Thread, Rule::HashOrder],
     },
     Row {
         name: "bench",
