@@ -75,6 +75,13 @@ pub(crate) fn ratio(of: f64, to: f64) -> Option<f64> {
     (0.0 < to).then(|| crate::percentiles::rounded(of / to))
 }
 
+/// The promises a report does not keep, by name.
+#[cfg(test)]
+pub(crate) fn broken(report: &impl Promises) -> Vec<String> {
+    let broken = report.checks().into_iter().filter(|check| !check.holds);
+    broken.map(|check| check.name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -63,14 +63,9 @@ impl Promises for CoreReport {
 
 /// Measures a shard on one workload.
 pub fn core(settings: Settings, progress: Progress<'_>) -> CoreReport {
-    let Settings {
-        preset,
-        seed,
-        cycles,
-        churning_clusters,
-    } = settings;
+    let (seed, cycles) = (settings.seed, settings.cycles);
     progress("drawing the workload", 0, 1);
-    let workload = preset.build(seed);
+    let workload = settings.preset.build(seed);
     let counts = workload.counts();
     progress("loading", 0, 1);
     let (mut shard, load) = Shard::load(&workload);
@@ -82,7 +77,7 @@ pub fn core(settings: Settings, progress: Progress<'_>) -> CoreReport {
         shard.quiet_cycle()
     });
     let rates = Rates {
-        clusters: churning_clusters.unwrap_or(usize::MAX),
+        clusters: settings.churning_clusters.unwrap_or(usize::MAX),
         ..Rates::default()
     };
     let mut churn = Churn::with(&workload, seed, rates);
@@ -101,7 +96,7 @@ pub fn core(settings: Settings, progress: Progress<'_>) -> CoreReport {
     };
     let sum = |of: fn(&Measured) -> u64| per_cycle(steady.iter().map(of).sum());
     CoreReport {
-        profile: preset.name().to_owned(),
+        profile: settings.preset.name().to_owned(),
         seed,
         machines: counts.machines,
         clusters: counts.clusters,

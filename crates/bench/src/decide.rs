@@ -208,6 +208,7 @@ pub(crate) fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::broken;
 
     fn report(profile: &str, digest: &str) -> DecideReport {
         DecideReport {
@@ -230,14 +231,6 @@ mod tests {
             oracle_ms: None,
             growth: None,
         }
-    }
-
-    fn broken(report: &DecideReport) -> Vec<String> {
-        let checks = report.checks().into_iter();
-        checks
-            .filter(|check| !check.holds)
-            .map(|check| check.name)
-            .collect()
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Building blocks of plans: pools of machines, and workloads.
 //!
 //! ```text
-//! pool("gpu").count(24).gpus().blocks(8)  ─▶ 24 MachinePlans, eight to a rack
-//! work(Size, pods).priority(1000)         ─▶ one Work
+//! pool("gpu", size, 24).racks(3, 1, 8)  ─▶ 24 MachinePlans, eight to a rack
+//! work(size, pods).priority(1000)       ─▶ one Work
 //! ```
 
 use crate::{

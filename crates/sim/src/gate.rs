@@ -6,6 +6,14 @@ use bigfleet_model::{ActionKind, State};
 /// Bootstraps and Provisions.
 pub(crate) const ACQUIRE: &[ActionKind] = &[ActionKind::Bootstrap, ActionKind::Provision];
 
+/// Whatever moves a machine to a cluster or away from one.
+pub(crate) const MOVES: &[ActionKind] = &[
+    ActionKind::Bootstrap,
+    ActionKind::Provision,
+    ActionKind::Reclaim,
+    ActionKind::Preempt,
+];
+
 /// From the least to the most, both allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) u64, pub(crate) u64);

@@ -222,6 +222,7 @@ impl Promises for RestartReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::broken;
 
     fn cost(cores: f64) -> Option<ProcessCost> {
         Some(ProcessCost {
@@ -246,14 +247,6 @@ mod tests {
             operators: cost(0.5),
             timings: Timings::default(),
         }
-    }
-
-    fn broken(report: &ShardReport) -> Vec<String> {
-        let checks = report.checks().into_iter();
-        checks
-            .filter(|check| !check.holds)
-            .map(|check| check.name)
-            .collect()
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     build::{Pool, pool, work},
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
-    gate::{ACQUIRE, Count, Gate},
+    gate::{ACQUIRE, Count, Gate, MOVES},
     plan::{Change, ClusterPlan, MachinePlan, Plan, ShardPlan, Stages, Work},
     size::Size,
     world::World,
@@ -190,19 +190,12 @@ fn base_pools(tiny: u32, service: u32, gangs: bool) -> Vec<Pool> {
 /// From here on nothing may change, where something stays short.
 const WINDOW: Moment = Moment(minutes(13));
 
-const ANY: &[ActionKind] = &[
-    ActionKind::Bootstrap,
-    ActionKind::Provision,
-    ActionKind::Reclaim,
-    ActionKind::Preempt,
-];
-
 /// A shortfall that stands still, and nothing done about it.
 fn standing() -> Vec<Gate> {
     vec![
         Gate::Short(Count::at_least(1)),
         Gate::ShortStands(WINDOW),
-        Gate::Actions(ANY, WINDOW, Moment::NEVER, Count::NONE),
+        Gate::Actions(MOVES, WINDOW, Moment::NEVER, Count::NONE),
     ]
 }
 
@@ -242,7 +235,7 @@ fn supply_exhaustion(dice: &mut Dice) -> Plan {
         gates: vec![
             Gate::Short(Count::at_least(2)),
             Gate::ShortStands(WINDOW),
-            Gate::Actions(ANY, WINDOW, Moment::NEVER, Count::NONE),
+            Gate::Actions(MOVES, WINDOW, Moment::NEVER, Count::NONE),
             Gate::ever(&[ActionKind::Reclaim], Count::NONE),
         ],
         ..plan(dice, clusters(2, &works(false)), &base_pools(20, 5, false))
@@ -272,7 +265,7 @@ fn bound_counts(dice: &mut Dice) -> Plan {
             Gate::Bound(1, Count::exactly(180)),
             Gate::Evicted(0, Count::NONE),
             Gate::Evicted(1, Count::NONE),
-            Gate::ever(ANY, Count::NONE),
+            Gate::ever(MOVES, Count::NONE),
         ],
         ..plan(dice, clusters(2, &works), &pools)
     }

@@ -10,7 +10,7 @@ use crate::{
     build::{Pool, pool, work},
     clock::{Moment, minutes},
     dice::{Dice, Latency},
-    gate::{Count, Gate},
+    gate::{Count, Gate, MOVES},
     plan::{Change, ClusterPlan, Plan, Stages, Work},
     size::Size,
 };
@@ -160,12 +160,6 @@ fn sweep(dice: &mut Dice) -> Plan {
 fn fixed_point(dice: &mut Dice, setting: Setting) -> Plan {
     let calm = Moment(minutes(40));
     let settled = Moment(minutes(30));
-    let any = &[
-        ActionKind::Bootstrap,
-        ActionKind::Provision,
-        ActionKind::Reclaim,
-        ActionKind::Preempt,
-    ];
     Plan {
         machines: setting.pools().iter().flat_map(Pool::build).collect(),
         clusters: (0..CLUSTERS)
@@ -187,7 +181,7 @@ fn fixed_point(dice: &mut Dice, setting: Setting) -> Plan {
         },
         calm,
         rest_within: minutes(60),
-        gates: vec![Gate::Actions(any, settled, Moment::NEVER, Count::NONE)],
+        gates: vec![Gate::Actions(MOVES, settled, Moment::NEVER, Count::NONE)],
         ..Plan::default()
     }
 }
@@ -273,12 +267,6 @@ fn large_gangs(dice: &mut Dice) -> Plan {
         place(pool("spec", GPU, 600)),
     ];
     let wanted = 90 + sizes.iter().sum::<u64>() + 3 * 16;
-    let any = &[
-        ActionKind::Bootstrap,
-        ActionKind::Provision,
-        ActionKind::Reclaim,
-        ActionKind::Preempt,
-    ];
     Plan {
         machines: pools.iter().flat_map(Pool::build).collect(),
         clusters: vec![ClusterPlan::new("c0", works)],
@@ -295,7 +283,7 @@ fn large_gangs(dice: &mut Dice) -> Plan {
             Gate::Short(Count::NONE),
             Gate::Serving(0, Count::exactly(wanted)),
             Gate::ever(&[ActionKind::Reclaim, ActionKind::Preempt], Count::NONE),
-            Gate::Actions(any, Moment(SERVED), Moment::NEVER, Count::NONE),
+            Gate::Actions(MOVES, Moment(SERVED), Moment::NEVER, Count::NONE),
         ],
         ..Plan::default()
     }

@@ -8,7 +8,7 @@ use crate::{
     build::{pool, work},
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
-    gate::{ACQUIRE, Count, Gate},
+    gate::{ACQUIRE, Count, Gate, MOVES},
     plan::{Change, ClusterPlan, Left, Plan, ShardPlan, Stages, Strike},
     size::Size,
     world::World,
@@ -283,14 +283,8 @@ fn empty_roll_ups(dice: &mut Dice) -> Plan {
         count: dice.between(1, 2) as u32,
     };
     made.timeline = vec![(Moment(seconds(dice.between(60, 120))), empty)];
-    let any = &[
-        ActionKind::Bootstrap,
-        ActionKind::Provision,
-        ActionKind::Reclaim,
-        ActionKind::Preempt,
-    ];
     made.gates = vec![
-        Gate::ever(any, Count::NONE),
+        Gate::ever(MOVES, Count::NONE),
         Gate::Serving(0, Count::exactly(36)),
     ];
     made

@@ -11,7 +11,7 @@ use super::Scenario;
 use crate::{
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
-    gate::{ACQUIRE, Count, Gate},
+    gate::{ACQUIRE, Count, Gate, MOVES},
     plan::{Change, ClusterPlan, Load, MachinePlan, Plan, Stages, Start, Weather, Work},
     world::World,
 };
@@ -487,12 +487,6 @@ fn cardinality(_: &mut Dice) -> Plan {
     let mut made = plan(&Preset::CoLocated.build(1));
     made.calm = Moment(minutes(15));
     let settled = Moment(minutes(10));
-    let any = &[
-        ActionKind::Bootstrap,
-        ActionKind::Provision,
-        ActionKind::Reclaim,
-        ActionKind::Preempt,
-    ];
     made.gates = vec![
         Gate::Judge(|world| {
             let rows: usize = world.plan.clusters.iter().map(|one| one.works.len()).sum();
@@ -504,7 +498,7 @@ fn cardinality(_: &mut Dice) -> Plan {
         Gate::ever(&[ActionKind::Provision], Count::at_least(2_000)),
         Gate::Short(Count::exactly(20)),
         Gate::ShortStands(settled),
-        Gate::Actions(any, settled, Moment::NEVER, Count::NONE),
+        Gate::Actions(MOVES, settled, Moment::NEVER, Count::NONE),
     ];
     made
 }

@@ -192,7 +192,7 @@ fn giving_up_a_machine_while_another_is_acquired_is_noticed() {
     let mut bought = decided(901, "spare-0000", ActionKind::Bootstrap, Reason::Idle);
     bought.need = Some(need(&world, 0));
     let given = decided(902, "spare-0001", ActionKind::Reclaim, Reason::Excess);
-    world.check_cover(0, &given.machine.clone(), &[bought, given]);
+    world.check_cover(&[bought, given]);
     assert_eq!(broken(&world), Some(Rule::NoRoundTrip));
 }
 

@@ -49,7 +49,7 @@ struct Operation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Commits {
     operations: BTreeMap<OperationId, Operation>,
-    /// The newest operation on each machine, and the one before each, of who has the shard's place.
+    /// The newest operation on each machine and the one before it, as the shard's current process has them.
     newest: BTreeMap<MachineId, OperationId>,
     before: BTreeMap<OperationId, OperationId>,
     /// Operations whose record is not on disk yet.

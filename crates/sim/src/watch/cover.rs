@@ -46,8 +46,8 @@ impl World {
                 let text = format!("{machine} is reclaimed from {name}, which has not reported");
                 self.watch.broke(Rule::ReportedFirst, self.now, text);
             }
-            self.check_cover(cluster, machine, decided);
         }
+        self.check_cover(decided);
         self.check_cap(&drained);
     }
 
@@ -72,56 +72,114 @@ impl World {
     }
 
     /// RF-11, and nobody acquires for a Need what it gives up.
-    pub(super) fn check_cover(&mut self, cluster: usize, machine: &MachineId, decided: &[Decided]) {
+    pub(super) fn check_cover(&mut self, decided: &[Decided]) {
+        let reclaims = decided.iter().filter(|one| one.kind == ActionKind::Reclaim);
+        let reclaims: Vec<&Decided> = reclaims.collect();
+        if reclaims.is_empty() {
+            return;
+        }
         let Some(core) = self.process().map(|process| &process.core) else {
             return;
         };
-        let Some(shape) = core.machine(machine).map(|one| one.shape().clone()) else {
-            return;
-        };
+        let own = Own::of(core);
+        let wrong = reclaims
+            .into_iter()
+            .find_map(|one| self.missed_by(one, &own, decided));
+        if let Some((rule, text)) = wrong {
+            self.watch.broke(rule, self.now, text);
+        }
+    }
+
+    /// Whether a Need of its cluster still wants a machine that is reclaimed: the rule, and who does.
+    fn missed_by(
+        &self,
+        reclaim: &Decided,
+        own: &Own<'_>,
+        decided: &[Decided],
+    ) -> Option<(Rule, String)> {
+        let machine = &reclaim.machine;
+        let name = reclaim.cluster.as_ref()?.as_str();
+        let cluster = self.cluster_named(name)?;
+        let core = own.core;
+        let shape = core.machine(machine)?.shape();
         let id = &self.clusters[cluster].id;
         let rows = self.watch.demand.of(cluster).unwrap_or_default();
-        for row in rows {
-            if !can_use(row, &shape) {
-                continue;
-            }
+        let is_node = self.clusters[cluster].pods.has_node(machine);
+        for row in rows.iter().filter(|row| can_use(row, shape)) {
             let key = key(id, row);
             // What never became a node serves nobody; it is kept for its own Need, and for one that
             // waits for another machine.
-            let waits =
-                |one: &Machine| is_attributed(one, &key) && one.state() != State::Configured;
-            let waits = core.machines().any(waits);
-            let is_node = self.clusters[cluster].pods.has_node(machine);
+            let waits = own
+                .by(&key)
+                .iter()
+                .any(|one| one.state() != State::Configured);
             let of_no_use = self.plan.clusters[cluster].node_reports
                 && !is_node
                 && !was_for(core, machine, &key);
             // Where a gang may stand is the engine's business, but what it waits for has not arrived.
-            if !waits && (of_no_use || !is_plain(row)) || !is_in_one_place(core, &key, row) {
+            if !waits && (of_no_use || !is_plain(row)) || !own.is_in_one_place(&key, row) {
                 continue;
             }
-            let serving = attributed(core, &key, |one| one.state() == State::Configured);
             let need = descriptions::need(&key);
-            let text = if !serving.covers(&row.aggregate) {
-                let own = core.machines().filter(|one| is_attributed(one, &key));
-                let own = names(own, core);
+            if !own.serving(&key).covers(&row.aggregate) {
+                let own = names(own.by(&key).iter().copied(), core);
                 let wanted = descriptions::amounts(&row.aggregate);
                 let node = if is_node { "" } else { " (no node)" };
-                format!(
+                let text = format!(
                     "{machine}{node} is reclaimed from {id} while {need} wants {wanted} and has {own}"
-                )
-            } else if let Some(other) = acquired_for(&key, decided).filter(|_| is_plain(row)) {
-                format!("{machine} is reclaimed from {id} while {other} is acquired for {need}")
-            } else {
-                continue;
-            };
-            let rule = if serving.covers(&row.aggregate) {
-                Rule::NoRoundTrip
-            } else {
-                Rule::MakeBeforeBreak
-            };
-            self.watch.broke(rule, self.now, text);
-            return;
+                );
+                return Some((Rule::MakeBeforeBreak, text));
+            }
+            if let Some(other) = acquired_for(&key, decided).filter(|_| is_plain(row)) {
+                let text = format!(
+                    "{machine} is reclaimed from {id} while {other} is acquired for {need}"
+                );
+                return Some((Rule::NoRoundTrip, text));
+            }
         }
+        None
+    }
+}
+
+/// The machines attributed to each Need, found in one look at the fleet: a shed reclaims thousands at once.
+struct Own<'a> {
+    core: &'a ShardCore,
+    by_need: BTreeMap<NeedKey, Vec<&'a Machine>>,
+}
+
+impl<'a> Own<'a> {
+    fn of(core: &'a ShardCore) -> Self {
+        let mut by_need: BTreeMap<NeedKey, Vec<&Machine>> = BTreeMap::new();
+        for one in core.machines() {
+            if let Some(need) = one.attribution() {
+                by_need.entry(need).or_default().push(one);
+            }
+        }
+        Self { core, by_need }
+    }
+
+    fn by(&self, need: &NeedKey) -> &[&'a Machine] {
+        self.by_need.get(need).map_or(&[], Vec::as_slice)
+    }
+
+    /// What those that serve add up to.
+    fn serving(&self, need: &NeedKey) -> Amounts {
+        let serves =
+            |one: &&&Machine| one.state() == State::Configured && !self.core.is_not_ready(one.id());
+        let sizes = self.by(need).iter().filter(serves);
+        sizes.fold(Amounts::default(), |sum, one| {
+            sum.add(one.shape().effective())
+        })
+    }
+
+    /// Of a gang in two racks, what it claims is in the rack the engine prefers; the rest it only has (RF-4).
+    fn is_in_one_place(&self, need: &NeedKey, row: &Row) -> bool {
+        let Some(same) = row.profile.same_key() else {
+            return true;
+        };
+        let own = self.by(need).iter();
+        let places: BTreeSet<Option<&str>> = own.map(|one| one.shape().attribute(same)).collect();
+        places.len() <= 1
     }
 }
 
@@ -133,36 +191,12 @@ pub(super) fn can_use(row: &Row, shape: &Shape) -> bool {
     shape.serves(&row.profile, &row.min_unit) && shape.effective().contributes_to(&row.aggregate)
 }
 
-/// Of a gang in two racks, what it claims is in the rack the engine prefers; the rest it only has (RF-4).
-fn is_in_one_place(core: &ShardCore, need: &NeedKey, row: &Row) -> bool {
-    let Some(same) = row.profile.same_key() else {
-        return true;
-    };
-    let own = core.machines().filter(|one| is_attributed(one, need));
-    let places: BTreeSet<Option<&str>> = own.map(|one| one.shape().attribute(same)).collect();
-    places.len() <= 1
-}
-
 pub(super) fn key(cluster: &bigfleet_model::ClusterId, row: &Row) -> NeedKey {
     NeedKey {
         cluster: cluster.clone(),
         fingerprint: row.profile.fingerprint().clone(),
         group: row.group.clone(),
     }
-}
-
-/// What the machines attributed to a Need add up to, of those that count.
-pub(super) fn attributed(
-    core: &ShardCore,
-    need: &NeedKey,
-    counts: impl Fn(&Machine) -> bool,
-) -> Amounts {
-    let own = core
-        .machines()
-        .filter(|one| is_attributed(one, need) && counts(one) && !core.is_not_ready(one.id()));
-    own.fold(Amounts::default(), |sum, one| {
-        sum.add(one.shape().effective())
-    })
 }
 
 /// Machines in words, with their states.

@@ -5,8 +5,8 @@
 //!            └──────────── Backoff, Confirm ◀──┘                     or for a reason seen from here
 //! ```
 //!
-//! With [`Rule::ServedInTime`], which has a Need that is short be given its machines, this is why it is
-//! also served by them: what they go through takes as long as was drawn, and nothing between is idle.
+//! [`Rule::ServedInTime`] demands that a short Need is given machines. This demands that they reach it: each
+//! stage takes as long as was drawn, and nothing stands still between two stages.
 
 use super::Rule;
 use crate::{

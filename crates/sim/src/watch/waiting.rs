@@ -77,11 +77,11 @@ impl World {
     pub(super) fn patience(&self) -> u64 {
         let stages = &self.plan.stages;
         let ways = 2 * (stages.network.most() + stages.list.most() + stages.cycle.most());
-        let lists = match self.is_calm
-            || self.plan.weather.list_failed + self.plan.weather.list_stale == 0
-        {
-            true => 1,
-            false => 6, // several in a row may fail or be stale
+        let weather = &self.plan.weather;
+        let lists = if self.is_calm || weather.list_failed + weather.list_stale == 0 {
+            1
+        } else {
+            6 // several in a row may fail or be stale
         };
         seconds(self.plan.shard.cycle_seconds) * (1 + lists) + ways + seconds(10)
     }

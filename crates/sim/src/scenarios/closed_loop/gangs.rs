@@ -3,12 +3,12 @@
 //! Gangs once chased each other round the racks, waited for what was never there, or gave up what they had for
 //! something as good. Here each must come to rest, and where something stays short, nothing may be done about it.
 
-use super::{ANY, GPU, WINDOW, all_bound, clusters, gang, plan, standing};
+use super::{GPU, WINDOW, all_bound, clusters, gang, plan, standing};
 use crate::{
     build::{Pool, pool, work},
     clock::seconds,
     dice::{Dice, Latency},
-    gate::{ACQUIRE, Count, Gate},
+    gate::{ACQUIRE, Count, Gate, MOVES},
     plan::{Plan, Stages, Work},
     scenarios::Scenario,
     size::Size,
@@ -100,7 +100,7 @@ fn unsatisfiable_gang(dice: &mut Dice) -> Plan {
             Gate::Pending(1, Count::exactly(4)),
             Gate::Bound(0, Count::exactly(12)),
             Gate::Bound(1, Count::exactly(12)),
-            Gate::ever(ANY, Count::NONE),
+            Gate::ever(MOVES, Count::NONE),
         ],
         ..plan(dice, clusters(2, &gangs), &pools)
     }
@@ -132,30 +132,25 @@ fn sub_machine_gangs(dice: &mut Dice) -> Plan {
     }
 }
 
-fn oversized_gangs(dice: &mut Dice) -> Plan {
+/// Clusters with three gangs of twelve each, and as many machines to be had as are idle.
+fn three_gangs_each(dice: &mut Dice, count: usize, machines: u32, racks: usize) -> Plan {
     let gangs: Vec<Work> = (0..3).map(|number| gang(number, 12)).collect();
+    let hosts = |name| pool(name, GPU, machines).kind("a3").racks(3, racks, 4);
     let pools = [
-        pool("idle-a3", GPU, 40).kind("a3").racks(3, 12, 4).owned(),
-        pool("spec-a3", GPU, 40)
-            .kind("a3")
-            .racks(3, 12, 4)
-            .starting_at(40),
+        hosts("idle-a3").owned(),
+        hosts("spec-a3").starting_at(machines as usize),
     ];
+    plan(dice, clusters(count, &gangs), &pools)
+}
+
+fn oversized_gangs(dice: &mut Dice) -> Plan {
     Plan {
         gates: standing(),
-        ..plan(dice, clusters(2, &gangs), &pools)
+        ..three_gangs_each(dice, 2, 40, 12)
     }
 }
 
 fn gang_contention(dice: &mut Dice) -> Plan {
-    let gangs: Vec<Work> = (0..3).map(|number| gang(number, 12)).collect();
-    let pools = [
-        pool("idle-a3", GPU, 48).kind("a3").racks(3, 40, 4).owned(),
-        pool("spec-a3", GPU, 48)
-            .kind("a3")
-            .racks(3, 40, 4)
-            .starting_at(48),
-    ];
     Plan {
         gates: [
             standing(),
@@ -165,7 +160,7 @@ fn gang_contention(dice: &mut Dice) -> Plan {
             )],
         ]
         .concat(),
-        ..plan(dice, clusters(6, &gangs), &pools)
+        ..three_gangs_each(dice, 6, 48, 40)
     }
 }
 
