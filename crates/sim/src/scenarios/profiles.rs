@@ -350,10 +350,14 @@ fn oscillation(dice: &mut Dice) -> Plan {
     made
 }
 
-/// Sheds give back the same within two in a hundred, and nothing once they have settled. It is memory
-/// that is compared: which hosts regrow a cluster depends on the order in which roll-ups arrive, and where hosts
-/// were large before there are several small ones after, so that the number of machines moves and what they
-/// hold does not.
+/// How far two sheds of one run may be apart, in hundredths. Every Need rounds its memory up to whole hosts, and which
+/// hosts it gets depends on the order in which roll-ups arrive: that alone moves a shed by about one in a hundred
+/// (`docs/simulation.md` has the figures), so a bound of two is broken by one run in six and proves nothing.
+const SHEDS_APART: u64 = 5;
+
+/// Sheds give back the same, and nothing once they have settled. It is memory that is compared: where hosts were
+/// large before there are several small ones after, so that the number of machines moves and what they hold hardly
+/// does.
 fn sheds_repeat(world: &World) -> Result<(), String> {
     let reclaimed = |from: u64, until: u64| {
         let reclaims = world.log.actions.iter();
@@ -369,7 +373,8 @@ fn sheds_repeat(world: &World) -> Result<(), String> {
     let settled = steps.map(|[shed, grow]| reclaimed(shed + seconds(480), *grow).count());
     let (late, all) = (settled.sum::<usize>(), reclaimed(0, u64::MAX).count());
     // The first is of the seeded fleet, packed as no decision packs it.
-    let alike = 0 < sheds[1] && sheds[1].abs_diff(sheds[2]) * 50 <= sheds[1].unsigned_abs();
+    let apart = sheds[1].abs_diff(sheds[2]) * 100;
+    let alike = 0 < sheds[1] && apart <= sheds[1].unsigned_abs() * SHEDS_APART;
     if alike && late == 0 && all <= 15_000 {
         Ok(())
     } else {
