@@ -155,6 +155,16 @@ impl Process {
         value.unwrap_or_default()
     }
 
+    /// Waits for a metric to stand at this. What the core counts is shown with its next cycle, so whoever looks
+    /// once looks too early.
+    pub(crate) async fn shows(&self, metric: &str, value: f64) {
+        until(metric, async || {
+            let shown = self.metric(metric);
+            (shown == value, shown)
+        })
+        .await;
+    }
+
     /// Every line so far that says this.
     pub(crate) fn all_logged(&self, message: &str) -> Vec<serde_json::Value> {
         let log = self.log.lock().unwrap();

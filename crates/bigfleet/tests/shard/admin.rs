@@ -1,6 +1,6 @@
 //! What an admin tells a running shard, and what comes of it.
 
-use crate::shard_scene::operator::{Manner, Operator, row};
+use crate::shard_scene::operator::{Manner, Operator, fails_to_be_created, row};
 use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
@@ -304,8 +304,8 @@ fn admin_lines(data: &std::path::Path) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// Answered is on disk: a process that is killed at once leaves the pause to the next, which honours it
-/// and its end. Every call is a line of the audit file, refusals included.
+/// Answered is on disk: a process that is killed at once leaves the pause to the next, which honours it.
+/// Every call is a line of the audit file, refusals included.
 #[tokio::test]
 async fn a_pause_outlives_the_process_and_every_call_is_audited() {
     let folder = Folder::new("lasting");
@@ -313,18 +313,14 @@ async fn a_pause_outlives_the_process_and_every_call_is_audited() {
     let data = folder.file("data");
     let first = shard(&data, provider.addr, &[]);
     let mut admin = ShardAdminClient::new(channel(&first));
-    let short = PauseRequest {
-        expires_after_seconds: 6,
-        ..pause_all()
-    };
     let said_no = PauseRequest {
         reason: String::new(),
         ..pause_all()
     };
     let (code, _) = said(admin.pause(said_no).await);
     assert_eq!(code, Code::InvalidArgument);
-    let paused = admin.pause(short).await.unwrap().into_inner();
-    until("both calls in the audit file", async || {
+    let paused = admin.pause(pause_all()).await.unwrap().into_inner();
+    let lines = until("both calls in the audit file", async || {
         let lines = admin_lines(&data);
         (lines.len() == 2, lines)
     })
@@ -333,29 +329,16 @@ async fn a_pause_outlives_the_process_and_every_call_is_audited() {
     let pause = paused.pause.unwrap();
 
     let second = shard(&data, provider.addr, &[]);
-    let reader = ShardReadClient::new(channel(&second));
-    let rails = async || {
-        let mut reader = reader.clone();
-        let rails = reader.inspect_rails(wire::InspectRailsRequest {}).await;
-        rails.unwrap().into_inner()
-    };
-    assert_eq!(rails().await.pauses, std::slice::from_ref(&pause));
+    assert_eq!(pauses(&second).await, std::slice::from_ref(&pause));
     let operator = Operator::connect(second.addr, "a", Manner::Plain).await;
     operator.needs(vec![row(4, 100, "")]).await;
-    let held = until("something held back", async || {
-        let pauses = rails().await.pauses;
-        let held = pauses.first().map_or(0, |pause| pause.withheld_total);
-        (0 < held || pauses.is_empty(), pauses)
+    until("something held back", async || {
+        let pauses = pauses(&second).await;
+        (0 < pauses[0].withheld_total, pauses)
     })
     .await;
-    assert_eq!(held.len(), 1, "it began to act before the pause was over");
-    operator.has(1).await;
-    let now = std::time::SystemTime::now();
-    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-    assert!(pause.expires_unix_nanos <= now.as_nanos() as i64);
-    assert_eq!(rails().await.pauses, []);
+    assert_eq!(operator.heard().blobs, 0, "nothing has left");
 
-    let lines = admin_lines(&data);
     let told = |line: &serde_json::Value| (line["verb"].clone(), line["outcome"].clone());
     assert_eq!(
         lines.iter().map(told).collect::<Vec<_>>(),
@@ -370,7 +353,7 @@ async fn a_pause_outlives_the_process_and_every_call_is_audited() {
         (&done["reason"], &done["asked"]["scope"]),
         (&"a test".into(), &"all".into())
     );
-    assert_eq!(done["asked"]["expires_after_seconds"], 6);
+    assert_eq!(done["asked"]["expires_after_seconds"], 3600);
     assert!(
         done["by"]
             .as_str()
@@ -386,21 +369,43 @@ async fn a_pause_outlives_the_process_and_every_call_is_audited() {
     assert_eq!(detail["work_paused"], 0, "{detail}");
 }
 
+/// However long the restart takes: nothing leaves before the end of the pause, and everything after it.
+#[tokio::test]
+async fn a_pause_ends_when_it_was_to_end_also_in_the_next_process() {
+    let folder = Folder::new("ending");
+    let provider = provider(&["--seed-count=12"]);
+    let data = folder.file("data");
+    let first = shard(&data, provider.addr, &[]);
+    let mut admin = ShardAdminClient::new(channel(&first));
+    let short = PauseRequest {
+        expires_after_seconds: 4,
+        ..pause_all()
+    };
+    let paused = admin.pause(short).await.unwrap().into_inner();
+    first.kill();
+    let second = shard(&data, provider.addr, &[]);
+    let operator = Operator::connect(second.addr, "a", Manner::Plain).await;
+    operator.needs(vec![row(4, 100, "")]).await;
+    operator.has(1).await;
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    assert!(paused.pause.unwrap().expires_unix_nanos <= now.as_nanos() as i64);
+    assert_eq!(pauses(&second).await, []);
+}
+
+/// The pauses a shard shows.
+async fn pauses(shard: &Process) -> Vec<PauseView> {
+    let mut reader = ShardReadClient::new(channel(shard));
+    let rails = reader.inspect_rails(wire::InspectRailsRequest {}).await;
+    rails.unwrap().into_inner().pauses
+}
+
 /// One that cannot be created stays Failed until a person says that it is to be forgotten.
 #[tokio::test]
 async fn a_failed_machine_is_retired_and_no_other() {
     let mut scene = scene("retire", &["--seed-count=2", "--fault-hooks"]);
     let operator = Operator::connect(scene.shard.addr, "a", Manner::Plain).await;
-    let fault = wire::NodeSelectorRequirement {
-        key: "conformance.fault/create".to_owned(),
-        operator: wire::node_selector_requirement::Operator::Exists.into(),
-        values: Vec::new(),
-    };
-    let need = wire::CapacityNeed {
-        requirements: vec![fault],
-        ..row(1, 100, "")
-    };
-    operator.needs(vec![need]).await;
+    operator.needs(vec![fails_to_be_created()]).await;
     let failed = until("a machine that failed", async || {
         let failed = scene.machines(&[MachineState::Failed]).await;
         (!failed.is_empty(), failed)

@@ -3,11 +3,11 @@
 
 use crate::shard_scene::ledger::{CallKind, Ledgered, Lie};
 use crate::shard_scene::operator::{Manner, NO_BLOB, Operator, cpus};
-use crate::shard_scene::{Folder, Process, provider, shard, shard_flags, until};
+use crate::shard_scene::scene::offerings;
+use crate::shard_scene::{Folder, Process, WITHIN, provider, shard, shard_flags, until};
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1 as wire;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use wire::capacity_provider_client::CapacityProviderClient;
 use wire::shard_read_client::ShardReadClient;
 
@@ -21,13 +21,8 @@ struct Cloud {
 impl Cloud {
     async fn new(name: &str, machines: usize) -> Self {
         let folder = Folder::new(name);
-        let offerings = serde_json::json!([
-            { "instance_type": "m4", "zone": "a", "capacity_type": "bare_metal", "count": machines,
-              "resources": { "cpu": "4" }, "allocatable": { "cpu": "4" } },
-        ]);
-        let path = folder.file("offerings.json");
-        std::fs::write(&path, offerings.to_string()).unwrap();
-        let provider = provider(&[&format!("--offerings={}", path.display()), "--latency=5ms"]);
+        let offered = offerings(&folder, &[("bare_metal", machines)]);
+        let provider = provider(&[&offered, "--latency=5ms"]);
         let ledger = Ledgered::start(provider.addr).await;
         Self {
             folder,
@@ -38,11 +33,7 @@ impl Cloud {
 
     /// A shard on it; what is given here replaces what is usual.
     fn shard(&self, more: &[&str]) -> Process {
-        let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
-        let mut flags = shard_flags(&self.folder.file("data"), self.ledger.addr);
-        flags.retain(|flag| more.iter().all(|given| name(given) != name(flag)));
-        flags.extend(more.iter().map(|flag| (*flag).to_owned()));
-        Process::start(&["shard"], &flags)
+        shard(&self.folder.file("data"), self.ledger.addr, more)
     }
 
     fn calls(&self, kind: CallKind) -> usize {
@@ -61,12 +52,7 @@ impl Cloud {
 /// The lines of a process's log that say this, waited for: operators and the ledger go on meanwhile.
 async fn said(process: &Process, message: &str) -> Vec<serde_json::Value> {
     until(message, async || {
-        let text = process.text();
-        let lines = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
-        let saying = |line: &serde_json::Value| line["fields"]["message"] == message;
-        let lines: Vec<serde_json::Value> = lines.filter(saying).collect();
+        let lines = process.all_logged(message);
         (!lines.is_empty(), lines)
     })
     .await
@@ -229,17 +215,17 @@ async fn a_start_with_an_epoch_that_was_used_is_refused_and_says_what_to_do() {
 async fn a_shard_that_waits_for_its_provider_says_so_at_once() {
     let folder = Folder::new("gate-unseen");
     let nobody = "127.0.0.1:1".parse().unwrap();
-    let process = shard(&folder.file("data"), nobody, &[]);
+    // Whoever were kept waiting would be until the next cycle.
+    let process = shard(&folder.file("data"), nobody, &["--cycle-interval=1h"]);
     let channel = Dial::unknown(None).channel(&process.addr.to_string());
     let mut reader = ShardReadClient::new(channel.unwrap());
-    let began = Instant::now();
-    for _ in 0..3 {
+    let read = async {
         let request = wire::InspectNeedsRequest::default();
         let mut frames = reader.inspect_needs(request).await.unwrap().into_inner();
         while frames.message().await.unwrap().is_some() {}
-    }
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(10), "three reads took {took:?}");
+    };
+    let read = tokio::time::timeout(WITHIN, read).await;
+    assert!(read.is_ok(), "a reader waits for verdicts");
     let ready = process.http("/readyz");
     assert!(
         ready.contains(" 503 ") && ready.contains("no List of the provider has been complete"),
@@ -255,14 +241,18 @@ async fn a_shard_whose_provider_lacks_what_it_remembers_says_how_much() {
     a.needs(vec![cpus(8)]).await;
     a.has(8).await;
     first.kill();
-    cloud.ledger.ledger.lie(Lie::HalfUncounted, 2);
-    let next = cloud.shard(&["--cycle-interval=2s"]);
+    // One List shows half of them, and the next is not answered until somebody has looked.
+    cloud.ledger.ledger.lie(Lie::HalfUncounted, 1);
+    cloud.ledger.ledger.lie(Lie::Late, 1);
+    cloud.ledger.ledger.hold();
+    let next = cloud.shard(&[]);
     until("why it is not ready", async || {
         let ready = next.http("/readyz");
         let says = ready.contains("show only 4 of the 8 machines this shard remembers");
         (says, ready)
     })
     .await;
+    cloud.ledger.ledger.let_go();
     until("a List that shows them", async || {
         let ready = next.http("/readyz");
         (ready.contains(" 200 "), ready)

@@ -24,17 +24,15 @@ async fn troubled(name: &str, metal: usize, slots: usize, trouble: &[&str]) -> S
     Scene::with(name, metal, slots, &serde_json::json!({}), &flags).await
 }
 
-fn panics(scene: &Scene, task: &str) -> f64 {
+/// Waits until so many panics of a task are counted.
+async fn panics(scene: &Scene, task: &str, count: f64) {
     let name = format!("bigfleet_shard_panics_total{{task=\"{task}\"}}");
-    scene.shard.metric(&name)
+    scene.shard.shows(&name, count).await;
 }
 
 async fn nothing_is_open(scene: &Scene) {
-    until("nothing under way", async || {
-        let open = scene.shard.metric("bigfleet_shard_operations_in_flight");
-        (open == 0.0, open)
-    })
-    .await;
+    let open = "bigfleet_shard_operations_in_flight";
+    scene.shard.shows(open, 0.0).await;
 }
 
 /// Before a call leaves nothing was done, after its answer everything was; in both cases nobody heard.
@@ -70,7 +68,8 @@ async fn a_call_that_panics_is_looked_up_and_nothing_is_done_twice() {
     ];
     assert_eq!(done.map(|kind| scene.operations(kind)), [1, 1, 1, 1]);
     scene.ledger.ledger.check();
-    assert_eq!((panics(&scene, "call"), panics(&scene, "get")), (8.0, 1.0));
+    panics(&scene, "call", 8.0).await;
+    panics(&scene, "get", 1.0).await;
     let said = scene
         .shard
         .logged("a task panicked: the shard goes on without its answer");
@@ -104,9 +103,11 @@ async fn a_list_that_panics_is_one_that_failed() {
     let a = scene.operator("a", Manner::Reports).await;
     a.needs(vec![cpus(1)]).await;
     a.has(1).await;
-    assert_eq!(panics(&scene, "list"), 1.0);
-    let failed = scene.shard.metric("bigfleet_shard_lists_failed_total");
-    assert_eq!(failed, 1.0);
+    panics(&scene, "list", 1.0).await;
+    scene
+        .shard
+        .shows("bigfleet_shard_lists_failed_total", 1.0)
+        .await;
 }
 
 #[tokio::test]
@@ -121,16 +122,12 @@ async fn a_session_that_panics_ends_and_its_operator_connects_again() {
     let again = scene.operator("a", Manner::Reports).await;
     again.needs(vec![cpus(1)]).await;
     again.has(1).await;
-    assert_eq!(panics(&scene, "session"), 1.0);
-    // The core's own numbers are read out with a cycle.
-    until(
-        "the first is not counted any more, and the second is",
-        async || {
-            let open = scene.shard.metric("bigfleet_shard_active_sessions");
-            (open == 1.0, open)
-        },
-    )
-    .await;
+    panics(&scene, "session", 1.0).await;
+    // The first is not counted any more, and the second is.
+    scene
+        .shard
+        .shows("bigfleet_shard_active_sessions", 1.0)
+        .await;
 }
 
 /// What a session answered to its roll-ups so far.
@@ -148,7 +145,7 @@ async fn a_roll_up_that_panics_is_rejected_and_the_next_is_taken() {
         .await;
     a.needs(vec![cpus(1)]).await;
     a.has(1).await;
-    assert_eq!(panics(&scene, "roll-up"), 1.0);
+    panics(&scene, "roll-up", 1.0).await;
 }
 
 /// The failing arm: its lane is at work for ever, and no demand of that operator is heard any more.
@@ -181,7 +178,7 @@ async fn an_answer_that_panics_does_not_look_whole() {
     let refused = needs_read(&scene).await.unwrap_err();
     assert_eq!(refused.code(), Code::Internal, "{refused}");
     assert_eq!(needs_read(&scene).await.unwrap(), 1, "the header");
-    assert_eq!(panics(&scene, "read"), 1.0);
+    panics(&scene, "read", 1.0).await;
 
     let scene = troubled("cut", 1, 0, &["panic-in=read", "panics-unheard"]).await;
     let cut = needs_read(&scene).await;

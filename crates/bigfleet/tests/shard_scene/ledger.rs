@@ -52,6 +52,8 @@ pub(crate) enum Lie {
     Garbled,
     /// The truth, for once.
     None,
+    /// The truth, once whatever is held is let go.
+    Late,
 }
 
 #[derive(Clone)]
@@ -180,15 +182,15 @@ impl Ledger {
         list
     }
 
-    fn told(&self, mut truth: wire::MachineList) -> wire::MachineList {
+    fn told(&self, lie: Lie, mut truth: wire::MachineList) -> wire::MachineList {
         let half = truth.machines.len() / 2;
-        match self.lies.lock().unwrap().pop_front() {
-            None | Some(Lie::None) => truth,
-            Some(Lie::Half) => {
+        match lie {
+            Lie::None | Lie::Late => truth,
+            Lie::Half => {
                 truth.machines.truncate(half);
                 truth
             }
-            Some(Lie::HalfUncounted) => {
+            Lie::HalfUncounted => {
                 truth.machines.truncate(half);
                 wire::MachineList {
                     machines: truth.machines,
@@ -196,7 +198,7 @@ impl Ledger {
                     ..wire::MachineList::default()
                 }
             }
-            Some(Lie::Garbled) => {
+            Lie::Garbled => {
                 for machine in &mut truth.machines {
                     let offered = [&mut machine.resources, &mut machine.allocatable];
                     for held in offered.into_iter().flatten() {
@@ -205,7 +207,7 @@ impl Ledger {
                 }
                 truth
             }
-            Some(Lie::Stale) => self.remembered.lock().unwrap().clone(),
+            Lie::Stale => self.remembered.lock().unwrap().clone(),
         }
     }
 
@@ -341,6 +343,11 @@ impl CapacityProvider for Ledger {
         self.deltas.fetch_add(usize::from(delta), Ordering::Relaxed);
         let truth = self.client.clone().list(asked).await?.into_inner();
         let truth = self.without_the_gone(truth, delta);
-        Ok(Response::new(self.told(truth)))
+        let lie = self.lies.lock().unwrap().pop_front();
+        let lie = lie.unwrap_or(Lie::None);
+        if lie == Lie::Late {
+            drop(self.held.subscribe().wait_for(|held| !held).await);
+        }
+        Ok(Response::new(self.told(lie, truth)))
     }
 }

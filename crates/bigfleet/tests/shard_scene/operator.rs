@@ -81,6 +81,19 @@ pub(crate) fn row(cpu: usize, priority: i32, label: &str) -> wire::CapacityNeed 
     }
 }
 
+/// A row whose machine cannot be created, by a provider with fault hooks.
+pub(crate) fn fails_to_be_created() -> wire::CapacityNeed {
+    let fault = wire::NodeSelectorRequirement {
+        key: "conformance.fault/create".to_owned(),
+        operator: wire::node_selector_requirement::Operator::Exists.into(),
+        values: Vec::new(),
+    };
+    wire::CapacityNeed {
+        requirements: vec![fault],
+        ..row(1, 100, "")
+    }
+}
+
 /// A row that only one zone can serve.
 pub(crate) fn only_in(zone: &str) -> wire::CapacityNeed {
     let zone = wire::NodeSelectorRequirement {

@@ -1,9 +1,7 @@
 //! `bigfleet retire` and `bigfleet release` really do, and only what was meant.
 
-use bigfleet_wire::v1alpha1 as wire;
-
 use crate::called::{Called, call};
-use crate::shard_scene::operator::{Manner, Operator, row};
+use crate::shard_scene::operator::{Manner, Operator, fails_to_be_created, row};
 use crate::shard_scene::{Folder, Process, provider, shard, until};
 
 fn asked(shard: &Process, args: &[&str]) -> Called {
@@ -16,16 +14,7 @@ async fn a_failed_machine_is_forgotten_and_no_other() {
     let cloud = provider(&["--seed-count=2", "--fault-hooks"]);
     let shard = shard(&folder.file("data"), cloud.addr, &[]);
     let a = Operator::connect(shard.addr, "a", Manner::Plain).await;
-    let fault = wire::NodeSelectorRequirement {
-        key: "conformance.fault/create".to_owned(),
-        operator: wire::node_selector_requirement::Operator::Exists.into(),
-        values: Vec::new(),
-    };
-    let fails = wire::CapacityNeed {
-        requirements: vec![fault],
-        ..row(1, 100, "")
-    };
-    a.needs(vec![fails]).await;
+    a.needs(vec![fails_to_be_created()]).await;
     let in_state = |state: &str| {
         let selector = format!("state={state}");
         let listed = asked(

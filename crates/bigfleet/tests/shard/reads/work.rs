@@ -84,16 +84,17 @@ async fn a_pool_that_is_left_alone_says_why() {
     let reader = reader(&shard);
     let operator = Operator::connect(shard.addr, "a", Manner::Plain).await;
     operator.needs(vec![row(4, 100, "")]).await;
-    let breakers = until("a pool left alone", async || {
+    let (asked_at, breakers) = until("a pool left alone", async || {
         let mut reader = reader.clone();
+        let asked_at = unix_nanos();
         let rails = reader.inspect_rails(wire::InspectRailsRequest {}).await;
         let breakers = rails.unwrap().into_inner().breakers;
-        (!breakers.is_empty(), breakers)
+        (!breakers.is_empty(), (asked_at, breakers))
     })
     .await;
     let pool = &breakers[0];
     assert_eq!(pool.instance_type, "g8.standard");
-    assert!(0 < pool.failures && unix_nanos() < pool.retry_unix_nanos);
+    assert!(0 < pool.failures && asked_at < pool.retry_unix_nanos);
     assert!(!pool.last_error.is_empty(), "{pool:?}");
 }
 
