@@ -49,11 +49,15 @@ pub enum Defect {
     NoGroupOnMetadata,
     /// A machine that never became a node counts as if it served (SH-17).
     UnjoinedCounted,
+    /// A machine that fails while it joins a cluster is replaced at once, and so is the next (SH-22).
+    FailedConfigureForgiven,
+    /// Whatever was to be tried by one machine at a time is tried by all at once (SH-22).
+    ProbesUnlimited,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -72,6 +76,8 @@ impl Defect {
         Self::NoIncumbent,
         Self::NoGroupOnMetadata,
         Self::UnjoinedCounted,
+        Self::FailedConfigureForgiven,
+        Self::ProbesUnlimited,
     ];
 
     /// Those that are the engine's.

@@ -30,7 +30,7 @@
 //! Fields are private to a part. A part is handed what it needs and answers with a value: `demand` gets
 //! `supply`'s engine to tell its rows to and its stock to count hints from, `reads` gets shared references
 //! to all of them, and no other part knows another. `core` says in which order they are asked, one file
-//! per kind of event: `cycle`, `gate`, `settle`, `drains`, `lists`, `machines`, `nodes`, `sessions`,
+//! per kind of event: `cycle`, `gate`, `settle`, `breakers`, `drains`, `lists`, `machines`, `nodes`, `sessions`,
 //! `roll_ups`, `admin`, `restart`, `persistence`, `incident`.
 //!
 //! Four invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No call,
@@ -88,7 +88,9 @@ pub use event::{
 };
 pub use histogram::{Histogram, Latencies, Phase};
 pub use lane::RollUpLane;
-pub use rails::{Baseline, KeptPause, Pause, PauseNote, Pool, Scope};
+pub use rails::{
+    Baseline, BreakerKey, JoinStep, KeptBreaker, KeptPause, Pause, PauseNote, Pool, Scope,
+};
 pub use reads::{
     Awaits, BackoffView, BreakerView, CapacityPool, ClusterView, Decided, Export, Gauges,
     MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report, Stage, Summary,

@@ -10,7 +10,7 @@
 
 use crate::{
     effect::OperationId,
-    rails::{Baseline, KeptPause, Scope},
+    rails::{Baseline, BreakerKey, KeptBreaker, KeptPause, Scope},
     uplink::Domain,
 };
 use bigfleet_model::{ActionKind, Assignment, ClusterId, Intent, MachineId, NeedKey, Reason, Time};
@@ -83,6 +83,13 @@ pub enum Record {
         /// Since when, until when, by whom and why.
         kept: Option<KeptPause>,
     },
+    /// Something that keeps ending badly; `None` once it ended well (SH-22).
+    Breaker {
+        /// What is tried only once in a while.
+        key: BreakerKey,
+        /// How often it ended badly, and until when it is not tried.
+        kept: Option<KeptBreaker>,
+    },
 }
 
 /// What a machine is committed to.
@@ -102,6 +109,8 @@ pub struct Kept {
     pub undeletable: bool,
     /// Reclaims of it that were given up in a row, and until when none is tried (SH-14).
     pub given_up: Option<(u32, Time)>,
+    /// The cluster it ended badly for, and when, while it is no supply since (SH-22).
+    pub spent: Option<(ClusterId, Time)>,
     /// What is being done to it; most machines are left alone.
     pub operation: Option<Box<KeptOperation>>,
 }
@@ -119,6 +128,7 @@ impl Kept {
             || self.intent.is_some()
             || self.operation.is_some()
             || self.undeletable
+            || self.spent.is_some()
     }
 }
 

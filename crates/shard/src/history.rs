@@ -189,6 +189,7 @@ mod tests {
                 not_ready: false,
                 undeletable: false,
                 given_up: None,
+                spent: None,
                 operation: Some(Box::new(operation)),
             })),
         }

@@ -46,6 +46,8 @@ const RETIRED: TableDefinition<'static, &str, ()> = TableDefinition::new("retire
 const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("released");
 /// What admins have paused, by scope.
 const PAUSES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("pauses");
+/// What keeps ending badly, by what it is.
+const BREAKERS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("breakers");
 /// Cluster, fingerprint, group; unix seconds.
 const ARRIVALS: TableDefinition<'static, (&str, &str, &str), f64> =
     TableDefinition::new("arrivals");
@@ -238,9 +240,12 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     each(read, OWNED, &mut records, |id, ()| format::owned(id))?;
     each(read, RETIRED, &mut records, |id, ()| format::retired(id))?;
     each(read, RELEASED, &mut records, |id, ()| format::released(id))?;
-    // Came later than the others, under the same number: a directory without it has no pauses.
+    // Came later than the others, under the same number: a directory without one has none of it.
     if has(read, PAUSES.name())? {
         each(read, PAUSES, &mut records, format::paused)?;
+    }
+    if has(read, BREAKERS.name())? {
+        each(read, BREAKERS, &mut records, format::breaker)?;
     }
     each(read, ARRIVALS, &mut records, format::arrival)?;
     each(read, CLUSTERS, &mut records, format::cluster)?;
@@ -420,6 +425,7 @@ struct Tables<'t> {
     retired: Table<'t, &'static str, ()>,
     released: Table<'t, &'static str, ()>,
     pauses: Table<'t, &'static str, &'static [u8]>,
+    breakers: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
     domains: Table<'t, (&'static str, &'static str), bool>,
     instructions: Table<'t, u64, &'static str>,
@@ -435,6 +441,7 @@ impl<'t> Tables<'t> {
             retired: write.open_table(RETIRED)?,
             released: write.open_table(RELEASED)?,
             pauses: write.open_table(PAUSES)?,
+            breakers: write.open_table(BREAKERS)?,
             arrivals: write.open_table(ARRIVALS)?,
             domains: write.open_table(DOMAINS)?,
             instructions: write.open_table(INSTRUCTIONS)?,
@@ -472,6 +479,16 @@ impl<'t> Tables<'t> {
                         self.pauses.insert(key.as_str(), value.as_slice())?;
                     }
                     None => drop(self.pauses.remove(key.as_str())?),
+                }
+            }
+            Record::Breaker { key, kept } => {
+                let key = format::breaker_key(key);
+                match kept {
+                    Some(kept) => {
+                        let value = Value::of_breaker(kept).seal();
+                        self.breakers.insert(key.as_str(), value.as_slice())?;
+                    }
+                    None => drop(self.breakers.remove(key.as_str())?),
                 }
             }
             Record::Arrival { need, at } => {

@@ -75,6 +75,10 @@ impl Defect {
                 Shard::NoIncumbent => "gangs choose their rack anew every cycle",
                 Shard::NoGroupOnMetadata => "metadata names a machine's workload, not its gang",
                 Shard::UnjoinedCounted => "a machine that never became a node counts as serving",
+                Shard::FailedConfigureForgiven => {
+                    "a machine that failed to join a cluster is replaced at once, again and again"
+                }
+                Shard::ProbesUnlimited => "what keeps failing is tried by many machines at once",
             },
             Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
             Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
@@ -113,6 +117,8 @@ impl Defect {
             Shard::NoIncumbent => &["gang-dwell"],
             Shard::NoGroupOnMetadata => &["disk-lost"],
             Shard::UnjoinedCounted => &["no-node"],
+            Shard::FailedConfigureForgiven => &["bad-cluster"],
+            Shard::ProbesUnlimited => &["bad-cluster-crash-loop"],
         }
     }
 

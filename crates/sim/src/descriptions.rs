@@ -38,6 +38,7 @@ pub(crate) fn change_name(change: &Change) -> &'static str {
         Change::BlockDrains { .. } => "drains blocked",
         Change::EmptyRollUps { .. } => "roll-up empty",
         Change::BlobErrors { .. } => "blob errors",
+        Change::ConfiguresFail { .. } => "configures fail",
         Change::Pause { .. } => "pause",
     }
 }
@@ -121,6 +122,10 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             millis,
         }
         | Change::BlobErrors {
+            cluster: at,
+            millis,
+        }
+        | Change::ConfiguresFail {
             cluster: at,
             millis,
         } => format!("{} for {}", cluster(at), span(millis)),

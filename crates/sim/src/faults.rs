@@ -95,6 +95,9 @@ impl World {
             Change::BlobErrors { cluster, millis } => {
                 self.clusters[cluster].blob_errors_until = self.now.after(millis);
             }
+            Change::ConfiguresFail { cluster, millis } => {
+                self.clusters[cluster].configures_fail_until = self.now.after(millis);
+            }
             Change::Pause { millis } => self.pause(millis),
         }
     }
@@ -277,6 +280,7 @@ impl World {
             cluster.away_until = self.now;
             cluster.drains_blocked_until = self.now;
             cluster.blob_errors_until = self.now;
+            cluster.configures_fail_until = self.now;
             cluster.empty_roll_ups = 0;
         }
         for cluster in 0..self.clusters.len() {

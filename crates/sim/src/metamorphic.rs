@@ -105,7 +105,8 @@ fn reversed(plan: &mut Plan) {
             | Change::OperatorAway { cluster, .. }
             | Change::BlockDrains { cluster, .. }
             | Change::EmptyRollUps { cluster, .. }
-            | Change::BlobErrors { cluster, .. } => *cluster = last - *cluster,
+            | Change::BlobErrors { cluster, .. }
+            | Change::ConfiguresFail { cluster, .. } => *cluster = last - *cluster,
             Change::Break { cluster, .. } | Change::Vanish { cluster, .. } => {
                 *cluster = cluster.map(|cluster| last - cluster);
             }

@@ -212,6 +212,8 @@ pub(crate) enum Change {
     EmptyRollUps { cluster: usize, count: u32 },
     /// A cluster's operator cannot make bootstrap blobs for so many milliseconds.
     BlobErrors { cluster: usize, millis: u64 },
+    /// Whatever the provider configures for a cluster fails, for so many milliseconds.
+    ConfiguresFail { cluster: usize, millis: u64 },
     /// Everything is paused for so many milliseconds.
     Pause { millis: u64 },
 }
@@ -238,7 +240,8 @@ impl Change {
             | Self::TruncatedLists { .. }
             | Self::BlockDrains { .. }
             | Self::EmptyRollUps { .. }
-            | Self::BlobErrors { .. } => false,
+            | Self::BlobErrors { .. }
+            | Self::ConfiguresFail { .. } => false,
         }
     }
 }

@@ -144,7 +144,13 @@ impl World {
         if told_to {
             self.struck("calls fail");
         }
-        let fails = told_to || self.happens("stage failed", self.plan.weather.stage_failed);
+        let cluster = self.cluster_named(&work.machine.cluster);
+        let is_refused = kind == kit::Transition::Configure
+            && cluster.is_some_and(|one| self.now < self.clusters[one].configures_fail_until);
+        if is_refused {
+            self.struck("configures fail");
+        }
+        let fails = told_to || is_refused || self.happens("stage failed", self.plan.weather.stage_failed);
         let outcome = match () {
             () if kind == kit::Transition::Create && out_of_stock => {
                 Err(fault("insufficient capacity"))

@@ -255,17 +255,17 @@ impl Watch {
     }
 
     /// Whether the shard may still back off from some pool, which keeps Needs short a while longer.
-    fn some_pool_is_backed_off(&self, now: Moment) -> bool {
+    fn some_pool_is_backed_off(&self, now: Moment, create: u64) -> bool {
         let mut failed = self.failed_pools.values();
-        failed.any(|failed| is_backed_off(*failed, now))
+        failed.any(|failed| is_backed_off(*failed, now, create))
     }
 
-    fn is_backing_off(&self, machine: &Machine, now: Moment) -> bool {
+    fn is_backing_off(&self, machine: &Machine, now: Moment, create: u64) -> bool {
         let shape = machine.shape();
         let pool = (shape.instance_type.clone(), shape.zone.clone());
         let failed = self.failed_pools.get(&pool);
         machine.state() == State::Speculative
-            && failed.is_some_and(|failed| is_backed_off(*failed, now))
+            && failed.is_some_and(|failed| is_backed_off(*failed, now, create))
     }
 
     /// Notes that a rule broke; the first one counts.
@@ -301,11 +301,13 @@ impl Watch {
     }
 }
 
-/// Whether the shard may still back off from a pool whose Creates failed: twice as long each time.
-fn is_backed_off((at, times): (Moment, u32), now: Moment) -> bool {
+/// Whether the shard may still back off from a pool whose Creates failed: twice as long each time, and from
+/// the third on until the next one, which is alone, has taken as long as a Create may.
+fn is_backed_off((at, times): (Moment, u32), now: Moment, create: u64) -> bool {
     let (first, longest) = BACKOFF;
     let backoff = first << times.saturating_sub(1).min(10);
-    now.since(at) < backoff.min(longest) + NOTICED
+    let probe = if times < 3 { 0 } else { create };
+    now.since(at) < backoff.min(longest) + probe + NOTICED
 }
 
 impl World {

@@ -114,6 +114,7 @@ pub(crate) struct Cluster {
     pub(crate) away_until: Moment,
     pub(crate) drains_blocked_until: Moment,
     pub(crate) blob_errors_until: Moment,
+    pub(crate) configures_fail_until: Moment,
     pub(crate) roll_ups: u64,
     pub(crate) empty_roll_ups: u32,
     /// Messages on a stream arrive in order: the last one up and the last one down.
@@ -398,6 +399,7 @@ fn cluster(plan: &crate::plan::ClusterPlan) -> Cluster {
         away_until: Moment::START,
         drains_blocked_until: Moment::START,
         blob_errors_until: Moment::START,
+        configures_fail_until: Moment::START,
         roll_ups: 0,
         empty_roll_ups: 0,
         last_up: Moment::START,

@@ -176,6 +176,7 @@ fn remembered(
         not_ready: false,
         undeletable: false,
         given_up: None,
+        spent: None,
         operation: None,
     };
     let kept = Some(Box::new(kept));

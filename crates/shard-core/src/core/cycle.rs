@@ -79,14 +79,18 @@ impl ShardCore {
             }
         }
         let is_any_to_leave = !actions.is_empty();
+        let tried = self.troubled(&actions);
         for action in actions {
             self.commit(now, action, effects);
+        }
+        for key in &tried {
+            self.review_breaker(now, key); // while it is tried, nothing else of the kind is
         }
         is_any_to_leave
     }
 
     /// The actions that may be committed: pause and dry-run, then what the shard knows better, then
-    /// rail 1, then admission.
+    /// breakers, then rail 1, then admission.
     fn permitted(
         &mut self,
         now: Time,
@@ -103,6 +107,7 @@ impl ShardCore {
                 None => {}
             }
         }
+        self.limit_acquisitions(now, &mut wanted);
         let ledger = self.supply.ledger();
         let configured = |cluster: &_| ledger.configured(cluster);
         let capped = self.rails.cap_reclaims(&mut wanted, configured, now);

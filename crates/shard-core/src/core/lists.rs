@@ -166,6 +166,8 @@ impl ShardCore {
         if stand_alike(seen, known) {
             self.refresh(now, &sighting, effects);
         } else if is_on_its_way {
+            let known = known.clone();
+            self.failed_on_its_way(now, &known, seen);
             self.arrive(now, &sighting, Via::Step, effects);
         } else {
             self.supply.doubt(&id);

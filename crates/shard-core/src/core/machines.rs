@@ -7,7 +7,7 @@
 //!
 //! State, host, shape and price are the provider's word; commitments of a known machine stay ours.
 
-use super::ShardCore;
+use super::{ShardCore, breakers::is_supply};
 use crate::{
     audit::Outcome,
     defect::Defect,
@@ -123,6 +123,9 @@ impl ShardCore {
         if !has_moved {
             return;
         }
+        if is_supply(state) {
+            self.give_back(now, &id);
+        }
         self.notify(&id, left, effects);
         if state == State::Configured {
             self.serves(now, &id);
@@ -194,6 +197,7 @@ impl ShardCore {
                 .insert(Operation::remembered(journalled, machine.clone(), now));
         }
         self.finish(now, machine, Outcome::InventoryMiss, effects);
+        self.give_back(now, machine);
         let (last, remembered) = self.supply.remove(machine);
         if last.is_none() && remembered.is_none() {
             return;
@@ -239,7 +243,6 @@ impl ShardCore {
         let Some(known) = self.supply.get(seen.id()) else {
             return;
         };
-        let from = known.state();
         let is_bound_alike = seen.cluster() == known.cluster() && !self.is_rebound(sighting);
         let rebound = (!is_bound_alike).then(|| sighting.recalled());
         let mut machine = match known.follow(seen, via, rebound) {
@@ -250,9 +253,6 @@ impl ShardCore {
             machine = machine.release_intent().unwrap_or(machine);
         }
         self.supply.share_shape(&mut machine);
-        if (from, seen.state()) == (State::Creating, State::Failed) {
-            self.pool_failed(now, seen.id(), seen.last_error().to_owned());
-        }
         self.change(now, machine, via, effects);
         if let Some(operation) = bound_by(sighting) {
             self.supply.note_bound_by(seen.id(), operation);

@@ -5,6 +5,7 @@
 //! they answer.
 
 mod admin;
+mod breakers;
 mod cycle;
 mod drains;
 mod gate;
@@ -27,10 +28,10 @@ use crate::{
     defect::Defect,
     demand::Demand,
     effect::Effect,
-    event::Event,
+    event::{Event, PausedBy},
     histogram::{Latencies, Phase},
     journal::Journal,
-    rails::{KeptPause, RailSet},
+    rails::{KeptPause, RailSet, Scope},
     reads::Verdicts,
     schedule::{Schedule, Timer},
     sessions::Sessions,
@@ -204,6 +205,9 @@ impl ShardCore {
                 self.pause_changed(now, by, &scope, effects);
             }
             Event::Resume { by, scope } => {
+                if let (PausedBy::Admin, Scope::Cluster(cluster)) = (by, &scope) {
+                    self.try_afresh(now, cluster);
+                }
                 self.rails.resume(by, scope.clone());
                 self.pause_changed(now, by, &scope, effects);
             }
@@ -251,13 +255,11 @@ impl ShardCore {
             Timer::Retry(operation) => self.work.retry(operation, now),
             Timer::Blob(request) => self.blob_late(now, request, effects),
             Timer::Drain(operation) => self.drain_due(now, operation, effects),
-            Timer::Pool(pool) => {
-                if !self.rails.is_pool_waiting(&pool, now) {
-                    self.supply.set_closed(&pool, false);
-                    self.schedule.want_cycle();
-                }
+            Timer::Pool(pool) => self.review_pool(now, &pool),
+            Timer::Cluster(cluster) => {
+                self.forget_old_spending(now, &cluster);
+                self.review_cluster(now, &cluster);
             }
-            Timer::Cluster(cluster) => self.review_cluster(now, &cluster),
             Timer::Unreported(cluster) => self.end_unreported(now, &cluster, effects),
             Timer::Abandoned(cluster) => self.end_abandoned(now, &cluster, effects),
             Timer::Node(machine) => self.judge_node(now, &machine, effects),

@@ -55,6 +55,9 @@ impl ShardCore {
         let report = self
             .supply
             .report_node(cluster, machine, name, is_ready, now);
+        if report.is_first {
+            self.joined(now, cluster);
+        }
         if report.is_ready_again {
             self.remember(machine);
             self.schedule.want_cycle();
@@ -76,6 +79,9 @@ impl ShardCore {
         if reports && self.supply.flip_node(machine, &cluster, window, now) {
             self.remember(machine);
             self.schedule.want_cycle();
+            if self.supply.is_new_node(machine) {
+                self.never_joined(now, machine, &cluster);
+            }
             return;
         }
         let again = now + NODE_FREEZE;

@@ -91,6 +91,7 @@ fn kept(
         not_ready: beside.not_ready,
         undeletable: beside.undeletable,
         given_up: rails.given_up(machine),
+        spent: rails.spent().get(machine).cloned(),
         operation: operation.map(|operation| Box::new(operation.kept())),
     };
     kept.is_worth_it().then(|| Box::new(kept))

@@ -8,7 +8,7 @@ use crate::{
     event::SessionId,
     histogram::Latencies,
     reads::{
-        Awaits, ClusterView, Decided, Export, Gauges, MachineFilter, MachineView, Number, Page,
+        Awaits, BackoffView, ClusterView, Decided, Export, Gauges, MachineFilter, MachineView, Number, Page,
         RailsView, Reads, Report, Summary, WorkView,
     },
     supply::GaugeKey,
@@ -132,6 +132,11 @@ impl ShardCore {
     /// Why nothing is acquired for a cluster, if so.
     pub fn withheld(&self, cluster: &ClusterId) -> Option<Withheld> {
         self.demand.withheld(cluster)
+    }
+
+    /// What the machines of a cluster keep failing at, if they do (SH-22).
+    pub fn join_trouble(&self, cluster: &ClusterId) -> Option<BackoffView> {
+        self.reads().join_trouble(cluster)
     }
 
     /// What is short, Need by Need.

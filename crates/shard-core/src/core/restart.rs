@@ -7,7 +7,7 @@
 //! Every unfinished operation is unknown after a restart. What the provider shows decides: not begun,
 //! send again; on its way, wait; there, done; anything else, it ends, and nothing is ever drained.
 
-use super::{ShardCore, machines::bound_by};
+use super::{ShardCore, breakers::is_supply, machines::bound_by};
 use crate::{
     audit::Outcome,
     effect::Effect,
@@ -108,6 +108,7 @@ impl ShardCore {
             core.schedule.set(expiry, Timer::Pause);
         }
         core.hold_remembered(now);
+        core.resume_breakers(now);
         core.supply.recalled();
         let remembered = core.supply.remembered().values();
         let clusters: BTreeSet<ClusterId> = remembered
@@ -147,6 +148,7 @@ impl ShardCore {
                 Some(kept) => self.rails.pause(PausedBy::Admin, scope, kept),
                 None => self.rails.resume(PausedBy::Admin, scope),
             },
+            Record::Breaker { key, kept } => self.rails.recall_breaker(key, kept),
         }
     }
 
@@ -158,6 +160,7 @@ impl ShardCore {
         records.extend(self.uplink.records());
         records.extend(self.rails.pause_records());
         records.extend(self.supply.retired_records());
+        records.extend(self.breaker_records());
         let released = self.rails.released().cloned();
         records.extend(released.map(|cluster| Record::Released {
             cluster,
@@ -210,6 +213,9 @@ impl ShardCore {
         let intent = kept.intent.clone().filter(|_| seen.may_hold_intent());
         if let Some(given_up) = kept.given_up.filter(|_| is_bound_alike) {
             self.rails.recall_given_up(id.clone(), given_up);
+        }
+        if let Some((cluster, at)) = kept.spent.as_ref().filter(|_| !is_supply(seen)) {
+            self.recall_spent(*at, &id, cluster);
         }
         let shown = sighting.machine.clone().committed(assignment, intent);
         let Some(journalled) = kept.operation.as_deref().cloned() else {

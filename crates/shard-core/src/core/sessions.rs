@@ -136,7 +136,7 @@ impl ShardCore {
     pub(super) fn review_cluster(&mut self, now: Time, cluster: &ClusterId) {
         let withheld = if !self.sessions.is_connected(cluster) {
             Some(Withheld::NoOperatorSession)
-        } else if self.rails.is_bootstrap_waiting(cluster, now) {
+        } else if self.is_join_held(now, cluster) {
             Some(Withheld::BootstrapBackoff)
         } else if self.rails.is_cluster_paused(cluster) {
             Some(Withheld::ActuationPaused)

@@ -14,11 +14,12 @@ use crate::{
     effect::{Alert, Effect, OperationId, RequestId},
     event::{BlobAnswer, CallOutcome, Code, SessionId, Sighting},
     histogram::seconds,
+    rails::{BreakerKey, JoinStep},
     schedule::Timer,
     settings::BLOB_TIMEOUT,
     work::{Blob, Operation, WalkPosition},
 };
-use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, Time, Via, shown};
+use bigfleet_model::{ActionKind, Machine, MachineId, Time, Via, shown};
 use std::time::Duration;
 
 impl ShardCore {
@@ -103,9 +104,6 @@ impl ShardCore {
             (Code::NotFound, _) => self.gone(now, machine, effects),
             (Code::Internal | Code::AlreadyExists, _) => self.confirm(now, machine),
             (Code::ResourceExhausted, ActionKind::Provision) => {
-                let known = self.work.get(machine);
-                let why = known.map(|known| known.trouble.clone());
-                self.pool_failed(now, machine, why.unwrap_or_default());
                 self.roll_back(now, machine, Outcome::ProviderError, effects);
             }
             (Code::Unimplemented, ActionKind::Delete) => {
@@ -139,10 +137,8 @@ impl ShardCore {
             self.cancel(now, machine, effects);
             return;
         }
-        let why = operation.trouble.clone();
-        match operation.cluster.clone() {
-            Some(cluster) => self.cluster_failed(now, &cluster, why),
-            None => self.supply.note_undeletable(machine),
+        if operation.action == ActionKind::Delete {
+            self.supply.note_undeletable(machine);
         }
         self.roll_back(now, machine, Outcome::ProviderError, effects);
     }
@@ -222,20 +218,23 @@ impl ShardCore {
         let record = self.audit_operation(now, &operation, outcome);
         effects.push(Effect::Audit(record));
         if outcome == Outcome::Success {
-            self.succeeded(&operation, took);
+            self.succeeded(now, &operation, took);
+        } else {
+            self.failed(now, &operation, outcome);
         }
+        self.acquisition_over(now, &operation);
         self.remember(machine);
         self.schedule.want_cycle();
     }
 
-    fn succeeded(&mut self, operation: &Operation, took: Duration) {
+    fn succeeded(&mut self, now: Time, operation: &Operation, took: Duration) {
         let machine = &operation.machine;
         match operation.action {
             ActionKind::Bootstrap => {
                 self.supply.note_bound_by(machine, operation.id);
                 self.latencies.configure.observe(seconds(took));
                 if let Some(cluster) = &operation.cluster {
-                    self.rails.bootstrap_succeeded(cluster);
+                    self.configured(now, cluster);
                 }
             }
             ActionKind::Preempt | ActionKind::Reclaim => {
@@ -243,10 +242,8 @@ impl ShardCore {
                 self.rails.forget_given_up(machine);
             }
             ActionKind::Provision => {
-                if let Some(pool) = self.supply.pool_of(machine)
-                    && self.rails.pool_succeeded(&pool)
-                {
-                    self.supply.set_closed(&pool, false);
+                if let Some(pool) = self.supply.pool_of(machine) {
+                    self.ended_well(now, &BreakerKey::Create(pool));
                 }
             }
             ActionKind::Delete => self.counters.idle_releases += 1,
@@ -270,24 +267,6 @@ impl ShardCore {
         record.provider_operation.clone_from(&operation.name);
         record.took_seconds = Some(seconds(now.duration_since(operation.committed)));
         record
-    }
-
-    /// A Create of this machine's pool failed: the pool is left alone (SH-11).
-    pub(super) fn pool_failed(&mut self, now: Time, machine: &MachineId, why: String) {
-        let Some(pool) = self.supply.pool_of(machine) else {
-            return;
-        };
-        let (until, is_opened) = self.rails.pool_failed(&pool, now, why);
-        self.counters.breakers_opened += u64::from(is_opened);
-        self.supply.set_closed(&pool, true);
-        self.schedule.set(until, Timer::Pool(pool));
-    }
-
-    /// A cluster's operator or blob failed: nothing is acquired for it for a while.
-    fn cluster_failed(&mut self, now: Time, cluster: &ClusterId, why: String) {
-        let until = self.rails.bootstrap_failed(cluster, now, why);
-        self.schedule.set(until, Timer::Cluster(cluster.clone()));
-        self.review_cluster(now, cluster);
     }
 
     pub(super) fn blob_answered(
@@ -315,7 +294,11 @@ impl ShardCore {
                 let ttl = Duration::from_secs(ttl_seconds.into());
                 let until = (ttl_seconds != 0).then(|| now + ttl);
                 let blob = Blob { user_data, until };
+                let cluster = operation.cluster.clone();
                 self.work.blob_came(&machine, blob, now);
+                if let Some(cluster) = cluster {
+                    self.ended_well(now, &BreakerKey::Join(cluster, JoinStep::Blob));
+                }
             }
             BlobAnswer::Error(text) => {
                 self.work.note_trouble(&machine, shown(&text));
@@ -351,15 +334,15 @@ impl ShardCore {
         let Some(operation) = self.work.get(machine) else {
             return;
         };
-        let cluster = operation.cluster.clone();
-        let why = operation.trouble.clone();
-        if operation.touched {
-            self.back_off(now, machine);
-        } else {
+        if !operation.touched {
             self.roll_back(now, machine, outcome, effects);
+            return;
         }
+        // It goes on: the provider may have begun. The blob did not come all the same.
+        let (cluster, why) = (operation.cluster.clone(), operation.trouble.clone());
+        self.back_off(now, machine);
         if let Some(cluster) = cluster.filter(|_| outcome != Outcome::NoSession) {
-            self.cluster_failed(now, &cluster, why);
+            self.ended_badly(now, BreakerKey::Join(cluster, JoinStep::Blob), &why);
         }
     }
 }

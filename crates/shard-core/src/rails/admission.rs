@@ -67,7 +67,8 @@ fn units(actions: &[Action]) -> Vec<Vec<usize>> {
     units.into_iter().map(|(_, unit)| unit).collect()
 }
 
-fn gang(action: &Action) -> Option<&NeedKey> {
+/// The gang a Preempt is for.
+pub(super) fn gang(action: &Action) -> Option<&NeedKey> {
     let (need, _) = action.purpose.as_ref()?;
     let group = need.group.as_str();
     let is_gang = !group.is_empty() && !group.starts_with("fold:");

@@ -6,8 +6,7 @@
 //! | quarantine (rail 2) | `quarantine` | which roll-up is not believed yet |
 //! | pauses | `pauses` | which scope is closed, by whom and until when |
 //! | dry run, fencing, incidents | here, `stop` | that nothing leaves at all |
-//! | breakers | `backoff` | which pool is not asked for machines |
-//! | bootstrap backoff | `backoff` | which cluster gets no machines for a while |
+//! | breakers | `breaker`, `probes` | what keeps ending badly, and is tried by one machine at a time |
 //! | reclaims given up | `backoff` | which machine is not reclaimed for a while |
 //! | released clusters | here | for which cluster a person has spoken |
 //! | admission | `admission` | what a cycle has room for |
@@ -17,31 +16,34 @@
 
 mod admission;
 mod backoff;
+mod breaker;
 mod pauses;
+mod probes;
 mod quarantine;
 mod reclaim_cap;
 mod stop;
 
-pub use backoff::Pool;
+pub use breaker::{BreakerKey, JoinStep, KeptBreaker, Pool};
 pub use pauses::{KeptPause, Pause, PauseNote, Scope};
 pub use quarantine::Baseline;
 
 pub(crate) use admission::admit;
+pub(crate) use breaker::Spent;
+pub(crate) use probes::InFlight;
 pub(crate) use quarantine::Judgement;
 
 use crate::{
     audit::Outcome, defect::Defect, event::PausedBy, record::Record, settings::ShardConfig,
 };
-use backoff::{Backoffs, Breakers};
+use backoff::Backoffs;
 use bigfleet_model::{Action, Amounts, ClusterId, MachineId, Time};
+use breaker::Breakers;
 use pauses::Pauses;
 use quarantine::Quarantine;
 use reclaim_cap::ReclaimCap;
 use std::{collections::BTreeSet, time::Duration};
 use stop::Stop;
 
-/// First and longest backoff of a pool or of a cluster.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 /// First and longest backoff of a cancelled reclaim (SH-14).
 const CANCEL_BACKOFF: (Duration, Duration) = (Duration::from_secs(600), Duration::from_secs(7200));
 
@@ -55,8 +57,8 @@ pub(crate) struct RailSet {
     reclaim_cap: ReclaimCap,
     quarantine: Quarantine,
     breakers: Breakers,
-    bootstraps: Backoffs<ClusterId>,
-    given_up: Backoffs<MachineId>,
+    spent: Spent,
+    given_up: Backoffs,
     /// Clusters an admin has released (AD-1).
     released: BTreeSet<ClusterId>,
 }
@@ -73,8 +75,8 @@ impl RailSet {
             pauses: Pauses::default(),
             reclaim_cap: ReclaimCap::new(per_million, config.cycle_interval),
             quarantine: Quarantine::new(config.rails.roll_up_guard),
-            breakers: Breakers::new(BACKOFF.0, BACKOFF.1),
-            bootstraps: Backoffs::new(BACKOFF.0, BACKOFF.1),
+            breakers: Breakers::default(),
+            spent: Spent::default(),
             given_up: Backoffs::new(CANCEL_BACKOFF.0, CANCEL_BACKOFF.1),
             released: BTreeSet::new(),
         }
@@ -234,48 +236,64 @@ impl RailSet {
     }
 }
 
-/// Pools, clusters and machines that are left alone for a while.
+/// Breakers: what keeps ending badly (SH-22).
 impl RailSet {
-    /// A Create of a pool failed; returns until when the pool waits, and whether its breaker opened.
-    pub(crate) fn pool_failed(&mut self, pool: &Pool, now: Time, why: String) -> (Time, bool) {
-        self.breakers.fail(pool, now, why)
+    /// An acquisition ended badly; returns until when nothing is tried, and whether the breaker has opened.
+    pub(crate) fn ended_badly(&mut self, key: &BreakerKey, now: Time, why: &str) -> (Time, bool) {
+        self.breakers.fail(key, now, why)
     }
 
-    /// A Create of a pool succeeded; says whether it was left alone.
-    pub(crate) fn pool_succeeded(&mut self, pool: &Pool) -> bool {
-        self.breakers.succeed(pool)
+    /// It ended well; says whether there was a breaker to close.
+    pub(crate) fn ended_well(&mut self, key: &BreakerKey) -> bool {
+        self.breakers.succeed(key)
     }
 
-    pub(crate) fn is_pool_waiting(&self, pool: &Pool, now: Time) -> bool {
-        self.breakers.waits(pool, now)
+    pub(crate) fn breakers(&self) -> &Breakers {
+        &self.breakers
     }
 
-    /// Pools with a failure behind: how many in a row, until when they wait, and the last of them.
-    pub(crate) fn pools(&self) -> impl Iterator<Item = (&Pool, u32, Time, &str)> {
-        self.breakers.iter()
+    pub(crate) fn recall_breaker(&mut self, key: BreakerKey, kept: Option<KeptBreaker>) {
+        self.breakers.recall(key, kept);
     }
 
-    /// A cluster's operator or blob failed; returns until when nothing is acquired for it.
-    pub(crate) fn bootstrap_failed(&mut self, cluster: &ClusterId, now: Time, why: String) -> Time {
-        self.bootstraps.fail(cluster, now, why)
+    /// Drops breakers that nobody has tried for long; returns them.
+    pub(crate) fn forget_old_breakers(&mut self, now: Time) -> Vec<BreakerKey> {
+        self.breakers.forget_old(now)
     }
 
-    pub(crate) fn bootstrap_succeeded(&mut self, cluster: &ClusterId) {
-        self.bootstraps.succeed(cluster);
+    /// The machines that clusters in trouble have used up.
+    pub(crate) fn spent(&self) -> &Spent {
+        &self.spent
     }
 
-    pub(crate) fn is_bootstrap_waiting(&self, cluster: &ClusterId, now: Time) -> bool {
-        self.bootstraps.waits(cluster, now)
+    pub(crate) fn spent_mut(&mut self) -> &mut Spent {
+        &mut self.spent
     }
 
-    /// Clusters with a failure behind, as [`Self::pools`].
-    pub(crate) fn bootstraps(&self) -> impl Iterator<Item = (&ClusterId, u32, Time, &str)> {
-        self.bootstraps.iter()
+    /// Whether there is no trouble that could limit an acquisition.
+    pub(crate) fn is_untroubled(&self) -> bool {
+        self.breakers.is_empty() && self.spent.is_empty()
     }
 
+    /// Takes out of a cycle's actions the acquisitions that may not be tried now; returns the clusters
+    /// that have used up what they may.
+    pub(crate) fn limit_acquisitions(
+        &mut self,
+        actions: &mut Vec<Action>,
+        now: Time,
+        in_flight: &InFlight,
+        pool_of: impl Fn(&MachineId) -> Option<Pool>,
+    ) -> Vec<ClusterId> {
+        let (breakers, spent) = (&self.breakers, &mut self.spent);
+        probes::limit(actions, breakers, spent, now, in_flight, pool_of)
+    }
+}
+
+/// Machines that are left alone for a while.
+impl RailSet {
     /// A reclaim of a machine was given up (SH-14).
     pub(crate) fn give_up_reclaim(&mut self, machine: &MachineId, now: Time) {
-        self.given_up.fail(machine, now, String::new());
+        self.given_up.fail(machine, now);
     }
 
     /// A machine was drained, or is gone.

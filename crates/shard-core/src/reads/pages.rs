@@ -9,9 +9,10 @@ use super::{
 };
 use crate::{
     effect::OperationId,
+    rails::{BreakerKey, JoinStep, KeptBreaker},
     work::{Operation, WorkStage},
 };
-use bigfleet_model::{ClusterId, Machine, MachineId, State, Time};
+use bigfleet_model::{ClusterId, Machine, MachineId, State};
 use std::collections::BTreeMap;
 
 impl MachineFilter {
@@ -157,13 +158,47 @@ impl Reads<'_> {
         self.work.get(machine).map(work_view)
     }
 
+    fn backoff_view(
+        &self,
+        cluster: &ClusterId,
+        step: JoinStep,
+        breaker: &KeptBreaker,
+    ) -> BackoffView {
+        let spent = self.rails.spent();
+        BackoffView {
+            cluster: cluster.clone(),
+            step,
+            breaker: breaker.clone(),
+            spent: spent.count(cluster),
+            exhausted: spent.is_exhausted(cluster),
+        }
+    }
+
+    /// What a cluster's machines keep failing at: the step that is waited for longest.
+    pub(crate) fn join_trouble(&self, cluster: &ClusterId) -> Option<BackoffView> {
+        let joins = self.rails.breakers().joins(cluster);
+        let (step, breaker) = joins.max_by_key(|(_, breaker)| breaker.until)?;
+        Some(self.backoff_view(cluster, step, breaker))
+    }
+
     /// What limits or stops the shard now.
     pub(crate) fn rails_view(&self) -> RailsView {
         let held = self.rails.quarantine().all_held();
-        let waits = |(_, _, until, _): &(&ClusterId, u32, Time, &str)| self.now < *until;
-        let bootstraps = self.rails.bootstraps().filter(waits);
-        let breakers = self.rails.pools();
-        let breakers = breakers.filter(|(_, _, until, _)| self.now < *until);
+        let (mut breakers, mut bootstraps) = (Vec::new(), Vec::new());
+        for (key, breaker) in self.rails.breakers().iter() {
+            let holds = self.now < breaker.until || breaker.is_open();
+            match key {
+                BreakerKey::Create(pool) if holds => breakers.push(BreakerView {
+                    pool: pool.clone(),
+                    breaker: breaker.clone(),
+                }),
+                BreakerKey::Create(_) => {}
+                BreakerKey::Join(cluster, step) => {
+                    let view = self.backoff_view(cluster, *step, breaker);
+                    bootstraps.extend(Some(view).filter(|view| holds || view.exhausted));
+                }
+            }
+        }
         RailsView {
             reclaim_cap_per_million: self.config.rails.reclaim_cap_per_million,
             reclaims_capped: self.rails.reclaims_capped(),
@@ -171,22 +206,8 @@ impl Reads<'_> {
             held: held.map(|(id, held)| (id.clone(), held)).collect(),
             removals_held: self.supply.removals_held(),
             pauses: self.rails.pauses(),
-            breakers: breakers
-                .map(|(pool, failures, until, error)| BreakerView {
-                    pool: pool.clone(),
-                    failures,
-                    until,
-                    last_error: error.to_owned(),
-                })
-                .collect(),
-            bootstraps: bootstraps
-                .map(|(cluster, failures, until, error)| BackoffView {
-                    cluster: cluster.clone(),
-                    failures,
-                    until,
-                    last_error: error.to_owned(),
-                })
-                .collect(),
+            breakers,
+            bootstraps,
             dry_run: self.rails.is_dry_run(),
             fenced: self.rails.is_fenced(),
             incident: self.rails.incident().map(str::to_owned),

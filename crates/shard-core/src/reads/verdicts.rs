@@ -4,7 +4,7 @@
 //! follows from it. So they are taken down in the cycle itself, but only in one that somebody asked for,
 //! and then shared by all readers.
 
-use super::Reads;
+use super::{Reads, views::BackoffView};
 use crate::demand::Withheld;
 use bigfleet_model::{Amounts, Decision, Time, Verdict};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct NeedView {
     pub parked_age: u32,
     /// Why the shard holds back.
     pub withheld: Option<Withheld>,
+    /// What its cluster's machines keep failing at, if that is why (SH-22).
+    pub trouble: Option<BackoffView>,
 }
 
 /// What a cycle decided about every Need.
@@ -92,14 +94,18 @@ impl Reads<'_> {
                 age: 0,
                 parked_age: 0,
                 withheld: None,
+                trouble: None,
             };
         }
         let key = verdict.need.key();
+        let withheld = self.demand.withheld(&key.cluster);
+        let is_troubled = withheld == Some(Withheld::BootstrapBackoff);
         NeedView {
             unresolved: verdict.residual.sub(&verdict.capacity_freed),
             age: self.demand.short_age(&key),
             parked_age: self.demand.parked_age(&key),
-            withheld: self.demand.withheld(&verdict.need.cluster),
+            trouble: self.join_trouble(&key.cluster).filter(|_| is_troubled),
+            withheld,
             verdict,
         }
     }

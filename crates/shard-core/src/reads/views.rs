@@ -4,7 +4,7 @@ use crate::{
     demand::Withheld,
     effect::{OperationId, RequestId},
     event::{Code, Features, SessionId},
-    rails::{Pause, Pool},
+    rails::{JoinStep, KeptBreaker, Pause, Pool},
 };
 use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, NeedKey, Reason, State, Time};
 use std::collections::BTreeMap;
@@ -172,7 +172,7 @@ pub struct RailsView {
     pub pauses: Vec<Pause>,
     /// Pools that are not asked for machines.
     pub breakers: Vec<BreakerView>,
-    /// Clusters in bootstrap backoff.
+    /// Clusters that get no machines for a while, step by step.
     pub bootstraps: Vec<BackoffView>,
     /// Decisions are shown and nothing leaves.
     pub dry_run: bool,
@@ -182,28 +182,27 @@ pub struct RailsView {
     pub incident: Option<String>,
 }
 
-/// A pool that is not asked for machines for a while (SH-11).
+/// A pool that is asked for one machine at a time, or for none (SH-22).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerView {
     /// The pool, by type and zone.
     pub pool: Pool,
-    /// Failures in a row.
-    pub failures: u32,
-    /// Until when it is left alone.
-    pub until: Time,
-    /// What the last failure was.
-    pub last_error: String,
+    /// How often a Create of it ended badly in a row, since when, and how last.
+    pub breaker: KeptBreaker,
 }
 
-/// A cluster for which nothing is acquired for a while, because its operator could not bootstrap (W-5).
+/// A cluster for which one machine at a time is tried, or none, because of a step on the way to a node
+/// (SH-22).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackoffView {
-    /// The cluster whose operator failed.
+    /// The cluster whose machines ended badly.
     pub cluster: ClusterId,
-    /// Failures in a row.
-    pub failures: u32,
-    /// Until when it is left alone.
-    pub until: Time,
-    /// What the last failure was, in the operator's words if it had any.
-    pub last_error: String,
+    /// The step they did not get past.
+    pub step: JoinStep,
+    /// How often in a row, since when, and how last.
+    pub breaker: KeptBreaker,
+    /// Machines it used up since its last success.
+    pub spent: usize,
+    /// It has used up as many as it may: nothing is tried until one of them is supply again.
+    pub exhausted: bool,
 }

@@ -309,8 +309,8 @@ impl Ledger {
         });
     }
 
-    /// Closes or opens a pool to acquisition (RF-17).
-    pub(super) fn set_closed(&mut self, pool: &Pool, closed: bool) {
+    /// Closes or opens a pool to acquisition (RF-17); says whether that changes anything.
+    pub(super) fn set_closed(&mut self, pool: &Pool, closed: bool) -> bool {
         let changed = if closed {
             self.closed.insert(pool.clone())
         } else {
@@ -320,6 +320,7 @@ impl Ledger {
         for id in ids.into_iter().flatten() {
             self.tell_engine(&id);
         }
+        changed
     }
 
     /// Has a machine share the one copy of its shape.

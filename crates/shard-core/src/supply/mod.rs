@@ -224,9 +224,9 @@ impl Supply {
             .note(id, |beside| beside.unconfirmed = unconfirmed);
     }
 
-    /// Closes or opens a pool to acquisition (RF-17).
-    pub(crate) fn set_closed(&mut self, pool: &Pool, closed: bool) {
-        self.ledger.set_closed(pool, closed);
+    /// Closes or opens a pool to acquisition (RF-17); says whether that changes anything.
+    pub(crate) fn set_closed(&mut self, pool: &Pool, closed: bool) -> bool {
+        self.ledger.set_closed(pool, closed)
     }
 }
 
@@ -453,6 +453,11 @@ impl Supply {
         self.nodes.expect(id, now)
     }
 
+    /// Whether a machine's node was never ready since the machine became Configured.
+    pub(crate) fn is_new_node(&self, id: &MachineId) -> bool {
+        self.nodes.is_new(id)
+    }
+
     /// A cluster's machines by their hosts, which is what an operator knows a node by that has no mark
     /// of ours.
     pub(crate) fn by_host(&self, cluster: &ClusterId) -> BTreeMap<String, MachineId> {
@@ -478,9 +483,11 @@ impl Supply {
             return NodeReport::default();
         };
         let serves = known.state() == State::Configured;
+        let is_first = is_ready && self.nodes.is_new(id);
         let deadline = self.nodes.report(id, name, is_ready, serves, now);
         NodeReport {
             deadline,
+            is_first,
             is_ready_again: is_ready && self.set_not_ready(id, false),
         }
     }
@@ -519,6 +526,8 @@ impl Supply {
 pub(crate) struct NodeReport {
     /// When the node must be ready.
     pub(crate) deadline: Option<Time>,
+    /// It is ready for the first time since its machine became Configured.
+    pub(crate) is_first: bool,
     /// It was taken as not ready, and is ready now.
     pub(crate) is_ready_again: bool,
 }

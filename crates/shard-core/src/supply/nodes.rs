@@ -28,6 +28,8 @@ struct Node {
     is_ready: bool,
     /// Since when it should be ready and is not.
     waiting: Option<Time>,
+    /// Its machine became Configured since this process began, and it was not ready since.
+    is_new: bool,
 }
 
 impl Nodes {
@@ -47,7 +49,14 @@ impl Nodes {
             return None;
         }
         node.waiting = Some(now);
+        node.is_new = true;
         Some(now + NODE_DEADLINE)
+    }
+
+    /// Whether a node was never ready since its machine became Configured.
+    pub(super) fn is_new(&self, machine: &MachineId) -> bool {
+        let node = self.by_machine.get(machine);
+        node.is_some_and(|node| node.is_new)
     }
 
     /// An operator speaks of a node; returns when it must be ready, if it serves and is not.
@@ -66,6 +75,7 @@ impl Nodes {
         node.is_ready = is_ready;
         if is_ready {
             node.waiting = None;
+            node.is_new = false;
             return None;
         }
         if !serves || node.waiting.is_some() {

@@ -8,6 +8,7 @@
 mod support;
 
 mod bounds;
+mod breakers;
 mod cuts;
 mod defects;
 mod demand;

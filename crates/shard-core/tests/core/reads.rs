@@ -199,7 +199,7 @@ fn flags_say_why_a_machine_is_no_candidate() {
         ]
     );
     let breakers = world.core.rails().breakers;
-    assert_eq!((breakers.len(), breakers[0].failures), (1, 1));
+    assert_eq!((breakers.len(), breakers[0].breaker.failures), (1, 1));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(crate) struct There {
     /// The highest token seen.
     pub(crate) mark: (u64, u64),
     pub(crate) creates: u32,
+    /// Its transition ends in Failed.
+    pub(crate) doomed: bool,
 }
 
 /// How the provider behaves.
@@ -68,6 +70,8 @@ pub(crate) struct Provider {
     /// Machines Lists say are gone; such a List is not full.
     pub(crate) tombstones: Vec<MachineId>,
     pub(crate) drains: Vec<(MachineId, u32)>,
+    /// Clusters whose machines fail in Configure.
+    pub(crate) fails_for: BTreeSet<ClusterId>,
 }
 
 impl Provider {
@@ -174,6 +178,7 @@ impl World {
             due: None,
             mark: (0, 0),
             creates: 0,
+            doomed: false,
         };
         let machines = machines
             .into_iter()
@@ -192,6 +197,7 @@ impl World {
             cursor: Vec::new(),
             tombstones: Vec::new(),
             drains: Vec::new(),
+            fails_for: BTreeSet::new(),
         };
         Self::around(config, provider, 1, Vec::new(), 0.0)
     }
@@ -382,6 +388,7 @@ impl World {
                 cluster, metadata, ..
             } = &call
             {
+                there.doomed = self.provider.fails_for.contains(cluster);
                 there.metadata = metadata.clone();
                 there.set(|facts| facts.cluster = cluster.to_string());
             }
@@ -574,6 +581,10 @@ impl There {
     fn settle(&mut self, now: f64) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
+            if std::mem::take(&mut self.doomed) {
+                self.become_state(State::Failed);
+                return;
+            }
             let to = match self.machine.state() {
                 State::Creating | State::Draining => State::Idle,
                 State::Configuring => State::Configured,

@@ -3,7 +3,7 @@
 
 use crate::support::{FULL, Refusal, World, cluster, id, world};
 use bigfleet_model::State;
-use bigfleet_shard_core::{BlobAnswer, Code, Event, Frame, Outcome};
+use bigfleet_shard_core::{BlobAnswer, Code, Event, Frame, JoinStep, Outcome};
 
 /// How each action ended, and with which words.
 fn said(world: &World) -> Vec<(Outcome, String)> {
@@ -31,12 +31,18 @@ fn an_operators_reason_for_no_blob_is_shown_and_audited() {
     let text = "no join token for\\nthis zone";
     assert_eq!(said(&world), [(Outcome::BlobError, text.to_owned())]);
     let backoff = &world.core.rails().bootstraps[0];
-    assert_eq!((&backoff.cluster, backoff.failures), (&cluster("a"), 1));
-    assert_eq!(backoff.last_error, text);
+    assert_eq!(
+        (&backoff.cluster, backoff.step, backoff.breaker.failures),
+        (&cluster("a"), JoinStep::Blob, 1)
+    );
+    assert_eq!(backoff.breaker.last_error, text);
     world.run(50.0);
     let backoff = &world.core.rails().bootstraps[0];
     assert_eq!(
-        (backoff.failures, backoff.last_error.as_str()),
+        (
+            backoff.breaker.failures,
+            backoff.breaker.last_error.as_str()
+        ),
         (2, "no answer to a request for a blob in 30 s")
     );
 }

@@ -28,7 +28,7 @@ pub(super) async fn send(
     let began = reads.hub.ask(move |core| {
         let mut ids = core.clusters();
         ids.retain(|id| wanted.as_ref().is_none_or(|wanted| wanted == id));
-        let backoffs = core.rails().bootstraps.into_iter();
+        let backoffs = ids.iter().filter_map(|id| core.join_trouble(id));
         let backoffs: Backoffs = backoffs
             .map(|backoff| (backoff.cluster.clone(), backoff))
             .collect();

@@ -9,7 +9,7 @@
 
 use bigfleet_engine::Explanation;
 use bigfleet_model::{Fingerprint, Group, NeedKey};
-use bigfleet_shard_core::{NeedView, Pool, Withheld};
+use bigfleet_shard_core::{BackoffView, NeedView, Pool, Withheld};
 use bigfleet_wire::v1alpha1::{ExplainNeedRequest, ExplainNeedResponse, UnmetReason};
 use tonic::Status;
 
@@ -38,6 +38,7 @@ struct Beside {
     age: u32,
     parked_age: u32,
     withheld: Option<Withheld>,
+    trouble: Option<BackoffView>,
     waiting: Vec<Pool>,
 }
 
@@ -52,12 +53,13 @@ async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
             (
                 age,
                 core.withheld(&key.cluster),
+                core.join_trouble(&key.cluster),
                 breakers,
                 core.decided().cloned(),
             )
         })
     };
-    let (age, withheld, breakers, decided) = asked.await?;
+    let (age, withheld, trouble, breakers, decided) = asked.await?;
     // Tens of thousands of verdicts are looked through here and not on the core's thread.
     let mut views = decided.iter().flat_map(|decided| &decided.needs);
     let view = views.find(|view| view.verdict.need.key() == key);
@@ -65,6 +67,7 @@ async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
         age,
         parked_age: view.map_or(0, |view| view.parked_age),
         withheld,
+        trouble: trouble.filter(|_| withheld == Some(Withheld::BootstrapBackoff)),
         waiting: breakers.into_iter().map(|one| one.pool).collect(),
     })
 }
@@ -107,6 +110,7 @@ fn view(explanation: &Explanation, beside: &Beside) -> NeedView {
         age: if short { beside.age } else { 0 },
         parked_age: if short { beside.parked_age } else { 0 },
         withheld: beside.withheld.filter(|_| short),
+        trouble: beside.trouble.clone().filter(|_| short),
         verdict,
     }
 }

@@ -209,9 +209,9 @@ fn breakers(view: &RailsView, info: &ShardInfo) -> Vec<BreakerView> {
             provider_address: info.provider_address.clone(),
             instance_type: breaker.pool.instance_type.clone(),
             zone: breaker.pool.zone.clone(),
-            failures: count(breaker.failures as usize),
-            retry_unix_nanos: unix_nanos(breaker.until),
-            last_error: breaker.last_error.clone(),
+            failures: count(breaker.breaker.failures as usize),
+            retry_unix_nanos: unix_nanos(breaker.breaker.until),
+            last_error: breaker.breaker.last_error.clone(),
         })
         .collect()
 }

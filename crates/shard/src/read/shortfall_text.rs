@@ -11,7 +11,10 @@ pub(super) fn shortfall(view: &NeedView, reason: UnmetReason) -> String {
         return String::new();
     }
     let why = match view.withheld.filter(|_| is_withheld(reason)) {
-        Some(withheld) => self::withheld(withheld).to_owned(),
+        Some(withheld) => match &view.trouble {
+            Some(trouble) => format!("{}: {}", self::withheld(withheld), stuck(trouble)),
+            None => self::withheld(withheld).to_owned(),
+        },
         None => unmet(view, reason),
     };
     let since = match view.age {
@@ -134,14 +137,30 @@ pub(super) fn amounts(amounts: &Amounts) -> String {
     }
 }
 
-/// How often a cluster's operator failed to bootstrap, how last, and when it is asked again.
-pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
-    let last = match backoff.last_error.as_str() {
+/// What a cluster's machines are stuck at, how often, and how last.
+pub(super) fn stuck(backoff: &BackoffView) -> String {
+    let (step, breaker) = (backoff.step.word(), &backoff.breaker);
+    let last = match breaker.last_error.as_str() {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
-    let (failures, again) = (backoff.failures, seconds(now, backoff.until));
-    format!("{failures} failures in a row{last}; tried again in {again}")
+    format!("stuck at {step}, {} failures in a row{last}", breaker.failures)
+}
+
+/// The same, and when the next machine is tried.
+pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
+    let next = if backoff.exhausted {
+        format!(
+            "{} machines were used up, so no more are tried until one of them can be used again or \
+             somebody pauses and resumes the cluster",
+            backoff.spent
+        )
+    } else if now < backoff.breaker.until {
+        format!("tried again in {}", seconds(now, backoff.breaker.until))
+    } else {
+        "the next machine is tried now".to_owned()
+    };
+    format!("{}; {next}", stuck(backoff))
 }
 
 /// How far a moment is from another, in whole seconds.
@@ -188,6 +207,7 @@ pub(super) mod tests {
             age: 3,
             parked_age: 0,
             withheld: None,
+            trouble: None,
         }
     }
 

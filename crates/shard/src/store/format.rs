@@ -11,7 +11,8 @@ use bigfleet_model::{
     MachineId, NeedKey, Price, Reason, Terms, Time,
 };
 use bigfleet_shard_core::{
-    Baseline, Kept, KeptOperation, KeptPause, OperationId, PauseNote, Record, Scope,
+    Baseline, BreakerKey, JoinStep, Kept, KeptBreaker, KeptOperation, KeptPause, OperationId,
+    PauseNote, Pool, Record, Scope,
 };
 use prost::Message;
 
@@ -25,6 +26,8 @@ pub(super) struct Value {
     cluster: Option<StoredCluster>,
     #[prost(message, optional, tag = "3")]
     pause: Option<StoredPause>,
+    #[prost(message, optional, tag = "4")]
+    breaker: Option<StoredBreaker>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -46,6 +49,17 @@ struct StoredMachine {
     /// Absent: not known, as in every file before there was this field.
     #[prost(message, optional, tag = "8")]
     bound_by: Option<StoredId>,
+    /// Absent: it is not, as in every file before there was this field.
+    #[prost(message, optional, tag = "9")]
+    spent: Option<StoredSpent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct StoredSpent {
+    #[prost(string, tag = "1")]
+    cluster: String,
+    #[prost(double, tag = "2")]
+    at: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -130,6 +144,20 @@ struct StoredPause {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct StoredBreaker {
+    #[prost(uint32, tag = "1")]
+    failures: u32,
+    #[prost(uint32, tag = "2")]
+    waits: u32,
+    #[prost(double, tag = "3")]
+    since: f64,
+    #[prost(double, tag = "4")]
+    until: f64,
+    #[prost(string, tag = "5")]
+    last_error: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Total {
     #[prost(string, tag = "1")]
     dimension: String,
@@ -183,6 +211,10 @@ impl Value {
                 epoch: id.epoch,
                 number: id.number,
             }),
+            spent: kept.spent.as_ref().map(|(cluster, at)| StoredSpent {
+                cluster: cluster.to_string(),
+                at: seconds(*at),
+            }),
         };
         Self {
             machine: Some(Box::new(machine)),
@@ -214,6 +246,20 @@ impl Value {
         };
         Self {
             pause: Some(pause),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_breaker(kept: &KeptBreaker) -> Self {
+        let breaker = StoredBreaker {
+            failures: kept.failures,
+            waits: kept.waits,
+            since: seconds(kept.since),
+            until: seconds(kept.until),
+            last_error: kept.last_error.clone(),
+        };
+        Self {
+            breaker: Some(breaker),
             ..Self::default()
         }
     }
@@ -449,6 +495,10 @@ pub(super) fn machine(key: &str, bytes: &[u8], names: &mut Names) -> Result<Reco
                 Some(given_up) => Some((given_up.times, moment(given_up.until)?)),
                 None => None,
             },
+            spent: match &stored.spent {
+                Some(spent) => Some((names.cluster(&spent.cluster)?, moment(spent.at)?)),
+                None => None,
+            },
             operation: stored
                 .operation
                 .as_ref()
@@ -529,6 +579,49 @@ pub(super) fn paused(key: &str, bytes: &[u8]) -> Result<Record, String> {
     };
     Ok(Record::Paused {
         scope,
+        kept: Some(kept),
+    })
+}
+
+/// What keeps ending badly, as a key. A cluster's id has no colon; a zone and a type have their lengths.
+pub(super) fn breaker_key(key: &BreakerKey) -> String {
+    match key {
+        BreakerKey::Create(Pool {
+            instance_type,
+            zone,
+        }) => format!("create:{}:{instance_type}{zone}", instance_type.len()),
+        BreakerKey::Join(cluster, step) => format!("{}:{cluster}", step.word()),
+    }
+}
+
+/// Something that keeps ending badly.
+pub(super) fn breaker(key: &str, bytes: &[u8]) -> Result<Record, String> {
+    let stored = Value::unseal(bytes)?.breaker;
+    let stored = stored.ok_or("it is no breaker's")?;
+    let kept = KeptBreaker {
+        failures: stored.failures,
+        waits: stored.waits,
+        since: moment(stored.since)?,
+        until: moment(stored.until)?,
+        last_error: stored.last_error,
+    };
+    let no_key = || "it is no breaker's key".to_owned();
+    let (kind, of) = key.split_once(':').ok_or_else(no_key)?;
+    let key = if kind == "create" {
+        let (length, names) = of.split_once(':').ok_or_else(no_key)?;
+        let length = length.parse().map_err(|_| no_key())?;
+        let (instance_type, zone) = names.split_at_checked(length).ok_or_else(no_key)?;
+        BreakerKey::Create(Pool {
+            instance_type: instance_type.to_owned(),
+            zone: zone.to_owned(),
+        })
+    } else {
+        let mut steps = JoinStep::ALL.into_iter();
+        let step = steps.find(|step| step.word() == kind);
+        BreakerKey::Join(cluster_id(of)?, step.ok_or_else(no_key)?)
+    };
+    Ok(Record::Breaker {
+        key,
         kept: Some(kept),
     })
 }

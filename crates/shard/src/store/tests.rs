@@ -6,7 +6,8 @@ use bigfleet_model::{
     MachineId, NeedKey, Price, Reason, Terms, Time,
 };
 use bigfleet_shard_core::{
-    Baseline, Kept, KeptOperation, KeptPause, OperationId, PauseNote, Scope,
+    Baseline, BreakerKey, JoinStep, Kept, KeptBreaker, KeptOperation, KeptPause, OperationId,
+    PauseNote, Pool, Scope,
 };
 use proptest::prelude::*;
 
@@ -57,6 +58,7 @@ fn kept(id: &str, cluster: Option<&str>) -> Record {
             not_ready: false,
             undeletable: false,
             given_up: None,
+            spent: None,
             operation: None,
         })),
     }
@@ -131,6 +133,16 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
         }),
     };
     let provider = || Scope::Provider("cluster:a".to_owned());
+    let breaker = |step, failures: Option<u32>| Record::Breaker {
+        key: BreakerKey::Join(cluster.clone(), step),
+        kept: failures.map(|failures| KeptBreaker {
+            failures,
+            waits: 1,
+            since: moment.unwrap(),
+            until: moment.unwrap(),
+            last_error: "no".to_owned(),
+        }),
+    };
     commit(
         &opened.database,
         &[
@@ -146,6 +158,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(Scope::All, Some(Some(9.0))),
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(9.0))),
+            breaker(JoinStep::Blob, Some(3)),
+            breaker(JoinStep::Node, Some(4)),
         ],
     )
     .unwrap();
@@ -173,6 +187,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             instruction("a"),
             paused(Scope::All, None),
             paused(provider(), Some(Some(10.5))),
+            breaker(JoinStep::Blob, None),
+            breaker(JoinStep::Node, Some(5)),
         ],
     )
     .unwrap();
@@ -195,6 +211,7 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             released(true),
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(10.5))),
+            breaker(JoinStep::Node, Some(5)),
             arrival("f", moment),
             cluster_record,
             kept("m1", Some("b")),
@@ -300,7 +317,7 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
     );
 }
 
-/// Pauses came after the other tables, under the same number.
+/// Pauses and breakers came after the other tables, under the same number.
 #[test]
 fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
     let folder = Folder::new("older");
@@ -309,6 +326,7 @@ fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
     commit(&opened.database, &before).unwrap();
     let write = opened.database.begin_write().unwrap();
     assert!(write.delete_table(PAUSES).unwrap());
+    assert!(write.delete_table(BREAKERS).unwrap());
     write.commit().unwrap();
     drop(opened);
     let opened = folder.open().unwrap();
@@ -435,6 +453,7 @@ proptest! {
         intent in prop::option::of((need(), terms(), keep_price())),
         not_ready: bool,
         given_up in prop::option::of((any::<u32>(), stored_time())),
+        spent in prop::option::of(("[a-z]{1,9}", stored_time())),
         operation in prop::option::of(operation()),
     ) {
         let kept = Kept {
@@ -450,11 +469,36 @@ proptest! {
             not_ready,
             undeletable: !not_ready,
             given_up,
+            spent: spent.map(|(id, at)| (ClusterId::new(&id).unwrap(), at)),
             operation: operation.map(Box::new),
         };
         let bytes = Value::of_machine(&kept).seal();
         let record = Record::Machine { machine: machine("m1"), kept: Some(Box::new(kept)) };
         prop_assert_eq!(format::machine("m1", &bytes, &mut format::Names::default()), Ok(record));
+    }
+
+    #[test]
+    fn every_breaker_reads_as_it_was_written(
+        names in (any::<String>(), any::<String>(), "[a-z]{1,9}"),
+        step in prop::sample::select(JoinStep::ALL.to_vec()),
+        numbers: (u32, u32),
+        times in (stored_time(), stored_time()),
+        last_error: String,
+    ) {
+        let kept = KeptBreaker {
+            failures: numbers.0,
+            waits: numbers.1,
+            since: times.0,
+            until: times.1,
+            last_error,
+        };
+        let bytes = Value::of_breaker(&kept).seal();
+        let pool = Pool { instance_type: names.0, zone: names.1 };
+        let cluster = ClusterId::new(&names.2).unwrap();
+        for key in [BreakerKey::Create(pool), BreakerKey::Join(cluster, step)] {
+            let read = format::breaker(&format::breaker_key(&key), &bytes);
+            prop_assert_eq!(read, Ok(Record::Breaker { key, kept: Some(kept.clone()) }));
+        }
     }
 
     /// The file has seconds as doubles, and no restart may move a moment again and again.

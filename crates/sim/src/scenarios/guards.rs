@@ -82,6 +82,16 @@ pub(super) const ALL: &[Scenario] = &[
         stock_out,
     ),
     Scenario::small(
+        "bad-cluster",
+        "whatever is configured for one cluster fails: it uses up a few machines, and its neighbour is served",
+        bad_cluster,
+    ),
+    Scenario::small(
+        "bad-cluster-crash-loop",
+        "bad-cluster, and the shard dies again and again: it uses up no more for that",
+        bad_cluster_crash_loop,
+    ),
+    Scenario::small(
         "half-a-list",
         "Lists lack half of the machines twice in a row: no machine is taken for gone",
         half_a_list,
@@ -398,6 +408,47 @@ fn stock_out(dice: &mut Dice) -> Plan {
         Gate::Serving(0, Count::exactly(6)),
         Gate::Short(Count::NONE),
     ];
+    made
+}
+
+/// The neighbour grows while the other one fails, and would get nothing if the pool were used up.
+fn bad_cluster(dice: &mut Dice) -> Plan {
+    let cluster = |name: &str, pods| ClusterPlan::new(name, vec![work(NODE, pods).build()]);
+    let mut made = plan(vec![cluster("bad", BAD_PODS as u32), cluster("good", 10)]);
+    made.machines = pool("own", NODE, 60).owned().build();
+    made.machines.extend(pool("spec", NODE, 60).build());
+    // Over before what it may use up is used up: otherwise it would wait for somebody to repair them.
+    let fails = Change::ConfiguresFail {
+        cluster: 0,
+        millis: seconds(dice.between(60, 200)),
+    };
+    made.timeline = vec![
+        (Moment::START, fails),
+        (Moment(seconds(dice.between(60, 120))), scale(1, 40)),
+    ];
+    made.gates = vec![
+        Gate::InState(State::Failed, Count(1, 2 * BAD_PODS)),
+        Gate::Serving(0, Count::exactly(BAD_PODS)),
+        Gate::Serving(1, Count::exactly(40)),
+        Gate::Short(Count::NONE),
+    ];
+    made
+}
+
+/// What the cluster wants whose machines fail.
+const BAD_PODS: u64 = 6;
+
+fn bad_cluster_crash_loop(dice: &mut Dice) -> Plan {
+    let mut made = bad_cluster(dice);
+    for _ in 0..dice.between(5, 12) {
+        let crash = Change::Crash {
+            strike: dice.pick(&Strike::ALL),
+            disk: dice.pick(&[Left::Whole, Left::Torn]),
+            millis: dice.pick(&[0, seconds(2)]),
+        };
+        let when = Moment(dice.between(2_000, seconds(200)));
+        made.timeline.push((when, crash));
+    }
     made
 }
 

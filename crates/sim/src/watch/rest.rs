@@ -72,7 +72,12 @@ impl World {
             && self.clusters.iter().all(|one| {
                 one.session.is_some() && process.core.withheld(&one.id).is_none()
             })
-            && !(0 < process.core.shortfalls().count() && self.watch.some_pool_is_backed_off(self.now))
+            && !(0 < process.core.shortfalls().count() && self.some_pool_is_backed_off())
+    }
+
+    fn some_pool_is_backed_off(&self) -> bool {
+        let create = self.plan.stages.create.most();
+        self.watch.some_pool_is_backed_off(self.now, create)
     }
 
     /// Whether a machine serves a cluster that reports nodes, is none, and has not been given up on.

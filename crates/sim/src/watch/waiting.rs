@@ -122,6 +122,7 @@ impl World {
 
     fn supply<'a>(&self, core: &'a ShardCore) -> Supply<'a> {
         let mut supply = Supply::default();
+        let create = self.plan.stages.create.most();
         for one in core.machines() {
             let (_, count) = supply
                 .0
@@ -130,7 +131,7 @@ impl World {
             let free = matches!(one.state(), State::Idle | State::Speculative)
                 && one.intent().is_none()
                 && !core.is_pending(one.id())
-                && !self.watch.is_backing_off(one, self.now);
+                && !self.watch.is_backing_off(one, self.now, create);
             let there = self.cloud.machine(one.id());
             let free = free && there.is_some_and(|there| there.state == one.state());
             *count += u32::from(free);

@@ -63,6 +63,8 @@ macro_rules! small_scenarios {
             no_node
             twins
             stock_out
+            bad_cluster
+            bad_cluster_crash_loop
             half_a_list
             random
             random_weather
@@ -112,6 +114,8 @@ macro_rules! defects {
             no_incumbent
             no_group_on_metadata
             unjoined_counted
+            failed_configure_forgiven
+            probes_unlimited
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
