@@ -55,7 +55,7 @@ enum Verb {
     Provider(provider::Args),
     /// Run a shard: decides which machines serve which cluster, and has a provider make it so.
     Shard(Box<shard::Args>),
-    /// List clusters, machines, Needs, work, decisions, shortfalls or pauses of a running shard.
+    /// List clusters, machines, Needs, work, decisions, shortfalls, pauses or rails of a running shard.
     Get(verbs::GetArgs),
     /// Show everything about one machine, Need or cluster of a running shard.
     Describe(verbs::DescribeArgs),

@@ -12,7 +12,7 @@ use crate::error::CtlError;
 use crate::listable::Shortfall;
 use crate::output::{Answer, AnswerSource, Form, Listable, Style, json, list, yaml};
 use crate::record::{
-    ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord,
+    ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord, holds,
 };
 use crate::select::Selector;
 use crate::when::moment;
@@ -42,6 +42,9 @@ pub enum Resource {
     /// The pauses in force: what the shard may not change, until when and why.
     #[cfg_attr(feature = "flags", value(aliases = ["pause", "pa"]))]
     Pauses,
+    /// Everything that holds something back now: rails, breakers, pauses; which cluster, since when and why.
+    #[cfg_attr(feature = "flags", value(aliases = ["rail"]))]
+    Rails,
 }
 
 /// Which entries of a list are meant.
@@ -92,6 +95,12 @@ pub async fn get(
         }
         Resource::Pauses => {
             let (items, source) = pauses(client).await?;
+            answer(items, &source, selection, style)
+        }
+        Resource::Rails => {
+            let rails = client.rails().await?;
+            let items = holds(&rails);
+            let source = rails.header.unwrap_or_default().into();
             answer(items, &source, selection, style)
         }
     }

@@ -5,6 +5,7 @@ mod cluster;
 mod machine;
 mod need;
 mod pause;
+mod rail;
 mod work;
 
 pub(crate) use need::Shortfall;

@@ -15,6 +15,7 @@ mod explanation;
 mod machine;
 mod need;
 mod pause;
+mod rail;
 mod work;
 
 pub(crate) use action::ActionRecord;
@@ -23,6 +24,7 @@ pub(crate) use explanation::ExplanationRecord;
 pub(crate) use machine::{MachineRecord, NeedRef};
 pub(crate) use need::{NeedRecord, need_name};
 pub(crate) use pause::{BreakerRecord, PauseRecord, RailRecord, scope_text};
+pub(crate) use rail::{HoldRecord, holds};
 pub(crate) use work::WorkRecord;
 
 use serde::{Serialize, Serializer};

@@ -286,7 +286,7 @@ async fn an_operators_reason_reaches_whoever_looks() {
     let mut reader = ShardReadClient::new(channel.unwrap());
     let rails = reader.inspect_rails(wire::InspectRailsRequest::default());
     let rails = rails.await.unwrap().into_inner().rails;
-    let rail = rails.iter().find(|rail| rail.name == "bootstrap-backoff");
+    let rail = rails.iter().find(|rail| rail.name == "blob-breaker");
     assert!(rail.unwrap().detail.contains(NO_BLOB), "{rails:?}");
     assert_eq!(cloud.calls(CallKind::Configure), 0);
 }

@@ -28,6 +28,7 @@ const VERBS: [&[&str]; 9] = [
     &["pause", "--reason=x"],
     &["resume", "--reason=x"],
     &["get", "pauses"],
+    &["get", "rails"],
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,6 +93,7 @@ fn held_rollup(view: &RailsView, cluster: &ClusterId, held: u32) -> RailView {
         engaged: true,
         detail: format!("{held} roll-ups in a row are held; its earlier demand stays in force"),
         withheld_total: held.into(),
+        reports: held.into(),
         ..guard(view)
     }
 }
@@ -115,13 +116,16 @@ fn sweep(view: &RailsView) -> RailView {
 
 fn bootstrap(backoff: &BackoffView, now: Time) -> RailView {
     RailView {
-        name: "bootstrap-backoff".to_owned(),
+        name: format!("{}-breaker", backoff.step.word()),
         cluster_id: backoff.cluster.to_string(),
         enabled: true,
         engaged: true,
-        setting: "10 s after a failure, doubling to 10 min".to_owned(),
+        setting: "10 s after a failure, doubling to 10 min; from the third on one machine at a time"
+            .to_owned(),
         detail: shortfall_text::backoff(backoff, now),
         withheld_total: 0,
+        reports: backoff.breaker.failures.into(),
+        since_unix_nanos: unix_nanos(backoff.breaker.since),
     }
 }
 
@@ -212,6 +216,7 @@ fn breakers(view: &RailsView, info: &ShardInfo) -> Vec<BreakerView> {
             failures: count(breaker.breaker.failures as usize),
             retry_unix_nanos: unix_nanos(breaker.breaker.until),
             last_error: breaker.breaker.last_error.clone(),
+            since_unix_nanos: unix_nanos(breaker.breaker.since),
         })
         .collect()
 }
