@@ -11,8 +11,8 @@
 
 use bigfleet_model::{Echoed, Host, Machine, MachineId, Row, State, Time};
 use bigfleet_shard_core::{
-    BreakerKey, CallOutcome, Effect, Event, Features, ListId, Listed, ProviderCall, Record, SessionId,
-    ShardConfig, ShardCore, Sighting,
+    BreakerKey, CallOutcome, Effect, Event, Features, ListId, Listed, ProviderCall, Record,
+    SessionId, ShardConfig, ShardCore, Sighting,
 };
 use bigfleet_shard_world::{bare, call_ended, found, listed, obey, shown};
 use bigfleet_workloads::{CYCLE, Churn, Workload};
@@ -274,7 +274,10 @@ fn bytes(record: &Record) -> u64 {
                     6 * 8 + 2 + cluster + one.need.as_ref().map_or(0, need)
                 });
                 let given_up = kept.given_up.map_or(0, |_| 16);
-                let spent = kept.spent.as_ref().map_or(0, |(of, _)| text(of.as_str()) + 8);
+                let spent = kept
+                    .spent
+                    .as_ref()
+                    .map_or(0, |(of, _)| text(of.as_str()) + 8);
                 7 + cluster + bound + intent + given_up + spent + operation
             });
             text(machine.as_str()) + kept.unwrap_or(0)
@@ -302,7 +305,9 @@ fn bytes(record: &Record) -> u64 {
                 BreakerKey::Create(pool) => text(&pool.instance_type) + text(&pool.zone),
                 BreakerKey::Join(cluster, _) => text(cluster.as_str()) + 1,
             };
-            key + kept.as_ref().map_or(1, |kept| text(&kept.last_error) + 4 * 8)
+            key + kept
+                .as_ref()
+                .map_or(1, |kept| text(&kept.last_error) + 4 * 8)
         }
     }
 }

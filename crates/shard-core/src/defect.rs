@@ -53,11 +53,15 @@ pub enum Defect {
     FailedConfigureForgiven,
     /// Whatever was to be tried by one machine at a time is tried by all at once (SH-22).
     ProbesUnlimited,
+    /// A Delete that the provider does not carry out is tried for ever, and its host is lost (SH-23).
+    DeleteTriedForEver,
+    /// Nodes are marked one by one, however many of their cluster are not Ready (SH-17).
+    PartitionBelieved,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -78,6 +82,8 @@ impl Defect {
         Self::UnjoinedCounted,
         Self::FailedConfigureForgiven,
         Self::ProbesUnlimited,
+        Self::DeleteTriedForEver,
+        Self::PartitionBelieved,
     ];
 
     /// Those that are the engine's.

@@ -268,6 +268,11 @@ pub enum Alert {
         /// What happened, in the words of whoever refused it.
         what: String,
     },
+    /// A provider did not delete a machine, and it is supply again (SH-23).
+    DeleteGivenUp {
+        /// The machine that stays Idle.
+        machine: MachineId,
+    },
     /// The provider calls our call malformed.
     CallRefused {
         /// About which machine.

@@ -107,7 +107,8 @@ pub struct Kept {
     pub not_ready: bool,
     /// Whether its provider cannot delete it.
     pub undeletable: bool,
-    /// Reclaims of it that were given up in a row, and until when none is tried (SH-14).
+    /// Reclaims of it, or Deletes while it is bound to nobody, that were given up in a row, and until when
+    /// none is tried (SH-14, SH-23).
     pub given_up: Option<(u32, Time)>,
     /// The cluster it ended badly for, and when, while it is no supply since (SH-22).
     pub spent: Option<(ClusterId, Time)>,
@@ -129,6 +130,7 @@ impl Kept {
             || self.operation.is_some()
             || self.undeletable
             || self.spent.is_some()
+            || self.given_up.is_some()
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) const MOST_GETS: usize = 64;
 pub(crate) const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest pause before a call is sent again.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(60);
+/// How long a Delete is tried that the provider does not carry out (SH-23).
+pub(crate) const DELETE_PATIENCE: Duration = Duration::from_secs(300);
 /// What a drained machine is still given (SH-14).
 pub(crate) const LEAST_DRAIN: Duration = Duration::from_secs(30);
 /// How long an operator may take to answer for a blob.

@@ -226,6 +226,8 @@ fn of_alert(alert: &Alert) {
         Alert::CallRefused { machine } => {
             tracing::error!(%machine, "the provider calls a call of ours malformed");
         }
+        Alert::DeleteGivenUp { machine } => tracing::warn!(%machine,
+            "the provider did not delete a machine: it stays Idle and is used again"),
         Alert::Conflict { machine } => {
             tracing::error!(%machine, "conflict: bound to somebody else than asked");
         }

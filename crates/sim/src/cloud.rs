@@ -37,6 +37,7 @@ pub(crate) struct Cloud {
     /// What the last full List said, and when.
     last_page: Option<(Moment, ListPage)>,
     pub(crate) away_until: Moment,
+    pub(crate) deletes_fail_until: Moment,
     pub(crate) out_of_stock: Vec<(String, Moment)>,
     /// Which calls are to fail, and about which machine if not any.
     pub(crate) fail_next: Vec<(Transition, Option<&'static str>)>,
@@ -80,6 +81,7 @@ impl Cloud {
             shapes: BTreeMap::new(),
             last_page: None,
             away_until: Moment::START,
+            deletes_fail_until: Moment::START,
             out_of_stock: Vec::new(),
             fail_next: Vec::new(),
             truncate: (0, 0),

@@ -79,6 +79,8 @@ impl Defect {
                     "a machine that failed to join a cluster is replaced at once, again and again"
                 }
                 Shard::ProbesUnlimited => "what keeps failing is tried by many machines at once",
+                Shard::DeleteTriedForEver => "a host that cannot be deleted is lost to everybody",
+                Shard::PartitionBelieved => "a cluster that is cut off is bought a second time",
             },
             Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
             Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
@@ -119,6 +121,8 @@ impl Defect {
             Shard::UnjoinedCounted => &["no-node"],
             Shard::FailedConfigureForgiven => &["bad-cluster"],
             Shard::ProbesUnlimited => &["bad-cluster-crash-loop"],
+            Shard::DeleteTriedForEver => &["deletes-fail"],
+            Shard::PartitionBelieved => &["partition"],
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) fn change_name(change: &Change) -> &'static str {
         Change::EmptyRollUps { .. } => "roll-up empty",
         Change::BlobErrors { .. } => "blob errors",
         Change::ConfiguresFail { .. } => "configures fail",
+        Change::DeletesFail { .. } => "deletes fail",
+        Change::Partition { .. } => "partition",
         Change::Pause { .. } => "pause",
     }
 }
@@ -128,6 +130,10 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
         | Change::ConfiguresFail {
             cluster: at,
             millis,
+        }
+        | Change::Partition {
+            cluster: at,
+            millis,
         } => format!("{} for {}", cluster(at), span(millis)),
         Change::ProviderAway { millis, restart } => {
             if restart {
@@ -142,7 +148,7 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
         Change::EmptyRollUps { cluster: at, count } => {
             format!("the next {count} of {}", cluster(at))
         }
-        Change::Pause { millis } => span(millis),
+        Change::Pause { millis } | Change::DeletesFail { millis } => span(millis),
     }
 }
 

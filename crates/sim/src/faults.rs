@@ -98,6 +98,12 @@ impl World {
             Change::ConfiguresFail { cluster, millis } => {
                 self.clusters[cluster].configures_fail_until = self.now.after(millis);
             }
+            Change::DeletesFail { millis } => {
+                self.cloud.deletes_fail_until = self.now.after(millis);
+            }
+            Change::Partition { cluster, millis } => {
+                self.clusters[cluster].partitioned_until = self.now.after(millis);
+            }
             Change::Pause { millis } => self.pause(millis),
         }
     }
@@ -273,6 +279,7 @@ impl World {
         self.armed = None;
         self.watch.disturbed(self.now);
         self.cloud.away_until = self.now;
+        self.cloud.deletes_fail_until = self.now;
         self.cloud.out_of_stock.clear();
         self.cloud.fail_next.clear();
         self.cloud.truncate = (0, 0);
@@ -281,6 +288,7 @@ impl World {
             cluster.drains_blocked_until = self.now;
             cluster.blob_errors_until = self.now;
             cluster.configures_fail_until = self.now;
+            cluster.partitioned_until = self.now;
             cluster.empty_roll_ups = 0;
         }
         for cluster in 0..self.clusters.len() {

@@ -106,7 +106,8 @@ fn reversed(plan: &mut Plan) {
             | Change::BlockDrains { cluster, .. }
             | Change::EmptyRollUps { cluster, .. }
             | Change::BlobErrors { cluster, .. }
-            | Change::ConfiguresFail { cluster, .. } => *cluster = last - *cluster,
+            | Change::ConfiguresFail { cluster, .. }
+            | Change::Partition { cluster, .. } => *cluster = last - *cluster,
             Change::Break { cluster, .. } | Change::Vanish { cluster, .. } => {
                 *cluster = cluster.map(|cluster| last - cluster);
             }
@@ -118,6 +119,7 @@ fn reversed(plan: &mut Plan) {
             | Change::Twin { .. }
             | Change::ProviderAway { .. }
             | Change::TruncatedLists { .. }
+            | Change::DeletesFail { .. }
             | Change::Pause { .. } => {}
         }
     }

@@ -258,11 +258,15 @@ impl World {
             return;
         }
         if let Some((_, session)) = self.clusters[cluster].session {
+            let ready = self.clusters[cluster].partitioned_until <= self.now;
+            if !ready {
+                self.struck("partition");
+            }
             let node = |machine: MachineId| NodeFact {
                 node_name: format!("node-{machine}"),
                 machine: Some(machine),
                 provider_id: String::new(),
-                ready: true,
+                ready,
             };
             let event = Event::NodesReported {
                 session,

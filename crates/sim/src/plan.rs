@@ -214,6 +214,10 @@ pub(crate) enum Change {
     BlobErrors { cluster: usize, millis: u64 },
     /// Whatever the provider configures for a cluster fails, for so many milliseconds.
     ConfiguresFail { cluster: usize, millis: u64 },
+    /// The provider answers every Delete with an error, and does nothing, for so many milliseconds.
+    DeletesFail { millis: u64 },
+    /// Nodes of a cluster are reported as not Ready, though they serve, for so many milliseconds.
+    Partition { cluster: usize, millis: u64 },
     /// Everything is paused for so many milliseconds.
     Pause { millis: u64 },
 }
@@ -241,7 +245,9 @@ impl Change {
             | Self::BlockDrains { .. }
             | Self::EmptyRollUps { .. }
             | Self::BlobErrors { .. }
-            | Self::ConfiguresFail { .. } => false,
+            | Self::ConfiguresFail { .. }
+            | Self::DeletesFail { .. }
+            | Self::Partition { .. } => false,
         }
     }
 }

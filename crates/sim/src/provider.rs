@@ -49,6 +49,10 @@ impl World {
         }
         let ask = ask(call);
         let kind = ask.kind();
+        if kind == kit::Transition::Delete && self.now < self.cloud.deletes_fail_until {
+            self.struck("deletes fail");
+            return CallOutcome::refused(Code::Internal);
+        }
         let known = self.cloud.machine(machine).cloned();
         let empty = known.is_some_and(|known| self.cloud.is_out_of_stock(self.now, &known));
         if kind == kit::Transition::Create && empty {
@@ -150,7 +154,8 @@ impl World {
         if is_refused {
             self.struck("configures fail");
         }
-        let fails = told_to || is_refused || self.happens("stage failed", self.plan.weather.stage_failed);
+        let fails =
+            told_to || is_refused || self.happens("stage failed", self.plan.weather.stage_failed);
         let outcome = match () {
             () if kind == kit::Transition::Create && out_of_stock => {
                 Err(fault("insufficient capacity"))

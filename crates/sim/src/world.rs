@@ -115,6 +115,7 @@ pub(crate) struct Cluster {
     pub(crate) drains_blocked_until: Moment,
     pub(crate) blob_errors_until: Moment,
     pub(crate) configures_fail_until: Moment,
+    pub(crate) partitioned_until: Moment,
     pub(crate) roll_ups: u64,
     pub(crate) empty_roll_ups: u32,
     /// Messages on a stream arrive in order: the last one up and the last one down.
@@ -400,6 +401,7 @@ fn cluster(plan: &crate::plan::ClusterPlan) -> Cluster {
         drains_blocked_until: Moment::START,
         blob_errors_until: Moment::START,
         configures_fail_until: Moment::START,
+        partitioned_until: Moment::START,
         roll_ups: 0,
         empty_roll_ups: 0,
         last_up: Moment::START,

@@ -18,7 +18,7 @@ use crate::scene::Scene;
 use crate::shard_scene::{Folder, provider, shard};
 
 /// Every verb that asks a shard, with what it must say besides.
-const VERBS: [&[&str]; 9] = [
+const VERBS: [&[&str]; 10] = [
     &["get", "clusters"],
     &["get", "needs"],
     &["get", "machines", "-o=json"],

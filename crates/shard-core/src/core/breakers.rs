@@ -141,6 +141,14 @@ impl ShardCore {
         self.ended_badly(now, node, &format!("the node of {machine} is not Ready"));
     }
 
+    /// A machine no longer serves a cluster: nobody waits for its node.
+    pub(super) fn node_left(&mut self, now: Time, cluster: &ClusterId) {
+        let node = BreakerKey::Join(cluster.clone(), JoinStep::Node);
+        if self.rails.breakers().get(&node).is_some() {
+            self.review_cluster(now, cluster);
+        }
+    }
+
     /// A person wants a cluster tried again, whatever happened before.
     pub(super) fn try_afresh(&mut self, now: Time, cluster: &ClusterId) {
         for step in JoinStep::ALL {
@@ -263,10 +271,15 @@ impl ShardCore {
     pub(super) fn is_join_held(&self, now: Time, cluster: &ClusterId) -> bool {
         let rails = &self.rails;
         let mut joins = rails.breakers().joins(cluster);
-        let is_open = || rails.breakers().joins(cluster).any(|(_, one)| one.is_open());
+        let is_open = || {
+            rails
+                .breakers()
+                .joins(cluster)
+                .any(|(_, one)| one.is_open())
+        };
         rails.spent().is_exhausted(cluster)
             || joins.any(|(_, one)| now < one.until)
-            || (is_open() && 0 < self.acquisitions_in_flight().for_cluster(cluster))
+            || (is_open() && self.acquisitions_in_flight().is_probing(cluster))
     }
 
     /// The acquisitions under way, those of an earlier process included whose machines were not seen yet.
@@ -280,6 +293,18 @@ impl ShardCore {
                 && let Some(pool) = self.supply.pool_of(&operation.machine)
             {
                 *in_flight.of_pool.entry(pool).or_default() += 1;
+            }
+        }
+        for (key, known) in self.rails.breakers().iter() {
+            if let BreakerKey::Join(cluster, JoinStep::Node) = key
+                && known.is_open()
+                && self
+                    .sessions
+                    .of(cluster)
+                    .is_some_and(|one| one.reports_nodes)
+            {
+                let awaited = self.supply.awaited_nodes(cluster);
+                in_flight.awaited_nodes.insert(cluster.clone(), awaited);
             }
         }
         let remembered = self.supply.remembered().values();
@@ -296,9 +321,8 @@ impl ShardCore {
     /// The breakers an earlier process knew are all recalled: they go on from where they were.
     pub(super) fn resume_breakers(&mut self, now: Time) {
         let known = self.rails.breakers().iter();
-        let known: Vec<(BreakerKey, Time)> = known
-            .map(|(key, kept)| (key.clone(), kept.until))
-            .collect();
+        let known: Vec<(BreakerKey, Time)> =
+            known.map(|(key, kept)| (key.clone(), kept.until)).collect();
         for (key, until) in known {
             self.schedule.set(until, reminder(&key));
             self.review_breaker(now, &key);
@@ -318,10 +342,7 @@ pub(super) fn is_supply(state: State) -> bool {
 }
 
 /// The cluster an operation acquires a machine for.
-fn acquired_for(
-    action: ActionKind,
-    need: Option<&NeedKey>,
-) -> Option<&ClusterId> {
+fn acquired_for(action: ActionKind, need: Option<&NeedKey>) -> Option<&ClusterId> {
     match action {
         ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => {
             need.map(|need| &need.cluster)

@@ -184,7 +184,7 @@ impl ShardCore {
         }
     }
 
-    /// What the engine cannot know: sessions, reclaims given up, providers that cannot delete.
+    /// What the engine cannot know: sessions, what was given up lately, providers that cannot delete.
     fn is_committable(&mut self, now: Time, action: &Action, effects: &mut Vec<Effect>) -> bool {
         let machine = &action.machine;
         let state = self.supply.get(machine).map(Machine::state);
@@ -207,7 +207,7 @@ impl ShardCore {
             ActionKind::Delete => {
                 let undeletable = self.supply.beside(machine).undeletable;
                 self.counters.deletes_unsupported += u64::from(undeletable);
-                !undeletable
+                !undeletable && !self.rails.is_given_up(machine, now)
             }
             ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => true,
         }

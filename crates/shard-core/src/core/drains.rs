@@ -186,7 +186,7 @@ impl ShardCore {
             });
         }
         self.counters.drains_blocked += 1;
-        self.rails.give_up_reclaim(machine, now);
+        self.rails.give_up(machine, now);
         self.finish(now, machine, Outcome::DrainBlocked, effects);
         self.back_to_source(now, machine, action, Via::Rollback, effects);
     }

@@ -259,6 +259,9 @@ impl ShardCore {
         match self.position(id, sighting) {
             WalkPosition::Target => self.done(now, sighting, effects),
             WalkPosition::Transitional => self.follow(now, sighting, effects),
+            WalkPosition::Source if self.is_delete_overdue(now, id) => {
+                self.give_up_delete(now, id, effects);
+            }
             WalkPosition::Source => {
                 self.work.not_begun(id);
                 self.back_off(now, id);

@@ -126,6 +126,9 @@ impl ShardCore {
         if is_supply(state) {
             self.give_back(now, &id);
         }
+        if let Some(left) = left.filter(|_| former.state() == State::Configured) {
+            self.node_left(now, left);
+        }
         self.notify(&id, left, effects);
         if state == State::Configured {
             self.serves(now, &id);
@@ -210,6 +213,9 @@ impl ShardCore {
                 ..self.supply.node_state(&last)
             };
             self.send_node(last.cluster(), removed, effects);
+            if let Some(cluster) = last.cluster() {
+                self.node_left(now, cluster);
+            }
         }
         self.remember(machine);
         self.schedule.want_cycle();

@@ -2,6 +2,7 @@
 
 use super::{ShardCore, incident::LateAnswer};
 use crate::{
+    defect::Defect,
     effect::{Alert, Effect},
     event::{NodeFact, SessionId},
     schedule::Timer,
@@ -76,7 +77,9 @@ impl ShardCore {
         let session = self.sessions.of(&cluster);
         let reports = session.is_some_and(|session| session.reports_nodes);
         let window = self.schedule.interval();
-        if reports && self.supply.flip_node(machine, &cluster, window, now) {
+        let is_partitioned =
+            !self.has(Defect::PartitionBelieved) && self.supply.is_partitioned(&cluster, now);
+        if reports && !is_partitioned && self.supply.flip_node(machine, &cluster, window, now) {
             self.remember(machine);
             self.schedule.want_cycle();
             if self.supply.is_new_node(machine) {

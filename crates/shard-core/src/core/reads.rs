@@ -8,8 +8,8 @@ use crate::{
     event::SessionId,
     histogram::Latencies,
     reads::{
-        Awaits, BackoffView, ClusterView, Decided, Export, Gauges, MachineFilter, MachineView, Number, Page,
-        RailsView, Reads, Report, Summary, WorkView,
+        Awaits, BackoffView, ClusterView, Decided, Export, Gauges, MachineFilter, MachineView,
+        Number, Page, RailsView, Reads, Report, Summary, WorkView,
     },
     supply::GaugeKey,
 };

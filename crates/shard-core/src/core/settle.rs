@@ -16,7 +16,7 @@ use crate::{
     histogram::seconds,
     rails::{BreakerKey, JoinStep},
     schedule::Timer,
-    settings::BLOB_TIMEOUT,
+    settings::{BLOB_TIMEOUT, DELETE_PATIENCE},
     work::{Blob, Operation, WalkPosition},
 };
 use bigfleet_model::{ActionKind, Machine, MachineId, Time, Via, shown};
@@ -124,7 +124,13 @@ impl ShardCore {
                 | Code::Unknown
                 | Code::ResourceExhausted,
                 _,
-            ) => self.back_off(now, machine),
+            ) => {
+                if self.is_delete_overdue(now, machine) {
+                    self.confirm(now, machine);
+                } else {
+                    self.back_off(now, machine);
+                }
+            }
         }
     }
 
@@ -140,6 +146,28 @@ impl ShardCore {
         if operation.action == ActionKind::Delete {
             self.supply.note_undeletable(machine);
         }
+        self.roll_back(now, machine, Outcome::ProviderError, effects);
+    }
+
+    /// SH-23: whether a Delete was tried for so long that it is given up, should its machine be Idle.
+    pub(super) fn is_delete_overdue(&self, now: Time, machine: &MachineId) -> bool {
+        let known = self.work.get(machine);
+        let delete = known.filter(|known| known.action == ActionKind::Delete);
+        delete.is_some_and(|delete| DELETE_PATIENCE <= now.duration_since(delete.committed))
+            && !self.has(Defect::DeleteTriedForEver)
+    }
+
+    /// A provider that does not delete a machine: it stays, and is supply, and is not deleted so soon again.
+    pub(super) fn give_up_delete(
+        &mut self,
+        now: Time,
+        machine: &MachineId,
+        effects: &mut Vec<Effect>,
+    ) {
+        effects.push(Effect::Alert(Alert::DeleteGivenUp {
+            machine: machine.clone(),
+        }));
+        self.rails.give_up(machine, now);
         self.roll_back(now, machine, Outcome::ProviderError, effects);
     }
 
@@ -232,6 +260,7 @@ impl ShardCore {
         match operation.action {
             ActionKind::Bootstrap => {
                 self.supply.note_bound_by(machine, operation.id);
+                self.rails.forget_given_up(machine); // what was given up was its Delete
                 self.latencies.configure.observe(seconds(took));
                 if let Some(cluster) = &operation.cluster {
                     self.configured(now, cluster);
@@ -246,7 +275,10 @@ impl ShardCore {
                     self.ended_well(now, &BreakerKey::Create(pool));
                 }
             }
-            ActionKind::Delete => self.counters.idle_releases += 1,
+            ActionKind::Delete => {
+                self.counters.idle_releases += 1;
+                self.rails.forget_given_up(machine);
+            }
         }
     }
 

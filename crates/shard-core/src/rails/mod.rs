@@ -7,7 +7,7 @@
 //! | pauses | `pauses` | which scope is closed, by whom and until when |
 //! | dry run, fencing, incidents | here, `stop` | that nothing leaves at all |
 //! | breakers | `breaker`, `probes` | what keeps ending badly, and is tried by one machine at a time |
-//! | reclaims given up | `backoff` | which machine is not reclaimed for a while |
+//! | given up | `backoff` | which machine is not reclaimed, or deleted, for a while |
 //! | released clusters | here | for which cluster a person has spoken |
 //! | admission | `admission` | what a cycle has room for |
 //!
@@ -44,8 +44,9 @@ use reclaim_cap::ReclaimCap;
 use std::{collections::BTreeSet, time::Duration};
 use stop::Stop;
 
-/// First and longest backoff of a cancelled reclaim (SH-14).
-const CANCEL_BACKOFF: (Duration, Duration) = (Duration::from_secs(600), Duration::from_secs(7200));
+/// First and longest backoff of a reclaim or Delete that was given up (SH-14, SH-23).
+const GIVEN_UP_BACKOFF: (Duration, Duration) =
+    (Duration::from_secs(600), Duration::from_secs(7200));
 
 /// Everything that limits or stops a shard.
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ impl RailSet {
             quarantine: Quarantine::new(config.rails.roll_up_guard),
             breakers: Breakers::default(),
             spent: Spent::default(),
-            given_up: Backoffs::new(CANCEL_BACKOFF.0, CANCEL_BACKOFF.1),
+            given_up: Backoffs::new(GIVEN_UP_BACKOFF.0, GIVEN_UP_BACKOFF.1),
             released: BTreeSet::new(),
         }
     }
@@ -291,22 +292,22 @@ impl RailSet {
 
 /// Machines that are left alone for a while.
 impl RailSet {
-    /// A reclaim of a machine was given up (SH-14).
-    pub(crate) fn give_up_reclaim(&mut self, machine: &MachineId, now: Time) {
+    /// The reclaim of a bound machine (SH-14) or the Delete of an Idle one (SH-23) was given up.
+    pub(crate) fn give_up(&mut self, machine: &MachineId, now: Time) {
         self.given_up.fail(machine, now);
     }
 
-    /// A machine was drained, or is gone.
+    /// A machine was drained, bound or deleted, or is gone.
     pub(crate) fn forget_given_up(&mut self, machine: &MachineId) {
         self.given_up.succeed(machine);
     }
 
-    /// Whether a reclaim of a machine was given up so lately that it is not tried.
+    /// Whether the reclaim or Delete of a machine was given up so lately that it is not tried.
     pub(crate) fn is_given_up(&self, machine: &MachineId, now: Time) -> bool {
         self.given_up.waits(machine, now)
     }
 
-    /// How many reclaims of a machine were given up in a row, and until when none is tried.
+    /// How often that was given up in a row, and until when it is not tried.
     pub(crate) fn given_up(&self, machine: &MachineId) -> Option<(u32, Time)> {
         self.given_up.get(machine)
     }

@@ -19,14 +19,22 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     pub(crate) of_cluster: BTreeMap<ClusterId, usize>,
+    /// Machines that are configured and not Ready nodes yet, of clusters whose nodes are in trouble.
+    pub(crate) awaited_nodes: BTreeMap<ClusterId, usize>,
     pub(crate) of_pool: BTreeMap<Pool, usize>,
     /// Creates of an earlier process whose machines were not seen yet: they may be of any pool.
     pub(crate) of_unknown_pool: usize,
 }
 
 impl InFlight {
-    pub(crate) fn for_cluster(&self, cluster: &ClusterId) -> usize {
+    fn operations(&self, cluster: &ClusterId) -> usize {
         self.of_cluster.get(cluster).copied().unwrap_or(0)
+    }
+
+    /// Whether something is under way for a cluster of which it is not known how it ends.
+    pub(crate) fn is_probing(&self, cluster: &ClusterId) -> bool {
+        let awaited = self.awaited_nodes.get(cluster).copied().unwrap_or(0);
+        0 < self.operations(cluster) + awaited
     }
 
     pub(crate) fn creates(&self, pool: &Pool) -> usize {
@@ -54,7 +62,7 @@ pub(super) fn limit(
     }
     let mut clusters: Room<ClusterId> = BTreeMap::new();
     for (cluster, wanted) in wanted {
-        let under_way = in_flight.for_cluster(cluster);
+        let under_way = in_flight.operations(cluster);
         let left = spent.left(cluster, wanted + under_way, under_way);
         // What is under way may yet come right, or be taken back.
         if left == 0 && under_way == 0 {
@@ -65,7 +73,7 @@ pub(super) fn limit(
         let room = if joins.any(|(_, one)| now < one.until) {
             0
         } else if breakers.joins(cluster).any(|(_, one)| one.is_open()) {
-            left.min(usize::from(under_way == 0))
+            left.min(usize::from(!in_flight.is_probing(cluster)))
         } else {
             left
         };

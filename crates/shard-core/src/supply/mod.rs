@@ -458,6 +458,17 @@ impl Supply {
         self.nodes.is_new(id)
     }
 
+    /// How many machines of a cluster are Configured, and their nodes were neither ready since nor given up.
+    pub(crate) fn awaited_nodes(&self, cluster: &ClusterId) -> usize {
+        let bound = self.bound_to(cluster).filter(|id| {
+            let known = self.ledger.get(id);
+            self.nodes.is_new(id)
+                && !self.ledger.beside(id).not_ready
+                && known.is_some_and(|known| known.state() == State::Configured)
+        });
+        bound.count()
+    }
+
     /// A cluster's machines by their hosts, which is what an operator knows a node by that has no mark
     /// of ours.
     pub(crate) fn by_host(&self, cluster: &ClusterId) -> BTreeMap<String, MachineId> {
@@ -497,6 +508,17 @@ impl Supply {
         let known = self.ledger.get(id)?;
         let is_overdue = known.state() == State::Configured && self.nodes.is_overdue(id, now);
         known.cluster().filter(|_| is_overdue)
+    }
+
+    /// Whether so many nodes of a cluster are not ready that none of them is to blame (SH-17).
+    pub(crate) fn is_partitioned(&mut self, cluster: &ClusterId, now: Time) -> bool {
+        let ledger = &self.ledger;
+        let serves = |id: &&MachineId| {
+            let known = ledger.get(id);
+            known.is_some_and(|known| known.state() == State::Configured)
+        };
+        let serving = ledger.bound_to(cluster).filter(serves);
+        self.nodes.is_partitioned(cluster, serving, now)
     }
 
     /// Takes a machine as not ready, unless a tenth of its cluster is within a window; says which.

@@ -4,8 +4,8 @@
 //! node report ─▶ not Ready for 10 min ─▶ not_ready ─▶ no credit, demand re-driven
 //! ```
 //!
-//! If more than a tenth of a cluster would stop being ready at once, the report is doubted, not the
-//! machines.
+//! If more than a tenth of a cluster would stop being ready at once, or more than half of it is not ready
+//! already, the report is doubted, not the machines.
 
 use crate::{effect::NodeState, settings::NODE_DEADLINE};
 use bigfleet_model::{ClusterId, INSTANCE_TYPE_KEY, Machine, MachineId, Time, ZONE_KEY};
@@ -20,12 +20,21 @@ pub(super) struct Nodes {
     by_machine: BTreeMap<MachineId, Node>,
     /// Marked not ready since, for the freeze.
     flips: BTreeMap<ClusterId, (Time, BTreeSet<MachineId>)>,
+    /// Whether a cluster looked partitioned when that was last counted.
+    partitioned: BTreeMap<ClusterId, (Time, bool)>,
 }
+
+/// So many nodes that are not ready may be a partition; fewer never are.
+const FEWEST_PARTITIONED: usize = 3;
+/// For so long a count of a cluster's nodes is good: each of thousands of nodes asks for it.
+const COUNT_HOLDS: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default)]
 struct Node {
     name: String,
     is_ready: bool,
+    /// An operator has named it since it is expected: one that never was a node is not cut off.
+    is_reported: bool,
     /// Since when it should be ready and is not.
     waiting: Option<Time>,
     /// Its machine became Configured since this process began, and it was not ready since.
@@ -71,6 +80,7 @@ impl Nodes {
         let node = self.by_machine.entry(machine.clone()).or_default();
         if let Some(name) = name {
             node.name = name;
+            node.is_reported = true;
         }
         node.is_ready = is_ready;
         if is_ready {
@@ -90,6 +100,31 @@ impl Nodes {
         let node = self.by_machine.get(machine);
         let since = node.and_then(|node| node.waiting);
         since.is_some_and(|since| since + NODE_DEADLINE <= now)
+    }
+
+    /// Whether more than half of a cluster's reported nodes, and at least three, are not ready: then it is
+    /// the cluster, or the way to it, that fails. `serving` are its Configured machines.
+    pub(super) fn is_partitioned<'m>(
+        &mut self,
+        cluster: &ClusterId,
+        serving: impl Iterator<Item = &'m MachineId>,
+        now: Time,
+    ) -> bool {
+        if let Some((at, is_partitioned)) = self.partitioned.get(cluster)
+            && now < *at + COUNT_HOLDS
+        {
+            return *is_partitioned;
+        }
+        let nodes = serving.filter_map(|machine| self.by_machine.get(machine));
+        let (mut reported, mut not_ready) = (0, 0);
+        for node in nodes.filter(|node| node.is_reported) {
+            reported += 1;
+            not_ready += usize::from(!node.is_ready);
+        }
+        let is_partitioned = FEWEST_PARTITIONED <= not_ready && reported < 2 * not_ready;
+        self.partitioned
+            .insert(cluster.clone(), (now, is_partitioned));
+        is_partitioned
     }
 
     /// Whether one more machine of a cluster may stop being ready: at most so many do within a window.

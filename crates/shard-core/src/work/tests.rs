@@ -111,6 +111,23 @@ fn nothing_is_ready_before_its_commit_is_on_disk() {
     assert!(work.may_send(&machine));
 }
 
+/// SH-5: a write releases the operations that are in it, not whatever their machines are at by then.
+#[test]
+fn a_write_does_not_release_a_later_operation_of_the_same_machine() {
+    let mut work = work(9, 0);
+    commit(&mut work, ActionKind::Provision, 1, "a");
+    let machine = id(1);
+    work.end(&machine);
+    let again = action(ActionKind::Provision, machine.clone(), Some(cluster("a")));
+    work.commit(again, 2, at(1.0), Barrier(2), None);
+    work.persisted(Barrier(1), at(2.0));
+    assert_eq!(stage(&work, &machine), WorkStage::Disk);
+    assert!(!work.may_send(&machine));
+    assert_eq!(work.check(), Ok(()));
+    work.persisted(Barrier(2), at(3.0));
+    assert!(work.may_send(&machine));
+}
+
 /// SH-2: drains for somebody, machines for clusters, purchases, reclaims, deletes; then the oldest.
 #[test]
 fn the_line_is_ordered_by_urgency_and_age() {

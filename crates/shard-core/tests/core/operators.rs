@@ -3,9 +3,10 @@
 use crate::support::{FULL, World, cluster, id, rows, world};
 use bigfleet_model::State;
 use bigfleet_shard_core::{
-    CloseReason, Confidence, Echo, Effect, Event, Features, Frame, NodeFact, Outcome, Record,
-    RollUpLane, SessionId,
+    CloseReason, Confidence, Defect, Echo, Effect, Event, Features, Frame, NodeFact, Outcome,
+    Record, RollUpLane, SessionId, ShardConfig,
 };
+use std::collections::BTreeSet;
 
 fn closed(world: &World) -> Vec<(SessionId, CloseReason)> {
     let close = |effect: &Effect| match effect {
@@ -338,6 +339,56 @@ fn a_mass_flip_of_nodes_is_not_believed() {
         )
     });
     assert!(frozen);
+}
+
+/// SH-17: more than half of the nodes an operator names, and at least three, are not Ready.
+#[test]
+fn a_partitioned_cluster_is_not_bought_twice() {
+    let marked = |defect, nodes: u32, ready: u32| {
+        let config = ShardConfig {
+            defect,
+            ..ShardConfig::undamped("s", "p")
+        };
+        let machines =
+            format!("m1..m{nodes} Configured a cpu=4 $1\n s01..s40 Speculative cpu=4 $1");
+        let mut world = World::new(config, &machines);
+        let session = world.connect("a", FULL);
+        world.run(1.0);
+        world.roll_up("a", &format!("cpu={}", 4 * nodes));
+        world.run(5.0);
+        let node = |number: u32| NodeFact {
+            machine: Some(id(&format!("m{number}"))),
+            provider_id: String::new(),
+            node_name: format!("node-{number}"),
+            ready: number <= ready,
+        };
+        world.tell(Event::NodesReported {
+            session,
+            complete: true,
+            nodes: (1..=nodes).map(node).collect(),
+        });
+        world.run(3_600.0);
+        let marked = world
+            .disk
+            .records()
+            .iter()
+            .filter_map(|record| match record {
+                Record::Machine {
+                    machine,
+                    kept: Some(kept),
+                } if kept.not_ready && machine.as_str().starts_with('m') => Some(machine),
+                _ => None,
+            });
+        let marked: BTreeSet<_> = marked.collect();
+        (marked.len(), world.provider.creates())
+    };
+    assert_eq!(marked(None, 20, 0), (0, 0));
+    assert_eq!(marked(None, 20, 9), (0, 0), "eleven of twenty");
+    assert_eq!(marked(None, 20, 10).0, 10, "half is not more than half");
+    assert_eq!(marked(None, 2, 0).0, 2, "two are too few to tell");
+    let (believed, bought) = marked(Some(Defect::PartitionBelieved), 20, 0);
+    assert_eq!(believed, 20);
+    assert!(0 < bought, "{bought} were bought");
 }
 
 /// AV-1..AV-3, in a world: told at once, told of changes, told once that it is over.

@@ -1,10 +1,11 @@
 //! What becomes of actions: the walks of each kind, and how they end (SH-5, SH-6, SH-11).
 
-use crate::support::{FULL, Refusal, cluster, id, world};
-use bigfleet_model::{State, Time};
+use crate::support::{FULL, Refusal, World, cluster, id, world};
+use bigfleet_model::{Holds, State, Time};
 use bigfleet_shard_core::{
-    Code, Effect, Event, Features, Outcome, ProviderCall, ShardConfig, ShardCore, Withheld,
+    Code, Defect, Effect, Event, Features, Outcome, ProviderCall, ShardConfig, ShardCore, Withheld,
 };
+use std::time::Duration;
 
 /// The whole way of a bought machine, with a provider that takes its time.
 #[test]
@@ -186,6 +187,41 @@ fn a_stock_out_backs_the_pool_off_and_takes_another() {
         .count();
     assert!((3..=8).contains(&tries), "tried {tries} times");
     assert_eq!(world.core.counters().breakers_opened, 1);
+}
+
+/// SH-23: the provider has an error for every Delete, and does nothing.
+#[test]
+fn a_delete_that_fails_is_given_up_and_its_host_stays_supply() {
+    let seen = [None, Some(Defect::DeleteTriedForEver)].map(|defect| {
+        let config = ShardConfig {
+            defect,
+            holds: Holds {
+                on_demand: Some(Duration::from_secs(60)),
+                spot: None,
+            },
+            ..ShardConfig::undamped("s", "p")
+        };
+        let machines = "m1 Idle cpu=4 $1 OnDemand\n s1 Speculative cpu=4 $1 OnDemand";
+        let mut world = World::new(config, machines);
+        let errors = vec![Refusal::Code(Code::Internal); 900];
+        world.provider.refuse.insert(id("m1"), errors);
+        world.connect("a", FULL);
+        world.run(1.0);
+        world.roll_up("a", "");
+        world.run(500.0);
+        let deletes = world.calls().len();
+        assert!((3..=20).contains(&deletes), "{:?}", world.calls());
+        let state = world.state("m1");
+        world.provider.refuse.clear();
+        world.clear();
+        world.roll_up("a", "cpu=4");
+        world.run(30.0);
+        (state, world.calls())
+    });
+    let kept = (State::Idle, vec!["Configure m1".to_owned()]);
+    assert_eq!(seen[0], kept);
+    assert_eq!(seen[1].0, State::Deleting);
+    assert!(seen[1].1.contains(&"Create s1".to_owned()), "{:?}", seen[1]);
 }
 
 /// SH-11: NOT_FOUND.

@@ -120,8 +120,9 @@ fn bootstrap(backoff: &BackoffView, now: Time) -> RailView {
         cluster_id: backoff.cluster.to_string(),
         enabled: true,
         engaged: true,
-        setting: "10 s after a failure, doubling to 10 min; from the third on one machine at a time"
-            .to_owned(),
+        setting:
+            "10 s after a failure, doubling to 10 min; from the third on one machine at a time"
+                .to_owned(),
         detail: shortfall_text::backoff(backoff, now),
         withheld_total: 0,
         reports: backoff.breaker.failures.into(),

@@ -144,7 +144,10 @@ pub(super) fn stuck(backoff: &BackoffView) -> String {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
-    format!("stuck at {step}, {} failures in a row{last}", breaker.failures)
+    format!(
+        "stuck at {step}, {} failures in a row{last}",
+        breaker.failures
+    )
 }
 
 /// The same, and when the next machine is tried.

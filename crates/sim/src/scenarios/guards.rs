@@ -13,7 +13,8 @@ use crate::{
     size::Size,
     world::World,
 };
-use bigfleet_model::{ActionKind, State};
+use bigfleet_model::{ActionKind, Holds, State};
+use std::time::Duration;
 
 pub(super) const ALL: &[Scenario] = &[
     Scenario::small(
@@ -90,6 +91,16 @@ pub(super) const ALL: &[Scenario] = &[
         "bad-cluster-crash-loop",
         "bad-cluster, and the shard dies again and again: it uses up no more for that",
         bad_cluster_crash_loop,
+    ),
+    Scenario::small(
+        "deletes-fail",
+        "the provider deletes nothing for an hour: its hosts stay supply, and none is bought beside them",
+        deletes_fail,
+    ),
+    Scenario::small(
+        "partition",
+        "every node of a cluster stops being Ready for half an hour: it is not bought a second time",
+        partition,
     ),
     Scenario::small(
         "half-a-list",
@@ -449,6 +460,50 @@ fn bad_cluster_crash_loop(dice: &mut Dice) -> Plan {
         let when = Moment(dice.between(2_000, seconds(200)));
         made.timeline.push((when, crash));
     }
+    made
+}
+
+/// What the cluster let go cannot be given back, so it is there when the cluster grows again.
+fn deletes_fail(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 6).build()])]);
+    made.machines = pool("spec", NODE, 12).build();
+    made.shard.holds = Holds {
+        on_demand: Some(Duration::from_secs(60)),
+        spot: Some(Duration::from_secs(60)),
+    };
+    let millis = minutes(60);
+    made.timeline = vec![
+        (Moment::START, Change::DeletesFail { millis }),
+        (Moment(minutes(8)), scale(0, 2)),
+        // The second try was given up as well, at 31 minutes, and the third is not due before 51.
+        (Moment(seconds(dice.between(2_100, 2_700))), scale(0, 6)),
+    ];
+    made.calm = Moment(minutes(50));
+    made.gates = vec![
+        Gate::Creates(Count::exactly(6)),
+        Gate::Serving(0, Count::exactly(6)),
+        Gate::Short(Count::NONE),
+    ];
+    made
+}
+
+fn partition(dice: &mut Dice) -> Plan {
+    let pods = dice.between(5, 20);
+    let mut cluster = ClusterPlan::new("a", vec![work(NODE, pods as u32).build()]);
+    cluster.node_reports = true;
+    let mut made = plan(vec![cluster]);
+    made.machines = pool("own", NODE, pods as u32).serving(0, 0).build();
+    made.machines.extend(pool("spec", NODE, 40).build());
+    let cut = Change::Partition {
+        cluster: 0,
+        millis: minutes(30),
+    };
+    made.timeline = vec![(Moment(seconds(dice.between(60, 300))), cut)];
+    made.calm = Moment(minutes(50));
+    made.gates = vec![
+        Gate::ever(ACQUIRE, Count::NONE),
+        Gate::Serving(0, Count::exactly(pods)),
+    ];
     made
 }
 

@@ -65,6 +65,8 @@ macro_rules! small_scenarios {
             stock_out
             bad_cluster
             bad_cluster_crash_loop
+            deletes_fail
+            partition
             half_a_list
             random
             random_weather
@@ -116,6 +118,8 @@ macro_rules! defects {
             unjoined_counted
             failed_configure_forgiven
             probes_unlimited
+            delete_tried_for_ever
+            partition_believed
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
