@@ -60,6 +60,7 @@ mod core;
 
 mod demand;
 mod journal;
+mod list_pace;
 mod rails;
 mod reads;
 mod schedule;

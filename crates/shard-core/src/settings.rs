@@ -51,6 +51,8 @@ pub struct ShardConfig {
     pub provider: String,
     /// How often to decide, and how often to List.
     pub cycle_interval: Duration,
+    /// Lists of the interval ask for everything, although the provider can say what changed.
+    pub full_lists: bool,
     /// Calls on the wire at once.
     pub execute_concurrency: usize,
     /// Of those, for one cluster (SH-2); zero is no limit of its own.
@@ -92,6 +94,7 @@ impl ShardConfig {
             shard: shard.to_owned(),
             provider: provider.to_owned(),
             cycle_interval: Duration::from_secs(10),
+            full_lists: false,
             execute_concurrency: 32,
             calls_per_cluster: 0,
             max_actions_per_cycle: 0,

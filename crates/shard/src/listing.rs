@@ -69,7 +69,6 @@ impl From<Unreadable> for Broken {
 #[derive(Clone, Debug)]
 pub(crate) struct Lister {
     calls: Grpc<Channel>,
-    incremental: bool,
     hub: Hub,
     rpcs: Arc<Rpcs>,
 }
@@ -91,11 +90,10 @@ struct ListTotals {
 }
 
 impl Lister {
-    pub(crate) fn new(channel: Channel, incremental: bool, told: (Hub, Arc<Rpcs>)) -> Self {
+    pub(crate) fn new(channel: Channel, told: (Hub, Arc<Rpcs>)) -> Self {
         let calls = Grpc::new(channel).max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
         Self {
             calls,
-            incremental,
             hub: told.0,
             rpcs: told.1,
         }
@@ -103,10 +101,9 @@ impl Lister {
 
     /// Lists all machines, or what changed since the cursor, to the core.
     pub(crate) async fn list(&self, list: ListId, cursor: Vec<u8>) -> Result<Listed, Broken> {
-        let since_revision = if self.incremental { cursor } else { Vec::new() };
-        let everything = since_revision.is_empty();
+        let everything = cursor.is_empty();
         let filter = ListFilter {
-            since_revision,
+            since_revision: cursor,
             page_size: MACHINES_PER_PAGE,
             accept_removed: true,
             ..ListFilter::default()
@@ -134,15 +131,10 @@ impl Lister {
             let text = format!("the List has {seen} of {total} machines");
             return Err(Broken::Provider(text));
         }
-        let cursor = if self.incremental {
-            last.revision
-        } else {
-            Vec::new()
-        };
         Ok(Listed::Complete {
             full,
             removed,
-            cursor,
+            cursor: last.revision,
         })
     }
 

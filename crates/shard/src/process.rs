@@ -17,7 +17,7 @@ use axum::routing::get;
 use bigfleet_net::{
     Dial, DialRefused, Limits, ListenRefused, Probes, Serving, Tls, TlsRefused, listen, serve,
 };
-use bigfleet_shard_core::ShardCore;
+use bigfleet_shard_core::{ShardConfig, ShardCore};
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdminServer;
 use bigfleet_wire::v1alpha1::shard_read_server::ShardReadServer;
 use tokio::runtime::Handle;
@@ -172,7 +172,11 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let mut opened = store::open(&settings.data_dir, settings.epoch_floor)?;
     let epoch = opened.epoch;
     let records = std::mem::take(&mut opened.records);
-    let core = ShardCore::rebuild(settings.core.clone(), epoch, clock.now(), records)?;
+    let config = ShardConfig {
+        full_lists: !settings.incremental_reconcile,
+        ..settings.core.clone()
+    };
+    let core = ShardCore::rebuild(config, epoch, clock.now(), records)?;
 
     let shown = settings.shown(epoch);
     tracing::info!(config = %shown, "effective configuration");
@@ -200,7 +204,6 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let span = tracing::error_span!("shard", shard_id, epoch);
     let provider = Provider::new(
         Dial::provider(tls.clone()).channel(addr)?,
-        settings.incremental_reconcile,
         hub.clone(),
         Arc::clone(&metrics.lists),
         Arc::clone(&metrics.rpcs),

@@ -76,7 +76,6 @@ impl ListTimes {
 impl Provider {
     pub(crate) fn new(
         channel: Channel,
-        incremental: bool,
         hub: Hub,
         times: Arc<ListTimes>,
         rpcs: Arc<Rpcs>,
@@ -84,7 +83,7 @@ impl Provider {
         span: tracing::Span,
     ) -> Self {
         let calls = (hub.clone(), Arc::clone(&rpcs));
-        let lister = Lister::new(channel.clone(), incremental, calls);
+        let lister = Lister::new(channel.clone(), calls);
         let client = CapacityProviderClient::new(channel)
             .max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES)
             .max_encoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);

@@ -23,7 +23,8 @@ pub struct Settings {
     pub epoch_floor: u64,
     /// The provider's address, `host:port`.
     pub provider_addr: String,
-    /// Ask the provider for changes only, and for everything now and then.
+    /// Once per interval, ask the provider for changes only, and for everything now and then. Sooner than
+    /// that it is only ever asked for changes, where it can tell.
     pub incremental_reconcile: bool,
     /// Decide, but let nothing leave.
     pub actuation_paused: bool,

@@ -91,6 +91,17 @@ fn every_defect_has_a_test() {
     are_all(defect::TESTED, there.collect());
 }
 
+/// A story that shows its defect with one seed in fifty shows it by luck: whatever changes next may hide it.
+#[test]
+fn twins_show_a_provider_that_does_not_fence_with_most_seeds() {
+    let scenario = Scenario::named("twins").unwrap();
+    let defect = Defect::named("provider-ignores-fences");
+    assert!(defect.is_some());
+    let caught = |seed: &u64| run(&scenario, *seed, defect, false).broken.is_some();
+    let caught = (1..=20).filter(caught).count();
+    assert!(12 <= caught, "caught with {caught} of 20 seeds");
+}
+
 /// Same seed, same bytes: pinned, so that another machine or a changed draw is noticed.
 #[test]
 fn the_same_seed_is_the_same_run() {

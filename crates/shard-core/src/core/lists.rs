@@ -17,6 +17,7 @@ use crate::{
     defect::Defect,
     effect::{Alert, Effect, GetId, ListId, OperationId},
     event::{Got, Listed, Sighting},
+    list_pace::ListKind,
     record::Record,
     schedule::Timer,
     supply::{Absence, Owner},
@@ -30,11 +31,18 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 impl ShardCore {
     pub(super) fn start_list(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        let next = now + self.schedule.interval();
-        self.schedule.set(next, Timer::List);
-        if let Some((list, cursor)) = self.supply.begin_list(now) {
+        let Some(kind) = self.list_pace.due(now, self.is_list_awaited()) else {
+            return;
+        };
+        if let Some((list, cursor)) = self.supply.begin_list(now, kind) {
+            self.list_pace.began(now, kind);
             effects.push(Effect::List { list, cursor });
         }
+    }
+
+    /// Whether operations wait for a List to show that they are done.
+    pub(super) fn is_list_awaited(&self) -> bool {
+        self.supply.is_trusted() && self.work.waits_to_be_seen()
     }
 
     pub(super) fn list_page(
@@ -72,6 +80,7 @@ impl ShardCore {
         let Some(listing) = self.supply.end_list(list) else {
             return self.late(LateAnswer::List);
         };
+        self.list_pace.ended(now, outcome != Listed::Failed);
         let is_believed = self.has(Defect::TruncatedListBelieved);
         let (full, removed, cursor) = match outcome {
             Listed::Complete {
@@ -81,6 +90,13 @@ impl ShardCore {
             } => (full || is_believed, removed, cursor),
             Listed::Failed if is_believed => (true, Vec::new(), Vec::new()),
             Listed::Failed => return,
+        };
+        // What an early List lacks is not believed gone. If it showed everything, what it lacks would not
+        // come up again, so the next List of the interval asks for everything, too.
+        let (full, cursor) = match listing.kind() {
+            ListKind::Regular => (full, cursor),
+            ListKind::Early if full => (false, Vec::new()),
+            ListKind::Early => (false, cursor),
         };
         // The next List begins after this one: what was passed over now would not be shown again.
         if !cursor.is_empty() {

@@ -31,6 +31,7 @@ use crate::{
     event::{Event, PausedBy},
     histogram::{Latencies, Phase},
     journal::Journal,
+    list_pace::ListPace,
     rails::{KeptPause, RailSet, Scope},
     reads::Verdicts,
     schedule::{Schedule, Timer},
@@ -69,6 +70,8 @@ pub struct ShardCore {
     journal: Journal,
     /// When to decide, and what else to look at when.
     schedule: Schedule,
+    /// When to List.
+    list_pace: ListPace,
     /// What is heard from above, and what is to be answered.
     uplink: Uplink,
 
@@ -93,6 +96,7 @@ impl ShardCore {
             sessions: Sessions::default(),
             journal: Journal::new(epoch),
             schedule,
+            list_pace: ListPace::new(config.cycle_interval),
             uplink: Uplink::default(),
             verdicts: Verdicts::default(),
             counters: Counters::default(),
@@ -130,6 +134,9 @@ impl ShardCore {
         self.pump(now, effects);
         while let Some((get, machine)) = self.supply.next_get() {
             effects.push(Effect::Get { get, machine });
+        }
+        if let Some(next) = self.list_pace.next_reminder(self.is_list_awaited()) {
+            self.schedule.set(next, Timer::List);
         }
         if let Some(next) = self.schedule.next_wake(now) {
             effects.push(Effect::WakeAt(next));

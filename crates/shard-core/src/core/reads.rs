@@ -139,6 +139,11 @@ impl ShardCore {
         self.reads().join_trouble(cluster)
     }
 
+    /// What is short of one Need, if anything is.
+    pub fn shortfall(&self, need: &NeedKey) -> Option<&Shortfall> {
+        self.demand.shortfall(need)
+    }
+
     /// What is short, Need by Need.
     pub fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
         self.demand.shortfalls()

@@ -298,6 +298,11 @@ impl Demand {
         self.short_counts.of_reason(reason)
     }
 
+    /// What is missing for one Need, if anything is.
+    pub(crate) fn shortfall(&self, need: &NeedKey) -> Option<&Shortfall> {
+        self.shortfalls.get(need)
+    }
+
     /// What is missing, Need by Need.
     pub(crate) fn shortfalls(&self) -> impl Iterator<Item = &Shortfall> {
         self.shortfalls.iter()

@@ -110,6 +110,10 @@ impl Shortfalls {
         self.entries.get(key).map_or(0, |entry| entry.age)
     }
 
+    pub(crate) fn get(&self, key: &NeedKey) -> Option<&Shortfall> {
+        self.entries.get(key)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Shortfall> {
         self.entries.values()
     }

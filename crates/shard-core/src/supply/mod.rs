@@ -24,6 +24,7 @@ pub(crate) use stock::Stock;
 use crate::{
     effect::{GetId, ListId, NodeState, OperationId},
     event::Sighting,
+    list_pace::ListKind,
     rails::Pool,
     record::{Kept, Record},
     settings::ShardConfig,
@@ -69,7 +70,7 @@ impl Supply {
     pub(crate) fn new(config: &ShardConfig) -> Self {
         Self {
             ledger: Ledger::new(config.holds, config.defect),
-            provider: Provider::default(),
+            provider: Provider::new(config.full_lists),
             ownership: Ownership::new(&config.shard, &config.own_domains),
             nodes: Nodes::default(),
             kept_for_replacement: Vec::new(),
@@ -233,9 +234,9 @@ impl Supply {
 /// Reading the provider.
 impl Supply {
     /// Begins a List, unless one is under way; returns its id and where it goes on.
-    pub(crate) fn begin_list(&mut self, now: Time) -> Option<(ListId, Vec<u8>)> {
+    pub(crate) fn begin_list(&mut self, now: Time, kind: ListKind) -> Option<(ListId, Vec<u8>)> {
         let ledger = &mut self.ledger;
-        self.provider.begin_list(now, || ledger.begin_read())
+        self.provider.begin_list(now, kind, || ledger.begin_read())
     }
 
     /// The place among reads and changes of the List under way, if it is this one.

@@ -13,6 +13,7 @@
 
 use crate::{
     effect::{GetId, ListId},
+    list_pace::ListKind,
     record::Kept,
     settings::MOST_GETS,
     work::hold_deadline,
@@ -44,6 +45,8 @@ pub(super) struct Provider {
     listing: Option<Listing>,
     /// Lists begun since the last full one.
     since_full: u32,
+    /// Lists of the interval always ask for everything.
+    full_lists: bool,
     cursor: Vec<u8>,
     /// The last number of a List or a Get.
     number: u64,
@@ -77,6 +80,7 @@ struct Missing {
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(super) id: ListId,
+    kind: ListKind,
     started: Time,
     /// Its place among reads and changes.
     pub(super) began: u64,
@@ -88,6 +92,11 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
+    /// Why it was made.
+    pub(crate) fn kind(&self) -> ListKind {
+        self.kind
+    }
+
     /// Machines that were passed over, and that a List of changes would not show again.
     pub(crate) fn overtaken(&self) -> &[MachineId] {
         &self.overtaken
@@ -105,6 +114,15 @@ pub(crate) enum Absence {
     HeldBack,
 }
 
+impl Provider {
+    pub(super) fn new(full_lists: bool) -> Self {
+        Self {
+            full_lists,
+            ..Self::default()
+        }
+    }
+}
+
 /// Lists.
 impl Provider {
     /// Begins a List, unless one is under way: of a provider slower than the interval none would ever
@@ -112,6 +130,7 @@ impl Provider {
     pub(super) fn begin_list(
         &mut self,
         now: Time,
+        kind: ListKind,
         begin_read: impl FnOnce() -> u64,
     ) -> Option<(ListId, Vec<u8>)> {
         let under_way = self.listing.as_ref();
@@ -122,15 +141,23 @@ impl Provider {
         let id = ListId(self.number);
         self.listing = Some(Listing {
             id,
+            kind,
             started: now,
             began: begin_read(),
             refused: BTreeSet::new(),
             overtaken: Vec::new(),
         });
-        self.since_full += 1;
-        // Whoever waits for Lists to agree, on what to begin with or on what is gone, waits for whole ones.
-        let is_settled = self.is_trusted && self.missing.is_empty();
-        let cursor = if is_settled && self.since_full < FULL_EVERY {
+        let wants_changes = match kind {
+            ListKind::Early => true,
+            // Whoever waits for Lists to agree, on what to begin with or on what is gone, waits for whole
+            // ones.
+            ListKind::Regular => {
+                self.since_full += 1;
+                let is_settled = self.is_trusted && self.missing.is_empty();
+                is_settled && !self.full_lists && self.since_full < FULL_EVERY
+            }
+        };
+        let cursor = if wants_changes {
             self.cursor.clone()
         } else {
             Vec::new()

@@ -5,7 +5,7 @@ use super::{Operation, Work, WorkStage};
 impl Work {
     /// Says what is wrong, if an operation is not listed exactly once, where its stage says.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let mut listed = 0;
+        let (mut listed, mut at_provider) = (0, 0);
         for (machine, operation) in &self.operations {
             let stage = operation.stage;
             if !self.lists.has(operation) {
@@ -23,6 +23,10 @@ impl Work {
                 return Err(format!("{machine} may leave before its commit is on disk"));
             }
             listed += usize::from(is_listed(operation));
+            at_provider += usize::from(stage == WorkStage::Provider);
+        }
+        if self.lists.at_provider() != at_provider {
+            return Err("those the provider is at are counted wrong".to_owned());
         }
         if self.machines.len() != self.operations.len() || self.lists.len() != listed {
             return Err("something is listed that has ended".to_owned());

@@ -22,6 +22,8 @@ pub(super) struct Lists {
     crowded: BTreeMap<ClusterId, BTreeSet<QueuePosition>>,
     /// In stage Blob, by what was asked.
     asked: BTreeMap<RequestId, MachineId>,
+    /// How many are in stage Provider: their end is seen in a List.
+    at_provider: usize,
 }
 
 impl Lists {
@@ -37,9 +39,9 @@ impl Lists {
             WorkStage::Blob(request) => {
                 self.asked.insert(request, operation.machine.clone());
             }
+            WorkStage::Provider => self.at_provider += 1,
             WorkStage::DrainReport
             | WorkStage::Call(_)
-            | WorkStage::Provider
             | WorkStage::Backoff
             | WorkStage::Confirm => {}
         }
@@ -56,9 +58,9 @@ impl Lists {
             WorkStage::Blob(request) => {
                 self.asked.remove(&request);
             }
+            WorkStage::Provider => self.at_provider -= 1,
             WorkStage::DrainReport
             | WorkStage::Call(_)
-            | WorkStage::Provider
             | WorkStage::Backoff
             | WorkStage::Confirm => {}
         }
@@ -95,6 +97,10 @@ impl Lists {
     /// Machines that wait for a blob, oldest request first.
     pub(super) fn all_asked(&self) -> impl Iterator<Item = &MachineId> {
         self.asked.values()
+    }
+
+    pub(super) fn at_provider(&self) -> usize {
+        self.at_provider
     }
 
     /// How many are in stage Ready.

@@ -124,6 +124,11 @@ impl Work {
         self.lists.in_line()
     }
 
+    /// Whether the provider is at some of them: a List shows when it is done.
+    pub(crate) fn waits_to_be_seen(&self) -> bool {
+        0 < self.lists.at_provider()
+    }
+
     /// Calls on the wire.
     pub(crate) fn on_wire(&self) -> usize {
         self.on_wire.len()

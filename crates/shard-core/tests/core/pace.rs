@@ -1,7 +1,7 @@
 //! How often a shard decides, and what makes it decide again (SH-1, SH-2).
 
 use crate::support::{FULL, World, at};
-use bigfleet_shard_core::{Event, Phase, ShardConfig};
+use bigfleet_shard_core::{Effect, Event, Phase, ShardConfig};
 
 /// More machines than may be under way at once, at a provider that takes its time.
 fn busy() -> World {
@@ -10,6 +10,7 @@ fn busy() -> World {
         "m0001..m4500 Idle cpu=4 $1",
     );
     world.provider.latency = 1000.0;
+    world.provider.list_after = 2.0; // so long that there is none but those of the interval
     world.ask("a", &format!("cpu={}", 4500 * 4), 2.0);
     assert_eq!(world.core.gauges().in_flight, 4096, "as many as may be");
     world
@@ -89,4 +90,96 @@ fn between_cycles_no_phase_begins() {
     let (core, mut effects) = (&mut world.core, Vec::new());
     core.handle_in_phases(now, Event::CoordinatorTerm(7), &mut effects, &mut begins);
     assert_eq!(begun, []);
+}
+
+/// When Lists began, and whether they asked for changes only.
+fn lists(world: &World) -> Vec<(f64, bool)> {
+    let lists = world
+        .effects
+        .iter()
+        .filter_map(|(at, effect)| match effect {
+            Effect::List { cursor, .. } => Some((*at, !cursor.is_empty())),
+            _ => None,
+        });
+    lists.collect()
+}
+
+/// A machine that takes 25 s to configure, at a provider that only acknowledges, from 1 s on.
+fn slow_machine(others: &str) -> World {
+    let machines = format!("m1 Idle cpu=4 $1\n{others}");
+    let mut world = World::new(ShardConfig::undamped("s", "p"), &machines);
+    world.provider.latency = 25.0;
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world
+}
+
+/// What only a List shows is Listed for: at most once a second and a tenth of the time, and no more once
+/// it was seen (SH-1).
+#[test]
+fn lists_come_sooner_while_an_operation_waits_to_be_seen() {
+    for (takes, sooner) in [(0.05, 20), (0.3, 6)] {
+        let mut world = slow_machine("");
+        world.provider.list_after = takes;
+        world.run(59.0);
+        assert_eq!(world.provider.serving()["a"], 1);
+        let begun: Vec<f64> = lists(&world).into_iter().map(|(at, _)| at).collect();
+        let of_interval = |at: f64| (at % 10.0) < 1e-6;
+        let apart = |pair: &[f64]| pair[1] - pair[0] + 1e-6;
+        assert!(begun.windows(2).all(|pair| 1.0 <= apart(pair)), "{begun:?}");
+        // The first was over before they took so long.
+        for pair in begun[1..].windows(2) {
+            assert!(
+                of_interval(pair[1]) || 10.0 * takes <= apart(pair),
+                "{begun:?}"
+            );
+        }
+        let waiting = begun.iter().filter(|at| **at < 26.5 && !of_interval(**at));
+        assert!(sooner <= waiting.count(), "{begun:?}");
+        let quiet: Vec<f64> = begun.iter().copied().filter(|at| 29.5 < *at).collect();
+        assert!(quiet.iter().all(|at| of_interval(*at)), "{begun:?}");
+        assert_eq!(quiet.len(), 4, "those of the interval go on: {begun:?}");
+    }
+}
+
+/// They ask a provider that has a cursor for changes, and leave the Lists of the interval as they are.
+#[test]
+fn lists_that_come_sooner_ask_for_changes() {
+    let mut world = slow_machine("");
+    world.provider.cursor = b"7".to_vec();
+    world.run(19.5);
+    let sooner = lists(&world).into_iter().filter(|(at, _)| 10.5 < *at);
+    let sooner: Vec<bool> = sooner.map(|(_, changes)| changes).collect();
+    assert!(
+        5 < sooner.len() && sooner.iter().all(|changes| *changes),
+        "{sooner:?}"
+    );
+}
+
+/// Three Lists that agree are three intervals, not three seconds: a provider that shows less for a while
+/// loses nothing (SH-10).
+#[test]
+fn lists_that_come_sooner_have_no_machine_believed_gone() {
+    let mut world = slow_machine("x1..x9 Idle cpu=1 $1");
+    world.run(1.0);
+    let hidden = (1..=9).map(|number| crate::support::id(&format!("x{number}")));
+    world.provider.hidden = hidden.collect();
+    world.run(18.0);
+    assert!(10 < lists(&world).len(), "{:?}", lists(&world));
+    assert_eq!(world.core.counters().removed, 0);
+    world.provider.hidden.clear();
+    world.run(30.0);
+    assert_eq!(world.core.counters().removed, 0);
+}
+
+/// A provider that fails is not asked more often than before.
+#[test]
+fn a_list_that_failed_is_made_again_with_the_interval() {
+    let mut world = slow_machine("");
+    world.run(2.0);
+    world.provider.list_fails = true;
+    let before = lists(&world).len();
+    world.run(20.0);
+    assert!(lists(&world).len() <= before + 4, "{:?}", lists(&world));
 }

@@ -46,9 +46,7 @@ async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
     let asked = {
         let key = key.clone();
         reads.hub.ask(move |core| {
-            let mut short = core.shortfalls();
-            let short = short.find(|short| short.need.key() == key);
-            let age = short.map_or(0, |short| short.age);
+            let age = core.shortfall(&key).map_or(0, |short| short.age);
             let breakers = core.rails().breakers;
             (
                 age,

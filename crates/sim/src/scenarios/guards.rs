@@ -385,7 +385,8 @@ fn no_node(dice: &mut Dice) -> Plan {
     made
 }
 
-/// The first process has work under way when the second begins, and goes on with it.
+/// The first process has work under way when the second begins, and goes on with it. What the second takes
+/// from a cluster that shrinks becomes idle before the eyes of both, and each would release it after the hold.
 fn twins(dice: &mut Dice) -> Plan {
     let cluster = |name: &str| ClusterPlan::new(name, vec![work(NODE, 8).build()]);
     let mut made = plan(vec![cluster("a"), cluster("b")]);
@@ -393,13 +394,17 @@ fn twins(dice: &mut Dice) -> Plan {
     made.stages.create = Latency::LongTail(20_000);
     made.stages.network = Latency::Stragglers((1, 100), 300, (5_000, 40_000));
     made.weather.answer_lost = 100;
-    for number in 1..=3 {
-        let when = seconds(number * 60 - 50) + dice.between(0, seconds(30));
-        let millis = dice.pick(&[seconds(60), minutes(3)]);
+    made.shard.holds.on_demand = Some(Duration::from_secs(20));
+    for number in 0..3 {
+        let when = seconds(number * 240 + 90) + dice.between(0, seconds(30));
+        let millis = dice.pick(&[minutes(2), minutes(3)]);
         made.timeline.push((Moment(when), Change::Twin { millis }));
-        let pods = dice.between(2, 12) as u32;
+        let shrinks = dice.below(2);
+        let pods = dice.between(1, 4) as u32;
         made.timeline
-            .push((Moment(when + seconds(5)), scale(dice.below(2), pods)));
+            .push((Moment(when + seconds(5)), scale(shrinks, pods)));
+        made.timeline
+            .push((Moment(when + millis), scale(shrinks, pods + 6)));
     }
     made.gates = vec![Gate::Short(Count::NONE)];
     made
