@@ -49,11 +49,13 @@ pub enum Defect {
     NoGroupOnMetadata,
     /// A machine that never became a node counts as if it served (SH-17).
     UnjoinedCounted,
+    /// A process does not know what an earlier one reclaimed a moment ago (SH-30).
+    ReclaimsForgotten,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -72,6 +74,7 @@ impl Defect {
         Self::NoIncumbent,
         Self::NoGroupOnMetadata,
         Self::UnjoinedCounted,
+        Self::ReclaimsForgotten,
     ];
 
     /// Those that are the engine's.

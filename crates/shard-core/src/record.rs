@@ -76,6 +76,14 @@ pub enum Record {
         /// Whether it still is: one that was seen in another state is new.
         retired: bool,
     },
+    /// When reclaims from a cluster left, as far as they count for rail 1 (SH-30). Those that have not left
+    /// are on record with their operations.
+    Reclaims {
+        /// The cluster the machines were reclaimed from.
+        cluster: ClusterId,
+        /// The moments, oldest first, and how many left then; empty once none counts.
+        left: Vec<(Time, u32)>,
+    },
     /// What an admin has paused; `None` once that is over.
     Paused {
         /// What it covers.

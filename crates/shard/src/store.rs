@@ -46,6 +46,8 @@ const RETIRED: TableDefinition<'static, &str, ()> = TableDefinition::new("retire
 const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("released");
 /// What admins have paused, by scope.
 const PAUSES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("pauses");
+/// When machines were reclaimed lately, by cluster.
+const RECLAIMS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("reclaims");
 /// Cluster, fingerprint, group; unix seconds.
 const ARRIVALS: TableDefinition<'static, (&str, &str, &str), f64> =
     TableDefinition::new("arrivals");
@@ -238,9 +240,12 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     each(read, OWNED, &mut records, |id, ()| format::owned(id))?;
     each(read, RETIRED, &mut records, |id, ()| format::retired(id))?;
     each(read, RELEASED, &mut records, |id, ()| format::released(id))?;
-    // Came later than the others, under the same number: a directory without it has no pauses.
+    // These came later than the others, under the same number: a directory without one has none of it.
     if has(read, PAUSES.name())? {
         each(read, PAUSES, &mut records, format::paused)?;
+    }
+    if has(read, RECLAIMS.name())? {
+        each(read, RECLAIMS, &mut records, format::reclaims)?;
     }
     each(read, ARRIVALS, &mut records, format::arrival)?;
     each(read, CLUSTERS, &mut records, format::cluster)?;
@@ -420,6 +425,7 @@ struct Tables<'t> {
     retired: Table<'t, &'static str, ()>,
     released: Table<'t, &'static str, ()>,
     pauses: Table<'t, &'static str, &'static [u8]>,
+    reclaims: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
     domains: Table<'t, (&'static str, &'static str), bool>,
     instructions: Table<'t, u64, &'static str>,
@@ -435,6 +441,7 @@ impl<'t> Tables<'t> {
             retired: write.open_table(RETIRED)?,
             released: write.open_table(RELEASED)?,
             pauses: write.open_table(PAUSES)?,
+            reclaims: write.open_table(RECLAIMS)?,
             arrivals: write.open_table(ARRIVALS)?,
             domains: write.open_table(DOMAINS)?,
             instructions: write.open_table(INSTRUCTIONS)?,
@@ -473,6 +480,13 @@ impl<'t> Tables<'t> {
                     }
                     None => drop(self.pauses.remove(key.as_str())?),
                 }
+            }
+            Record::Reclaims { cluster, left } if left.is_empty() => {
+                drop(self.reclaims.remove(cluster.as_str())?);
+            }
+            Record::Reclaims { cluster, left } => {
+                let value = Value::of_reclaims(left).seal();
+                self.reclaims.insert(cluster.as_str(), value.as_slice())?;
             }
             Record::Arrival { need, at } => {
                 let (cluster, print) = (need.cluster.as_str(), need.fingerprint.as_str());

@@ -75,6 +75,7 @@ impl Defect {
                 Shard::NoIncumbent => "gangs choose their rack anew every cycle",
                 Shard::NoGroupOnMetadata => "metadata names a machine's workload, not its gang",
                 Shard::UnjoinedCounted => "a machine that never became a node counts as serving",
+                Shard::ReclaimsForgotten => "a new process does not know what was just reclaimed",
             },
             Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
             Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
@@ -113,6 +114,7 @@ impl Defect {
             Shard::NoIncumbent => &["gang-dwell"],
             Shard::NoGroupOnMetadata => &["disk-lost"],
             Shard::UnjoinedCounted => &["no-node"],
+            Shard::ReclaimsForgotten => &["reclaim-in-a-crash-loop"],
         }
     }
 

@@ -10,6 +10,7 @@
 use super::{ShardCore, machines::bound_by};
 use crate::{
     audit::Outcome,
+    defect::Defect,
     effect::Effect,
     event::{PausedBy, Sighting},
     record::{Kept, Record},
@@ -109,6 +110,7 @@ impl ShardCore {
         }
         core.hold_remembered(now);
         core.supply.recalled();
+        core.recall_unfinished_reclaims();
         let remembered = core.supply.remembered().values();
         let clusters: BTreeSet<ClusterId> = remembered
             .flat_map(|kept| kept.clusters().cloned())
@@ -128,6 +130,11 @@ impl ShardCore {
         match record {
             Record::Epoch(_) => {}
             Record::Machine { machine, kept } => self.supply.recall(machine, kept),
+            Record::Reclaims { cluster, left } => {
+                if !self.has(Defect::ReclaimsForgotten) {
+                    self.rails.recall_reclaims(cluster, &left, self.now);
+                }
+            }
             Record::Cluster { cluster, baseline } => {
                 self.supply.note_served(cluster.clone());
                 self.demand.note_cluster(cluster.clone());
@@ -150,6 +157,20 @@ impl ShardCore {
         }
     }
 
+    /// SH-30: what an earlier process committed and did not finish is still to leave.
+    fn recall_unfinished_reclaims(&mut self) {
+        if self.has(Defect::ReclaimsForgotten) {
+            return;
+        }
+        for (machine, kept) in self.supply.remembered() {
+            let operation = kept.operation.as_deref();
+            let reclaim = operation.filter(|one| one.action == ActionKind::Reclaim);
+            if let Some(cluster) = reclaim.and_then(|one| one.cluster.as_ref()) {
+                self.rails.reclaim_committed(cluster, machine);
+            }
+        }
+    }
+
     /// Everything to remember now, for whoever writes a file anew: a shard rebuilt from it is the one
     /// rebuilt from all records so far.
     pub fn records(&self) -> Vec<Record> {
@@ -157,6 +178,7 @@ impl ShardCore {
         records.extend(self.supply.ownership_records());
         records.extend(self.uplink.records());
         records.extend(self.rails.pause_records());
+        records.extend(self.rails.reclaim_records(self.now));
         records.extend(self.supply.retired_records());
         let released = self.rails.released().cloned();
         records.extend(released.map(|cluster| Record::Released {

@@ -36,7 +36,7 @@ use backoff::{Backoffs, Breakers};
 use bigfleet_model::{Action, Amounts, ClusterId, MachineId, Time};
 use pauses::Pauses;
 use quarantine::Quarantine;
-use reclaim_cap::ReclaimCap;
+use reclaim_cap::{Capped, ReclaimCap};
 use std::{collections::BTreeSet, time::Duration};
 use stop::Stop;
 
@@ -189,19 +189,39 @@ impl RailSet {
 
 /// Rail 1: the reclaim cap.
 impl RailSet {
-    /// Leaves the head of each cluster's reclaims; returns the clusters of the others, once for each.
+    /// Leaves the head of each cluster's reclaims among the actions; see [`ReclaimCap::cap`].
     pub(crate) fn cap_reclaims(
         &mut self,
         actions: &mut Vec<Action>,
         configured: impl Fn(&ClusterId) -> u32,
         now: Time,
-    ) -> Vec<ClusterId> {
+    ) -> Capped {
         self.reclaim_cap.cap(actions, configured, now)
     }
 
-    /// A reclaim was admitted.
-    pub(crate) fn spend_reclaim(&mut self, cluster: &ClusterId) {
-        self.reclaim_cap.spend(cluster);
+    /// A reclaim was committed, here or by an earlier process that did not finish it.
+    pub(crate) fn reclaim_committed(&mut self, cluster: &ClusterId, machine: &MachineId) {
+        self.reclaim_cap.committed(cluster, machine);
+    }
+
+    /// A reclaim left, or ended without.
+    pub(crate) fn reclaim_left(&mut self, cluster: &ClusterId, machine: &MachineId, now: Time) {
+        self.reclaim_cap.left(cluster, machine, now);
+    }
+
+    /// When reclaims of an earlier process left.
+    pub(crate) fn recall_reclaims(&mut self, cluster: ClusterId, left: &[(Time, u32)], now: Time) {
+        self.reclaim_cap.recall(cluster, left, now);
+    }
+
+    /// Departures that are not on record yet; see [`ReclaimCap::take_unwritten`].
+    pub(crate) fn unwritten_reclaims(&mut self, now: Time) -> Vec<Record> {
+        self.reclaim_cap.take_unwritten(now)
+    }
+
+    /// Every departure that counts, as records.
+    pub(crate) fn reclaim_records(&self, now: Time) -> impl Iterator<Item = Record> {
+        self.reclaim_cap.records(now)
     }
 
     /// Reclaims it held back in the last cycle.

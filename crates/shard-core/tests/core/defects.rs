@@ -200,6 +200,38 @@ fn reclaim_cap_off_drains_everything_at_once() {
     assert_eq!(reclaims, (2, 40));
 }
 
+/// SH-30: of 40 machines two may go in ten seconds; half of that later the process dies.
+#[test]
+fn reclaims_forgotten_reclaims_as_many_again_after_each_start() {
+    let reclaims = arms(Defect::ReclaimsForgotten, |config| {
+        let railed = ShardConfig {
+            rails: Rails {
+                reclaim_cap_per_million: 50_000,
+                roll_up_guard: false,
+            },
+            ..config
+        };
+        let machines = "m01..m40 Configured a cpu=4 $1";
+        let mut world = started(railed.clone(), machines, &["a"]);
+        let mut drained = Vec::new();
+        for epoch in 2..=3 {
+            world.roll_up("a", "cpu=112");
+            world.run(3.0);
+            drained.push(40 - world.provider.serving()["a"]);
+            let disk = world.disk.records().to_vec();
+            let provider = world.provider.clone();
+            world = World::around(railed.clone(), provider, epoch, disk, world.now);
+            world.connect("a", FULL);
+            world.run(1.0);
+        }
+        world.roll_up("a", "cpu=112");
+        world.run(12.0);
+        drained.push(40 - world.provider.serving()["a"]);
+        drained
+    });
+    assert_eq!(reclaims, (vec![2, 2, 3], vec![2, 3, 5]));
+}
+
 #[test]
 fn creating_not_credited_buys_again_and_again() {
     let bought = arms(Defect::CreatingNotCredited, |config| {

@@ -25,6 +25,8 @@ pub(super) struct Value {
     cluster: Option<StoredCluster>,
     #[prost(message, optional, tag = "3")]
     pause: Option<StoredPause>,
+    #[prost(message, optional, tag = "4")]
+    reclaims: Option<StoredReclaims>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -130,6 +132,20 @@ struct StoredPause {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct StoredReclaims {
+    #[prost(message, repeated, tag = "1")]
+    left: Vec<Departure>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct Departure {
+    #[prost(double, tag = "1")]
+    at: f64,
+    #[prost(uint32, tag = "2")]
+    count: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Total {
     #[prost(string, tag = "1")]
     dimension: String,
@@ -214,6 +230,20 @@ impl Value {
         };
         Self {
             pause: Some(pause),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_reclaims(left: &[(Time, u32)]) -> Self {
+        let left = left.iter().map(|(at, count)| Departure {
+            at: seconds(*at),
+            count: *count,
+        });
+        let reclaims = StoredReclaims {
+            left: left.collect(),
+        };
+        Self {
+            reclaims: Some(reclaims),
             ..Self::default()
         }
     }
@@ -530,6 +560,19 @@ pub(super) fn paused(key: &str, bytes: &[u8]) -> Result<Record, String> {
     Ok(Record::Paused {
         scope,
         kept: Some(kept),
+    })
+}
+
+/// When machines were reclaimed from a cluster.
+pub(super) fn reclaims(key: &str, bytes: &[u8]) -> Result<Record, String> {
+    let stored = Value::unseal(bytes)?.reclaims;
+    let stored = stored.ok_or("it is no reclaims'")?;
+    let left = stored.left.iter();
+    let left = left.map(|one| Ok((moment(one.at)?, one.count)));
+    let left: Result<Vec<(Time, u32)>, String> = left.collect();
+    Ok(Record::Reclaims {
+        cluster: cluster_id(key)?,
+        left: left?,
     })
 }
 

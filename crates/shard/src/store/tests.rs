@@ -131,6 +131,13 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
         }),
     };
     let provider = || Scope::Provider("cluster:a".to_owned());
+    let reclaims = |cluster: &str, left: &[f64]| Record::Reclaims {
+        cluster: ClusterId::new(cluster).unwrap(),
+        left: left
+            .iter()
+            .map(|at| (Time::from_seconds(*at).unwrap(), 3))
+            .collect(),
+    };
     commit(
         &opened.database,
         &[
@@ -146,6 +153,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(Scope::All, Some(Some(9.0))),
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(9.0))),
+            reclaims("a", &[1.5]),
+            reclaims("b", &[1.5]),
         ],
     )
     .unwrap();
@@ -173,6 +182,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             instruction("a"),
             paused(Scope::All, None),
             paused(provider(), Some(Some(10.5))),
+            reclaims("a", &[2.25, 3.0]),
+            reclaims("b", &[]),
         ],
     )
     .unwrap();
@@ -195,6 +206,7 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             released(true),
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(10.5))),
+            reclaims("a", &[2.25, 3.0]),
             arrival("f", moment),
             cluster_record,
             kept("m1", Some("b")),

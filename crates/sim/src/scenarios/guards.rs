@@ -52,6 +52,11 @@ pub(super) const ALL: &[Scenario] = &[
         withdrawal_rails,
     ),
     Scenario::small(
+        "reclaim-in-a-crash-loop",
+        "the shard dies every few seconds while a cluster shrinks: the reclaim cap holds all the same",
+        reclaim_in_a_crash_loop,
+    ),
+    Scenario::small(
         "empty-roll-ups",
         "an operator wrongly reports an empty cluster twice: the roll-up guard believes neither, and nothing is drained",
         empty_roll_ups,
@@ -266,6 +271,36 @@ fn withdrawal_rails(dice: &mut Dice) -> Plan {
     made.timeline = vec![(when, scale(0, 0))];
     made.calm = Moment(minutes(20));
     made.gates = vec![Gate::InState(State::Idle, Count::exactly(40))];
+    made
+}
+
+/// Every life is long enough to hear the cluster and to reclaim, and shorter than the interval of the cap.
+fn reclaim_in_a_crash_loop(dice: &mut Dice) -> Plan {
+    let mut cluster = ClusterPlan::new("a", vec![work(NODE, 100).build()]);
+    cluster.roll_up_every = 500;
+    let mut made = plan(vec![cluster]);
+    made.machines = pool("own", NODE, 100).serving(0, 0).build();
+    made.shard = ShardPlan {
+        rails: true,
+        cycle_seconds: 20,
+        ..ShardPlan::default()
+    };
+    made.timeline = vec![(Moment(seconds(30)), scale(0, 60))];
+    let mut when = seconds(30);
+    for _ in 0..20 {
+        when += dice.between(seconds(9), seconds(16));
+        let crash = Change::Crash {
+            strike: dice.pick(&[Strike::Now, Strike::Writing, Strike::Calling]),
+            disk: dice.pick(&[Left::Whole, Left::Torn]),
+            millis: 0,
+        };
+        made.timeline.push((Moment(when), crash));
+    }
+    made.calm = Moment(when + seconds(30));
+    made.gates = vec![
+        Gate::Serving(0, Count::exactly(60)),
+        Gate::InState(State::Idle, Count::exactly(40)),
+    ];
     made
 }
 

@@ -36,6 +36,9 @@ impl World {
             let text = format!("{what} {machine} left, but {operation} {why}");
             self.watch.broke(Rule::DurableFirst, self.now, text);
         }
+        if let Some(operation) = operation.filter(|_| epoch == self.current) {
+            self.check_window(operation);
+        }
         let Some(process) = self.processes.get_mut(&epoch) else {
             return;
         };

@@ -57,6 +57,7 @@ macro_rules! small_scenarios {
             long_drain
             bigger_and_cheaper
             withdrawal_rails
+            reclaim_in_a_crash_loop
             empty_roll_ups
             crash_while_buying
             disk_lost
@@ -112,6 +113,7 @@ macro_rules! defects {
             no_incumbent
             no_group_on_metadata
             unjoined_counted
+            reclaims_forgotten
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
