@@ -51,11 +51,15 @@ pub enum Defect {
     UnjoinedCounted,
     /// A process does not know what an earlier one reclaimed a moment ago (SH-30).
     ReclaimsForgotten,
+    /// Rail 2 has no clock, judges by the last demand alone, and by its rows whether it matters (SH-31).
+    HastyRollUpGuard,
+    /// Whatever a row asks for is believed at once (SH-32).
+    UnitMistakeBelieved,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -75,6 +79,8 @@ impl Defect {
         Self::NoGroupOnMetadata,
         Self::UnjoinedCounted,
         Self::ReclaimsForgotten,
+        Self::HastyRollUpGuard,
+        Self::UnitMistakeBelieved,
     ];
 
     /// Those that are the engine's.

@@ -288,7 +288,7 @@ pub enum Alert {
         /// Which cluster.
         cluster: ClusterId,
     },
-    /// A roll-up withdraws nearly everything (SR-3): held, or said so often that it is believed.
+    /// A roll-up looks like a mistake (SR-3): held, or said so often that it is believed.
     RollUpSuspicious {
         /// Of which cluster.
         cluster: ClusterId,
@@ -298,6 +298,8 @@ pub enum Alert {
         rows_now: usize,
         /// How many in a row are held, this one included; zero if it is believed.
         held: u32,
+        /// What is wrong with it, for people.
+        why: String,
     },
     /// A machine is drained by its provider alone: its operator is not there to evict what runs on it.
     DrainFallback {

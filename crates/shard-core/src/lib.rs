@@ -90,9 +90,9 @@ pub use histogram::{Histogram, Latencies, Phase};
 pub use lane::RollUpLane;
 pub use rails::{Baseline, KeptPause, Pause, PauseNote, Pool, Scope};
 pub use reads::{
-    Awaits, BackoffView, BreakerView, CapacityPool, ClusterView, Decided, Export, Gauges,
-    MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report, Stage, Summary,
-    Unavailable, Value, WorkView, explain,
+    Awaits, BackoffView, BreakerView, CapacityPool, CappedView, ClusterView, Decided, Export,
+    Gauges, HeldView, MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report,
+    Stage, Summary, Unavailable, Value, WorkView, explain,
 };
 pub use record::{Kept, KeptOperation, Record};
 pub use settings::{Rails, ShardConfig};

@@ -33,6 +33,8 @@ pub enum Record {
         cluster: ClusterId,
         /// The baseline of rail 2.
         baseline: Baseline,
+        /// Demands that were believed in the last ten minutes and were larger, with the moments they ended.
+        replaced: Vec<(Time, Baseline)>,
     },
     /// Whether a machine is in the owned set.
     Owned {

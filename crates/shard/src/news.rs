@@ -4,13 +4,14 @@
 //! those of a dry run, which is what those logs are for.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bigfleet_model::ClusterId;
 use bigfleet_shard_core::{
-    Alert, AuditRecord, CallOutcome, Echo, Effect, Event, Frame, Outcome, SessionId, ShardCore,
+    Alert, AuditRecord, CallOutcome, Echo, Effect, Event, Frame, Outcome, RailsView, SessionId,
+    ShardCore,
 };
 
 use crate::outbox::Link;
@@ -24,6 +25,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 pub(crate) struct Counted {
     suppressed: u64,
     capped: u64,
+    /// The clusters of which rail 1 holds machines back.
+    capped_clusters: BTreeSet<ClusterId>,
     deferred: u64,
     short: Said,
 }
@@ -91,10 +94,8 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
         let suppressed = suppressed - before.suppressed;
         tracing::warn!(suppressed, "actions suppressed by pause");
     }
-    if 0 < held_back.capped {
-        let deferred_reclaims = held_back.capped;
-        let cap_fraction = f64::from(core.rails().reclaim_cap_per_million) / 1e6;
-        tracing::warn!(deferred_reclaims, cap_fraction, "blast-radius cap engaged");
+    if 0 < held_back.capped || !before.capped_clusters.is_empty() {
+        say_capped(&core.rails(), &mut before.capped_clusters);
     }
     (before.suppressed, before.capped) = (suppressed, counters.reclaims_capped);
     before.deferred = counters.deferred;
@@ -102,6 +103,22 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
         say_shortfalls(core, &mut before.short, now);
     }
     held_back
+}
+
+/// A cluster shrinks for many cycles: that it is held back is said when it begins and when it ends.
+fn say_capped(rails: &RailsView, before: &mut BTreeSet<ClusterId>) {
+    let cap_fraction = f64::from(rails.reclaim_cap_per_million) / 1e6;
+    for capped in &rails.capped {
+        let (cluster, deferred_reclaims) = (&capped.cluster, capped.machines);
+        if !before.contains(cluster) {
+            tracing::warn!(%cluster, deferred_reclaims, cap_fraction, "blast-radius cap engaged");
+        }
+    }
+    let now: BTreeSet<ClusterId> = rails.capped.iter().map(|one| one.cluster.clone()).collect();
+    for cluster in before.difference(&now) {
+        tracing::info!(%cluster, "blast-radius cap released");
+    }
+    *before = now;
 }
 
 fn say_shortfalls(core: &ShardCore, said: &mut Said, now: Instant) {
@@ -238,14 +255,16 @@ fn of_alert(alert: &Alert) {
             rows_before,
             rows_now,
             held: 0,
-        } => tracing::warn!(%cluster, rows_before, rows_now, held = 0,
+            why,
+        } => tracing::warn!(%cluster, rows_before, rows_now, held = 0, why,
             "roll-up confirmed and accepted: it was said often enough"),
         Alert::RollUpSuspicious {
             cluster,
             rows_before,
             rows_now,
             held,
-        } => tracing::warn!(%cluster, rows_before, rows_now, held,
+            why,
+        } => tracing::warn!(%cluster, rows_before, rows_now, held, why,
             "roll-up quarantined: the demand before stays"),
         Alert::DrainFallback {
             machine,

@@ -19,6 +19,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use crate::news::twin_text;
 use crate::panics::Panics;
 use crate::provider::ListTimes;
 use crate::rpcs::Rpcs;

@@ -460,8 +460,12 @@ impl<'t> Tables<'t> {
                 }
                 None => drop(self.machines.remove(machine.as_str())?),
             },
-            Record::Cluster { cluster, baseline } => {
-                let value = Value::of_cluster(baseline).seal();
+            Record::Cluster {
+                cluster,
+                baseline,
+                replaced,
+            } => {
+                let value = Value::of_cluster(baseline, replaced).seal();
                 self.clusters.insert(cluster.as_str(), value.as_slice())?;
             }
             Record::Owned { machine, owned } => mark(&mut self.owned, machine.as_str(), *owned)?,

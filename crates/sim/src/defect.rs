@@ -76,6 +76,10 @@ impl Defect {
                 Shard::NoGroupOnMetadata => "metadata names a machine's workload, not its gang",
                 Shard::UnjoinedCounted => "a machine that never became a node counts as serving",
                 Shard::ReclaimsForgotten => "a new process does not know what was just reclaimed",
+                Shard::UnitMistakeBelieved => "a row is believed at once, however much it asks for",
+                Shard::HastyRollUpGuard => {
+                    "three empty roll-ups are believed however fast they come"
+                }
             },
             Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
             Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
@@ -115,6 +119,8 @@ impl Defect {
             Shard::NoGroupOnMetadata => &["disk-lost"],
             Shard::UnjoinedCounted => &["no-node"],
             Shard::ReclaimsForgotten => &["reclaim-in-a-crash-loop"],
+            Shard::HastyRollUpGuard => &["hasty-roll-ups"],
+            Shard::UnitMistakeBelieved => &["unit-mistake"],
         }
     }
 

@@ -109,6 +109,7 @@ impl ShardCore {
             effects.push(Effect::Alert(Alert::RemovalHeld { missing }));
         }
         if self.supply.listed(&listing, now) {
+            self.rails.forget_serving_at_start();
             self.schedule.want_cycle();
         }
         if self.supply.lists() == 1 {

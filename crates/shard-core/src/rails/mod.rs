@@ -3,7 +3,7 @@
 //! | Rail | File | Says |
 //! |---|---|---|
 //! | reclaim cap (rail 1) | `reclaim_cap` | how many machines may be reclaimed from a cluster |
-//! | quarantine (rail 2) | `quarantine` | which roll-up is not believed yet |
+//! | quarantine (rail 2) | `quarantine`, `peak` | which roll-up is not believed yet |
 //! | pauses | `pauses` | which scope is closed, by whom and until when |
 //! | dry run, fencing, incidents | here, `stop` | that nothing leaves at all |
 //! | breakers | `backoff` | which pool is not asked for machines |
@@ -18,6 +18,7 @@
 mod admission;
 mod backoff;
 mod pauses;
+mod peak;
 mod quarantine;
 mod reclaim_cap;
 mod stop;
@@ -27,13 +28,14 @@ pub use pauses::{KeptPause, Pause, PauseNote, Scope};
 pub use quarantine::Baseline;
 
 pub(crate) use admission::admit;
-pub(crate) use quarantine::Judgement;
+pub(crate) use quarantine::{Circumstances, Judgement};
 
 use crate::{
-    audit::Outcome, defect::Defect, event::PausedBy, record::Record, settings::ShardConfig,
+    audit::Outcome, defect::Defect, event::PausedBy, reads::CappedView, record::Record,
+    settings::ShardConfig,
 };
 use backoff::{Backoffs, Breakers};
-use bigfleet_model::{Action, Amounts, ClusterId, MachineId, Time};
+use bigfleet_model::{Action, ClusterId, MachineId, Time};
 use pauses::Pauses;
 use quarantine::Quarantine;
 use reclaim_cap::{Capped, ReclaimCap};
@@ -64,6 +66,7 @@ pub(crate) struct RailSet {
 impl RailSet {
     pub(crate) fn new(config: &ShardConfig) -> Self {
         let is_capped = config.defect != Some(Defect::ReclaimCapOff);
+        let is_hasty = config.defect == Some(Defect::HastyRollUpGuard);
         let per_million = config.rails.reclaim_cap_per_million;
         let per_million = if is_capped { per_million } else { 0 };
         Self {
@@ -72,7 +75,7 @@ impl RailSet {
             stop: Stop::default(),
             pauses: Pauses::default(),
             reclaim_cap: ReclaimCap::new(per_million, config.cycle_interval),
-            quarantine: Quarantine::new(config.rails.roll_up_guard),
+            quarantine: Quarantine::new(config.rails.roll_up_guard, is_hasty),
             breakers: Breakers::new(BACKOFF.0, BACKOFF.1),
             bootstraps: Backoffs::new(BACKOFF.0, BACKOFF.1),
             given_up: Backoffs::new(CANCEL_BACKOFF.0, CANCEL_BACKOFF.1),
@@ -224,6 +227,11 @@ impl RailSet {
         self.reclaim_cap.records(now)
     }
 
+    /// The clusters it held reclaims back of in the last cycle.
+    pub(crate) fn capped_clusters(&self) -> impl Iterator<Item = CappedView> {
+        self.reclaim_cap.capped_clusters()
+    }
+
     /// Reclaims it held back in the last cycle.
     pub(crate) fn reclaims_capped(&self) -> u64 {
         self.reclaim_cap.capped()
@@ -237,15 +245,15 @@ impl RailSet {
         &mut self,
         cluster: &ClusterId,
         new: &Baseline,
-        serving: Option<(usize, Amounts)>,
+        circumstances: &Circumstances,
         now: Time,
     ) -> Judgement {
-        self.quarantine.judge(cluster, new, serving, now)
+        self.quarantine.judge(cluster, new, circumstances, now)
     }
 
     /// The demand last believed is said again; says whether the rail is on.
-    pub(crate) fn believe_again(&mut self, cluster: &ClusterId) -> bool {
-        self.quarantine.believe_again(cluster)
+    pub(crate) fn believe_again(&mut self, cluster: &ClusterId, now: Time) -> bool {
+        self.quarantine.believe_again(cluster, now)
     }
 
     /// The rail, to look at.
@@ -345,9 +353,25 @@ impl RailSet {
         self.pauses.records()
     }
 
-    /// What an earlier process believed of a cluster.
-    pub(crate) fn recall_baseline(&mut self, cluster: ClusterId, baseline: Baseline) {
-        self.quarantine.recall(cluster, baseline);
+    /// What an earlier process believed of a cluster; see [`Quarantine::recall`].
+    pub(crate) fn recall_baseline(
+        &mut self,
+        cluster: ClusterId,
+        baseline: Baseline,
+        replaced: Vec<(Time, Baseline)>,
+        now: Time,
+    ) {
+        self.quarantine.recall(cluster, baseline, replaced, now);
+    }
+
+    /// So many machines serve a cluster, as an earlier process remembered them.
+    pub(crate) fn recall_serving(&mut self, cluster: ClusterId, machines: u32) {
+        self.quarantine.recall_serving(cluster, machines);
+    }
+
+    /// The provider has shown its machines.
+    pub(crate) fn forget_serving_at_start(&mut self) {
+        self.quarantine.forget_serving_at_start();
     }
 }
 

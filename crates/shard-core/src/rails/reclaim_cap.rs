@@ -10,7 +10,7 @@
 //! A reclaim counts from its commit until an interval after it left. That is what somebody outside sees, and
 //! a crash between the two cannot stretch it: the next process finds it waiting, or finds when it left.
 
-use crate::{record::Record, settings::Rails};
+use crate::{reads::CappedView, record::Record, settings::Rails};
 use bigfleet_model::{Action, ActionKind, ClusterId, MachineId, Time};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,8 +30,8 @@ pub(crate) struct ReclaimCap {
     windows: BTreeMap<ClusterId, Window>,
     /// Clusters whose departures are not on record yet.
     unwritten: BTreeSet<ClusterId>,
-    /// How many reclaims it held back in the last cycle.
-    capped: u64,
+    /// How many reclaims of which cluster it held back in the last cycle, and since when it does.
+    capped: BTreeMap<ClusterId, (u64, Time)>,
 }
 
 /// The reclaims of a cluster that count.
@@ -76,13 +76,23 @@ impl ReclaimCap {
             interval: interval.max(Duration::from_nanos(1)),
             windows: BTreeMap::new(),
             unwritten: BTreeSet::new(),
-            capped: 0,
+            capped: BTreeMap::new(),
         }
     }
 
     /// How many reclaims it held back in the last cycle.
     pub(crate) fn capped(&self) -> u64 {
-        self.capped
+        self.capped.values().map(|(machines, _)| machines).sum()
+    }
+
+    /// The clusters it held them back of.
+    pub(crate) fn capped_clusters(&self) -> impl Iterator<Item = CappedView> {
+        let capped = self.capped.iter();
+        capped.map(|(cluster, (machines, since))| CappedView {
+            cluster: cluster.clone(),
+            machines: *machines,
+            since: *since,
+        })
     }
 
     /// Leaves the head of each cluster's reclaims among the actions, and says what it held back.
@@ -93,6 +103,7 @@ impl ReclaimCap {
         now: Time,
     ) -> Capped {
         let mut capped = Capped::default();
+        let before = std::mem::take(&mut self.capped);
         if 0 < self.per_million {
             let mut left: BTreeMap<ClusterId, u32> = BTreeMap::new();
             actions.retain(|action| {
@@ -109,12 +120,15 @@ impl ReclaimCap {
                 *left -= 1;
                 true
             });
-            let clusters: BTreeSet<&ClusterId> = capped.clusters.iter().collect();
-            let windows = clusters.into_iter().filter_map(|one| self.windows.get(one));
+            for cluster in &capped.clusters {
+                let since = before.get(cluster).map_or(now, |(_, since)| *since);
+                let machines = self.capped.entry(cluster.clone()).or_insert((0, since));
+                machines.0 += 1;
+            }
+            let windows = self.capped.keys().filter_map(|one| self.windows.get(one));
             let oldest = windows.filter_map(|window| window.left.first());
             capped.next = oldest.map(|(at, _)| *at + self.interval).min();
         }
-        self.capped = capped.clusters.len() as u64;
         capped
     }
 
@@ -316,7 +330,11 @@ mod tests {
         cap.left(&a(), &machine(0), at(60.0));
         cap.left(&a(), &machine(0), at(65.0));
         assert_eq!(cap.grant(&a(), 40, at(69.9)), 0);
-        assert_eq!(cap.grant(&a(), 40, at(70.0)), 1, "the other one still waits");
+        assert_eq!(
+            cap.grant(&a(), 40, at(70.0)),
+            1,
+            "the other one still waits"
+        );
     }
 
     /// SH-30: a clock that was set back while no process ran holds nothing up for longer than an interval.

@@ -232,6 +232,89 @@ fn reclaims_forgotten_reclaims_as_many_again_after_each_start() {
     assert_eq!(reclaims, (vec![2, 2, 3], vec![2, 3, 5]));
 }
 
+/// SH-31: nine rows and many machines; three empty roll-ups within a second, and a withdrawal in steps.
+#[test]
+fn a_hasty_roll_up_guard_believes_three_reports_in_a_second_and_small_steps() {
+    let held = |steps: [usize; 3], machines: u32| {
+        arms(Defect::HastyRollUpGuard, |config| {
+            let railed = ShardConfig {
+                rails: Rails {
+                    reclaim_cap_per_million: 0,
+                    roll_up_guard: true,
+                },
+                ..config
+            };
+            let served = format!("m01..m{machines} Configured a cpu=4 $1");
+            let mut world = started(railed, &served, &["a"]);
+            let rows = |count: usize| -> String {
+                let row = |n| format!("cpu=16 k{n}=DoesNotExist\n");
+                (0..count).map(row).collect()
+            };
+            let first = if machines < 20 { 40 } else { 9 };
+            world.roll_up("a", &rows(first));
+            for step in steps {
+                world.roll_up("a", &rows(step));
+                world.run(0.2);
+            }
+            world.core.rails().held.len()
+        })
+    };
+    assert_eq!(held([0, 0, 0], 15), (1, 0), "no faster than twenty seconds");
+    assert_eq!(held([5, 1, 0], 15), (1, 0), "in steps");
+    assert_eq!(
+        held([9, 9, 0], 40),
+        (1, 0),
+        "nine rows that many machines serve"
+    );
+}
+
+/// SH-32: ten machines of four cpus; a row may ask for 4,000.
+#[test]
+fn a_unit_mistake_that_is_believed_takes_everything() {
+    let seen = arms(Defect::UnitMistakeBelieved, |config| {
+        let railed = ShardConfig {
+            rails: Rails {
+                reclaim_cap_per_million: 0,
+                roll_up_guard: true,
+            },
+            ..config
+        };
+        let machines = "m1..m9 Configured b cpu=4 $1\n x1 Configured a cpu=4 $1";
+        let mut world = started(railed, machines, &["a", "b"]);
+        world.roll_up("b", "cpu=36 prio=100");
+        world.roll_up("a", "cpu=4 prio=1000000");
+        world.run(1.0);
+        world.roll_up("a", "cpu=9000000000000000000 prio=1000000");
+        world.run(5.0);
+        count(&world, ActionKind::Preempt)
+    });
+    assert_eq!(seen, (0, 9));
+}
+
+/// SH-32: what is said long enough is meant, and mending it is not doubted.
+#[test]
+fn a_unit_mistake_that_stays_is_believed_and_mended_at_once() {
+    let machines = "m1..m9 Configured b cpu=4 $1\n x1 Configured a cpu=4 $1";
+    let mut world = started(ShardConfig::production("s", "p"), machines, &["a", "b"]);
+    world.roll_up("a", "cpu=4");
+    for expected in [1, 2, 0] {
+        world.roll_up("a", "cpu=4001");
+        assert_eq!(world.core.counters().rollups_held[&cluster("a")], expected);
+        if let Some(held) = world.core.rails().held.first() {
+            let why = "a row asks for 4001 cpu, and all machines of the shard together have 40";
+            assert_eq!(held.why, why);
+        }
+        world.run(10.0);
+    }
+    world.roll_up("a", "cpu=4");
+    assert!(world.core.rails().held.is_empty());
+    world.roll_up("a", "cpu=4000 gpu=9000000");
+    assert!(
+        world.core.rails().held.is_empty(),
+        "a hundred times what there is, and something no machine has"
+    );
+}
+
 #[test]
 fn creating_not_credited_buys_again_and_again() {
     let bought = arms(Defect::CreatingNotCredited, |config| {

@@ -158,9 +158,14 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
         ],
     )
     .unwrap();
+    let larger = Baseline {
+        rows: 70,
+        ..baseline.clone()
+    };
     let cluster_record = Record::Cluster {
         cluster: cluster.clone(),
         baseline,
+        replaced: vec![(moment.unwrap(), larger)],
     };
     commit(
         &opened.database,

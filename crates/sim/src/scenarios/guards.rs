@@ -9,7 +9,7 @@ use crate::{
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
     gate::{ACQUIRE, Count, Gate, MOVES},
-    plan::{Change, ClusterPlan, Left, Plan, ShardPlan, Stages, Strike},
+    plan::{Change, ClusterPlan, Left, Load, Plan, ShardPlan, Stages, Strike},
     size::Size,
     world::World,
 };
@@ -60,6 +60,16 @@ pub(super) const ALL: &[Scenario] = &[
         "empty-roll-ups",
         "an operator wrongly reports an empty cluster twice: the roll-up guard believes neither, and nothing is drained",
         empty_roll_ups,
+    ),
+    Scenario::small(
+        "hasty-roll-ups",
+        "an operator reports an empty cluster many times within seconds: none is believed, and nothing is drained",
+        hasty_roll_ups,
+    ),
+    Scenario::small(
+        "unit-mistake",
+        "a row of the highest priority asks for a million times too much: nobody loses a machine to it",
+        unit_mistake,
     ),
     Scenario::small(
         "crash-while-buying",
@@ -321,6 +331,74 @@ fn empty_roll_ups(dice: &mut Dice) -> Plan {
     made.gates = vec![
         Gate::ever(MOVES, Count::NONE),
         Gate::Serving(0, Count::exactly(36)),
+    ];
+    made
+}
+
+/// Few rows and many machines; empty for less than the twenty seconds a withdrawal has to last.
+fn hasty_roll_ups(dice: &mut Dice) -> Plan {
+    let mut made = empty_roll_ups(dice);
+    let cluster = &mut made.clusters[0];
+    cluster.works.truncate(dice.between(2, 12) as usize);
+    cluster.roll_up_every = dice.between(100, 500);
+    let works = cluster.works.len();
+    made.machines = (0..works)
+        .flat_map(|rank| {
+            pool(&format!("own{rank:02}"), NODE, 15)
+                .serving(0, rank)
+                .build()
+        })
+        .collect();
+    for work in &mut cluster.works {
+        if let Load::Pods { count, .. } = &mut work.load {
+            *count = 15;
+        }
+    }
+    for (_, change) in &mut made.timeline {
+        if let Change::EmptyRollUps { count, .. } = change {
+            *count = dice.between(3, 35) as u32;
+        }
+    }
+    made.gates.pop();
+    let serving = Count::exactly(works as u64 * 15);
+    made.gates.push(Gate::Serving(0, serving));
+    made
+}
+
+/// Wrong for a report or two, and then mended.
+fn unit_mistake(dice: &mut Dice) -> Plan {
+    let mut typo = work(NODE, 0).priority(1_000_000).build();
+    typo.load = Load::Row {
+        aggregate: NODE.amounts(),
+        unit: NODE.amounts(),
+    };
+    let mut wrong = ClusterPlan::new("wrong", vec![typo]);
+    wrong.roll_up_every = 6_000;
+    let victim = ClusterPlan::new("victim", vec![work(NODE, 30).priority(100).build()]);
+    let mut made = plan(vec![wrong, victim]);
+    made.machines = pool("top", NODE, 1).serving(0, 0).build();
+    made.machines
+        .extend(pool("own", NODE, 30).serving(1, 0).build());
+    made.shard = ShardPlan {
+        rails: true,
+        ..ShardPlan::default()
+    };
+    let ask = |per_mille| Change::ScaleRow {
+        cluster: 0,
+        work: 0,
+        per_mille,
+    };
+    let when = seconds(dice.between(60, 120));
+    let mended = when + dice.between(seconds(7), seconds(17));
+    made.timeline = vec![
+        (Moment(when), ask(4_000_000_000)),
+        (Moment(mended), ask(1000)),
+    ];
+    let taken = &[ActionKind::Preempt, ActionKind::Reclaim];
+    made.gates = vec![
+        Gate::ever(taken, Count::NONE),
+        Gate::Serving(1, Count::exactly(30)),
+        Gate::Short(Count::NONE),
     ];
     made
 }

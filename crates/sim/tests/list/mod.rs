@@ -59,6 +59,8 @@ macro_rules! small_scenarios {
             withdrawal_rails
             reclaim_in_a_crash_loop
             empty_roll_ups
+            hasty_roll_ups
+            unit_mistake
             crash_while_buying
             disk_lost
             no_node
@@ -114,6 +116,8 @@ macro_rules! defects {
             no_group_on_metadata
             unjoined_counted
             reclaims_forgotten
+            hasty_roll_up_guard
+            unit_mistake_believed
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
