@@ -55,11 +55,13 @@ pub enum Defect {
     HastyRollUpGuard,
     /// Whatever a row asks for is believed at once (SH-32).
     UnitMistakeBelieved,
+    /// A process acts although the provider's records show an epoch it had to come after (SH-33).
+    TwinNotSeen,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -81,6 +83,7 @@ impl Defect {
         Self::ReclaimsForgotten,
         Self::HastyRollUpGuard,
         Self::UnitMistakeBelieved,
+        Self::TwinNotSeen,
     ];
 
     /// Those that are the engine's.

@@ -268,6 +268,13 @@ pub enum Alert {
         /// What happened, in the words of whoever refused it.
         what: String,
     },
+    /// The provider's records show an epoch of this shard that is not below this process's (SH-33).
+    Twin {
+        /// The highest that they show.
+        seen: u64,
+        /// This process's.
+        own: u64,
+    },
     /// The provider calls our call malformed.
     CallRefused {
         /// About which machine.

@@ -234,10 +234,29 @@ pub(crate) fn of_event(core: &ShardCore, event: &Event) {
     }
 }
 
+/// What a shard that does not act says, and what to do about it (SH-33).
+pub(crate) fn twin_text(seen: u64, own: u64) -> String {
+    let floor = seen.saturating_add(1);
+    format!(
+        "the provider's records show epoch {seen} of this shard, and this process has epoch {own}: its data \
+         directory is new or an old copy; if no other process runs this shard, start it once with \
+         --epoch-floor {floor}"
+    )
+}
+
 fn of_alert(alert: &Alert) {
     match alert {
         Alert::Fenced { machine } => tracing::error!(%machine,
             "incident: the provider has seen a newer token of this shard; all mutations stop"),
+        Alert::Twin { seen, own } => {
+            let advice = twin_text(*seen, *own);
+            tracing::error!(
+                seen,
+                own,
+                advice,
+                "incident: the provider knows a later epoch of this shard; all mutations stop"
+            );
+        }
         Alert::Impossible { machine, what } => tracing::error!(%machine, what,
             "incident: something happened that cannot; all mutations stop until a restart"),
         Alert::CallRefused { machine } => {

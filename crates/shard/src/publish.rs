@@ -35,6 +35,8 @@ pub(crate) struct Published {
     ready: bool,
     awaits: Option<Awaits>,
     fenced: bool,
+    /// Why it does not act, if the provider's records show an epoch it had to come after (SH-33).
+    twin: Option<String>,
     incident: Option<String>,
     cycle: u64,
     in_flight: usize,
@@ -51,6 +53,7 @@ impl Published {
             ready: core.is_ready(),
             awaits: core.awaits(),
             fenced: rails.fenced,
+            twin: rails.twin.map(|(seen, own)| twin_text(seen, own)),
             incident: rails.incident,
             removals_held: rails.removals_held,
             cycle: gauges.cycle,
@@ -113,6 +116,9 @@ impl Publisher {
             Some(published) if published.fenced => {
                 Err("fenced: another process runs this shard".to_owned())
             }
+            Some(Published {
+                twin: Some(text), ..
+            }) => Err(text.clone()),
             Some(Published {
                 incident: Some(what),
                 ..

@@ -77,6 +77,7 @@ impl Defect {
                 Shard::UnjoinedCounted => "a machine that never became a node counts as serving",
                 Shard::ReclaimsForgotten => "a new process does not know what was just reclaimed",
                 Shard::UnitMistakeBelieved => "a row is believed at once, however much it asks for",
+                Shard::TwinNotSeen => "a process with an epoch that was used before acts",
                 Shard::HastyRollUpGuard => {
                     "three empty roll-ups are believed however fast they come"
                 }
@@ -121,6 +122,7 @@ impl Defect {
             Shard::ReclaimsForgotten => &["reclaim-in-a-crash-loop"],
             Shard::HastyRollUpGuard => &["hasty-roll-ups"],
             Shard::UnitMistakeBelieved => &["unit-mistake"],
+            Shard::TwinNotSeen => &["wrong-disk"],
         }
     }
 

@@ -115,6 +115,7 @@ fn reversed(plan: &mut Plan) {
             | Change::FailNext { .. }
             | Change::Crash { .. }
             | Change::Twin { .. }
+            | Change::WrongDisk { .. }
             | Change::ProviderAway { .. }
             | Change::TruncatedLists { .. }
             | Change::Pause { .. } => {}

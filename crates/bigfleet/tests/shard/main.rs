@@ -19,4 +19,5 @@ mod measured;
 mod panics;
 mod providers;
 mod reads;
+mod twins;
 mod watching;

@@ -174,6 +174,16 @@ impl RailSet {
         self.stop.is_fenced()
     }
 
+    /// SH-33: a record shows this epoch of the shard, which is not below ours; says whether it is the first.
+    pub(crate) fn note_twin(&mut self, epoch: u64) -> bool {
+        self.stop.note_twin(epoch)
+    }
+
+    /// The highest of those epochs.
+    pub(crate) fn twin(&self) -> Option<u64> {
+        self.stop.twin()
+    }
+
     /// Something happened that cannot.
     pub(crate) fn note_incident(&mut self, what: &str) {
         self.stop.note_incident(what);

@@ -197,6 +197,7 @@ impl Reads<'_> {
                 .collect(),
             dry_run: self.rails.is_dry_run(),
             fenced: self.rails.is_fenced(),
+            twin: self.rails.twin().map(|seen| (seen, self.epoch)),
             incident: self.rails.incident().map(str::to_owned),
         }
     }

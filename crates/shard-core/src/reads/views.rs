@@ -180,6 +180,9 @@ pub struct RailsView {
     pub dry_run: bool,
     /// Another process runs this shard; this one has stopped itself.
     pub fenced: bool,
+    /// The provider's records show an epoch of the shard that is not below its own (SH-33), and it does not
+    /// act: that epoch, and its own.
+    pub twin: Option<(u64, u64)>,
     /// Something happened that cannot, and the shard has stopped itself: what, the first time.
     pub incident: Option<String>,
 }

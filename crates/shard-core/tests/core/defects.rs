@@ -315,6 +315,35 @@ fn a_unit_mistake_that_stays_is_believed_and_mended_at_once() {
     );
 }
 
+/// SH-33: a data directory that is lost or an old copy, beside machines that say which epochs were used.
+#[test]
+fn a_twin_that_is_not_seen_acts() {
+    let seen = arms(Defect::TwinNotSeen, |config| {
+        let mut world = started(config.clone(), "m1..m4 Idle cpu=4 $1", &["a"]);
+        let (provider, disk) = (world.provider.clone(), world.disk.records().to_vec());
+        world = World::around(config.clone(), provider, 7, disk, world.now);
+        world.connect("a", FULL);
+        world.roll_up("a", "cpu=4");
+        world.run(20.0);
+        [7, 6, 8].map(|epoch| {
+            let provider = world.provider.clone();
+            let mut twin = World::around(config.clone(), provider, epoch, Vec::new(), world.now);
+            twin.connect("a", FULL);
+            twin.run(1.0);
+            twin.roll_up("a", "cpu=8");
+            twin.run(20.0);
+            (
+                twin.core.is_ready(),
+                twin.calls().len(),
+                twin.core.rails().twin,
+            )
+        })
+    });
+    let acts = (true, 1, None);
+    let kept = [(false, 0, Some((7, 7))), (false, 0, Some((7, 6))), acts];
+    assert_eq!(seen, (kept, [acts; 3]));
+}
+
 #[test]
 fn creating_not_credited_buys_again_and_again() {
     let bought = arms(Defect::CreatingNotCredited, |config| {

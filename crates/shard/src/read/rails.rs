@@ -158,6 +158,15 @@ pub(crate) fn pauses(view: &RailsView, info: &ShardInfo) -> Vec<PauseView> {
             ..PauseView::default()
         });
     }
+    if let Some((seen, own)) = view.twin {
+        pauses.push(PauseView {
+            pause_id: "twin".to_owned(),
+            scope: Some(scope_message(&Scope::All, info)),
+            origin: PauseOrigin::Fenced.into(),
+            reason: twin_text(seen, own),
+            ..PauseView::default()
+        });
+    }
     if let Some(what) = &view.incident {
         pauses.push(PauseView {
             pause_id: "incident".to_owned(),

@@ -92,6 +92,11 @@ pub(super) const ALL: &[Scenario] = &[
         twins,
     ),
     Scenario::small(
+        "wrong-disk",
+        "a process is started on an empty disk, with an epoch that was used before: it does not act",
+        wrong_disk,
+    ),
+    Scenario::small(
         "stock-out",
         "nothing can be bought for a while: every slot is usable again afterwards",
         stock_out,
@@ -494,6 +499,28 @@ fn twins(dice: &mut Dice) -> Plan {
             .push((Moment(when + seconds(5)), scale(dice.below(2), pods)));
     }
     made.gates = vec![Gate::Short(Count::NONE)];
+    made
+}
+
+/// What the right process bound says which epochs were used; demand grows while the wrong one runs.
+fn wrong_disk(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 4).build()])]);
+    made.machines = pool("own", NODE, 12).owned().build();
+    made.shard = ShardPlan {
+        epochs: dice.between(1, 50),
+        ..ShardPlan::default()
+    };
+    let when = minutes(5) + dice.between(0, seconds(30));
+    let millis = seconds(dice.between(40, 200));
+    made.timeline = vec![
+        (Moment(when), Change::WrongDisk { millis }),
+        (Moment(when + seconds(1)), scale(0, 8)),
+    ];
+    made.gates = vec![
+        Gate::ever(ACQUIRE, Count::exactly(8)),
+        Gate::Serving(0, Count::exactly(8)),
+        Gate::Short(Count::NONE),
+    ];
     made
 }
 

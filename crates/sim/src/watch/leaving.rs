@@ -42,6 +42,11 @@ impl World {
         let Some(process) = self.processes.get_mut(&epoch) else {
             return;
         };
+        if epoch == self.current && epoch < self.epochs {
+            let newest = self.epochs;
+            let text = format!("{what} {machine} left epoch {epoch}, and {newest} was used before");
+            self.watch.broke(Rule::Fenced, self.now, text);
+        }
         if process.fenced {
             let text = format!("process {epoch} was fenced, and {what} {machine} still left");
             self.watch.broke(Rule::Fenced, self.now, text);

@@ -65,6 +65,7 @@ macro_rules! small_scenarios {
             disk_lost
             no_node
             twins
+            wrong_disk
             stock_out
             half_a_list
             random
@@ -118,6 +119,7 @@ macro_rules! defects {
             reclaims_forgotten
             hasty_roll_up_guard
             unit_mistake_believed
+            twin_not_seen
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
