@@ -353,7 +353,7 @@ impl Running {
             }
             Effect::Audit(record) => {
                 self.driver.history.ended(&record);
-                if let Some(audit) = &self.driver.audit {
+                if let Some(audit) = &mut self.driver.audit {
                     audit.action(record);
                 }
             }

@@ -4,7 +4,7 @@
 //! names its own numbers; what only the runtime knows (the disk, Lists, certificates) comes after them.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use crate::audit::AuditCounts;
 use crate::news::twin_text;
 use crate::panics::Panics;
 use crate::provider::ListTimes;
@@ -154,7 +155,7 @@ pub(crate) struct Metrics {
     pub(crate) lists: Arc<ListTimes>,
     pub(crate) rpcs: Arc<Rpcs>,
     pub(crate) sessions: Arc<SessionCounts>,
-    pub(crate) audit_lost: Arc<AtomicU64>,
+    pub(crate) audit: Arc<AuditCounts>,
     pub(crate) panics: Arc<Panics>,
     pub(crate) beside: Arc<Beside>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
@@ -398,7 +399,12 @@ impl Metrics {
             (
                 "bigfleet_shard_audit_lines_lost",
                 "Lines the audit log could not take",
-                self.audit_lost.load(Ordering::Relaxed),
+                self.audit.lost.load(Ordering::Relaxed),
+            ),
+            (
+                "bigfleet_shard_audit_lines_summarised",
+                "Actions that are only in summaries of the audit log",
+                self.audit.summarised.load(Ordering::Relaxed),
             ),
         ] {
             text.counter(name, help, count)?;

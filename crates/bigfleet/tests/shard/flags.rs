@@ -456,3 +456,38 @@ fn flags_that_make_no_sense_are_named() {
         assert!(!data.exists(), "{flags:?} left something behind");
     }
 }
+
+/// AU-2: files of the audit log are set aside before they are too long, and only so many are kept.
+#[tokio::test]
+async fn the_audit_log_is_set_aside_and_ends() {
+    let flags = ["--audit-max-bytes=4000", "--audit-files=3"];
+    let scene = scene("rotation", 8, &flags).await;
+    let a = scene.operator("a", Manner::Plain).await;
+    for machines in [8, 0, 8, 0, 8] {
+        a.needs(
+            (machines != 0)
+                .then(|| cpus(machines))
+                .into_iter()
+                .collect(),
+        )
+        .await;
+        a.has(machines).await;
+    }
+    let there = || {
+        let names = ["data.audit", "data.audit.1", "data.audit.2", "data.audit.3"];
+        let length = |name: &str| std::fs::metadata(scene.folder.file(name)).ok();
+        names.map(|name| length(name).map(|file| file.len()))
+    };
+    // 40 actions of some 400 bytes each.
+    until("three files, none too long", async || {
+        let there = there();
+        let kept = there[..3].iter().flatten();
+        let are_short = kept.clone().all(|length| *length <= 4000);
+        (kept.count() == 3 && are_short && there[3].is_none(), there)
+    })
+    .await;
+    assert_eq!(
+        scene.shard.metric("bigfleet_shard_audit_lines_lost_total"),
+        0.0
+    );
+}
