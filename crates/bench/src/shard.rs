@@ -282,13 +282,16 @@ fn bytes(record: &Record) -> u64 {
             });
             text(machine.as_str()) + kept.unwrap_or(0)
         }
-        Record::Cluster { cluster, baseline } => {
+        Record::Cluster {
+            cluster, baseline, ..
+        } => {
             let totals = baseline
                 .totals
                 .iter()
                 .map(|(name, _)| text(name.as_str()) + 16);
             text(cluster.as_str()) + 8 + totals.sum::<u64>()
         }
+        Record::Reclaims { cluster, left } => text(cluster.as_str()) + 12 * left.len() as u64,
         Record::Owned { machine, .. } => text(machine.as_str()) + 1,
         Record::Epoch(_) | Record::Term(_) => 8,
         Record::ForeignSeen => 0,

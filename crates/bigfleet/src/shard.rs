@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use bigfleet_net::{Dial, LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
 use bigfleet_provider_fake::duration;
-use bigfleet_shard::{Around, Settings, Shard, Trouble, start};
+use bigfleet_shard::{Around, Rotation, Settings, Shard, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
 use bigfleet_shard_link::Link;
 use clap::{Arg, ArgAction, ArgMatches, Args as ClapArgs, Command};
@@ -58,6 +58,13 @@ pub(crate) struct Args {
     /// Append every decision to this file, one JSON object per line
     #[arg(long)]
     audit_log: Option<PathBuf>,
+    /// Set the audit log aside when it would be longer than this many bytes; 0 for never
+    #[arg(long, default_value_t = Rotation::default().max_bytes)]
+    audit_max_bytes: u64,
+    /// How many files of the audit log to keep, the current one included
+    #[arg(long, default_value_t = Rotation::default().files,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    audit_files: u32,
     /// The most actions per cycle; 0 for no limit
     #[arg(long, default_value_t = 0)]
     max_actions_per_cycle: usize,
@@ -286,6 +293,10 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
             .clone()
             .unwrap_or_else(|| args.data_dir.join("pause")),
         data_dir: args.data_dir.clone(),
+        audit_rotation: Rotation {
+            max_bytes: args.audit_max_bytes,
+            files: args.audit_files,
+        },
         audit_log: args
             .audit_log
             .clone()

@@ -57,11 +57,19 @@ pub enum Defect {
     DeleteTriedForEver,
     /// Nodes are marked one by one, however many of their cluster are not Ready (SH-17).
     PartitionBelieved,
+    /// A process does not know what an earlier one reclaimed a moment ago (SH-30).
+    ReclaimsForgotten,
+    /// Rail 2 has no clock, judges by the last demand alone, and by its rows whether it matters (SH-31).
+    HastyRollUpGuard,
+    /// Whatever a row asks for is believed at once (SH-32).
+    UnitMistakeBelieved,
+    /// A process acts although the provider's records show an epoch it had to come after (SH-33).
+    TwinNotSeen,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -84,6 +92,10 @@ impl Defect {
         Self::ProbesUnlimited,
         Self::DeleteTriedForEver,
         Self::PartitionBelieved,
+        Self::ReclaimsForgotten,
+        Self::HastyRollUpGuard,
+        Self::UnitMistakeBelieved,
+        Self::TwinNotSeen,
     ];
 
     /// Those that are the engine's.

@@ -273,6 +273,13 @@ pub enum Alert {
         /// The machine that stays Idle.
         machine: MachineId,
     },
+    /// The provider's records show an epoch of this shard that is not below this process's (SH-33).
+    Twin {
+        /// The highest that they show.
+        seen: u64,
+        /// This process's.
+        own: u64,
+    },
     /// The provider calls our call malformed.
     CallRefused {
         /// About which machine.
@@ -293,7 +300,7 @@ pub enum Alert {
         /// Which cluster.
         cluster: ClusterId,
     },
-    /// A roll-up withdraws nearly everything (SR-3): held, or said so often that it is believed.
+    /// A roll-up looks like a mistake (SR-3): held, or said so often that it is believed.
     RollUpSuspicious {
         /// Of which cluster.
         cluster: ClusterId,
@@ -303,6 +310,8 @@ pub enum Alert {
         rows_now: usize,
         /// How many in a row are held, this one included; zero if it is believed.
         held: u32,
+        /// What is wrong with it, for people.
+        why: String,
     },
     /// A machine is drained by its provider alone: its operator is not there to evict what runs on it.
     DrainFallback {

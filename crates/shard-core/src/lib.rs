@@ -93,9 +93,9 @@ pub use rails::{
     Baseline, BreakerKey, JoinStep, KeptBreaker, KeptPause, Pause, PauseNote, Pool, Scope,
 };
 pub use reads::{
-    Awaits, BackoffView, BreakerView, CapacityPool, ClusterView, Decided, Export, Gauges,
-    MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report, Stage, Summary,
-    Unavailable, Value, WorkView, explain,
+    Awaits, BackoffView, BreakerView, CapacityPool, CappedView, ClusterView, Decided, Export,
+    Gauges, HeldView, MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report,
+    Stage, Summary, Unavailable, Value, WorkView, explain,
 };
 pub use record::{Kept, KeptOperation, Record};
 pub use settings::{Rails, ShardConfig};

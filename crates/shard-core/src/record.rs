@@ -33,6 +33,8 @@ pub enum Record {
         cluster: ClusterId,
         /// The baseline of rail 2.
         baseline: Baseline,
+        /// Demands that were believed in the last ten minutes and were larger, with the moments they ended.
+        replaced: Vec<(Time, Baseline)>,
     },
     /// Whether a machine is in the owned set.
     Owned {
@@ -75,6 +77,14 @@ pub enum Record {
         machine: MachineId,
         /// Whether it still is: one that was seen in another state is new.
         retired: bool,
+    },
+    /// When reclaims from a cluster left, as far as they count for rail 1 (SH-30). Those that have not left
+    /// are on record with their operations.
+    Reclaims {
+        /// The cluster the machines were reclaimed from.
+        cluster: ClusterId,
+        /// The moments, oldest first, and how many left then; empty once none counts.
+        left: Vec<(Time, u32)>,
     },
     /// What an admin has paused; `None` once that is over.
     Paused {

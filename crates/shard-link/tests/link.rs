@@ -218,6 +218,7 @@ impl Scene {
             actuation_paused: false,
             pause_file: folder.join("pause"),
             audit_log: None,
+            audit_rotation: bigfleet_shard::Rotation::default(),
             tls: None,
             reflection: false,
             speed: 1.0,

@@ -5,20 +5,32 @@
 //! core ── Audit ──▶ {"msg":"action", machine, kind, reason, outcome …}
 //! admins ─────────▶ {"msg":"admin", verb, by, reason, asked, outcome …}      refusals too
 //! rails ──────────▶ {"msg":"rail", rail, cluster, detail …}                  what was held back
+//! repeated ───────▶ {"msg":"summary", kind, outcome, count, since, until}    what was not written one by one
 //! ```
 //!
-//! A thread of its own writes, so a slow disk delays no cycle. Before a batch it looks whether the path
-//! still leads to the file it holds: whoever rotates logs renames the file, and the next line goes to a
-//! new one. Lines reach the system as they come, so a killed process loses none it had written. A line
-//! that was cut short, by a full disk or a kill, is ended before the next: one is lost, not two.
+//! A thread of its own writes, so a slow disk delays no cycle. Lines reach the system as they come, so a killed
+//! process loses none it had written. A line that was cut short, by a full disk or a kill, is ended before the
+//! next: one is lost, not two.
+//!
+//! What would be said again is not (`summary`), no more than so much is written in a second (`pace`), and full
+//! files are set aside (`file`): nothing that a shard decides, however often, fills a disk (AU-4).
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+mod file;
+mod pace;
+mod summary;
+
+pub use file::Rotation;
+
+use file::Reopening;
+use pace::{MOST_BYTES, Pace};
+use summary::{Intentions, Summaries, Summary};
+
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
 
 use bigfleet_model::Time;
 use bigfleet_shard_core::AuditRecord;
@@ -27,6 +39,19 @@ use serde_json::{Value, json};
 
 /// Lines that wait for the disk: several seconds of the busiest shard.
 const WAITING: usize = 65_536;
+/// As much is written at once.
+const BATCH: usize = 64 << 10;
+/// What was not written one by one is summed up so often.
+const SUMMARY_EVERY: Duration = Duration::from_secs(60);
+
+/// What was not written as it came.
+#[derive(Debug, Default)]
+pub(crate) struct AuditCounts {
+    /// Lines that could not be written.
+    pub(crate) lost: AtomicU64,
+    /// Actions that are only in summaries.
+    pub(crate) summarised: AtomicU64,
+}
 
 /// What an admin asked for, and what came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +94,7 @@ enum Line {
 /// The audit log at work.
 pub(crate) struct AuditLog {
     lines: AuditLines,
+    intentions: Intentions,
     thread: std::thread::JoinHandle<()>,
 }
 
@@ -76,15 +102,38 @@ pub(crate) struct AuditLog {
 #[derive(Clone, Debug)]
 pub(crate) struct AuditLines {
     lines: SyncSender<Line>,
-    lost: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+/// What the writer and those who hand lines over share.
+#[derive(Debug)]
+struct Shared {
+    shard: String,
+    counts: Arc<AuditCounts>,
+    summaries: Summaries,
+    /// The end has come: nobody waits for the pace any more.
+    is_ending: AtomicBool,
+}
+
+impl Shared {
+    fn lose(&self, lines: u64) {
+        self.counts.lost.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    fn sum_up(&self, record: &AuditRecord) {
+        self.summaries.add(record);
+        self.counts.summarised.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl AuditLines {
-    /// Hands over a line. The log is a record and not a gate: a disk that is too slow for it loses
-    /// lines, counted, rather than holding up the shard.
+    /// Hands over a line. The log is a record and not a gate: what there is no room for is summed up or lost,
+    /// and counted, rather than holding up the shard.
     fn write(&self, line: Line) {
-        if self.lines.try_send(line).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        match self.lines.try_send(line) {
+            Ok(()) => {}
+            Err(TrySendError::Full(Line::Action(record))) => self.shared.sum_up(&record),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.shared.lose(1),
         }
     }
 
@@ -96,16 +145,36 @@ impl AuditLines {
 
 impl AuditLog {
     /// Opens the file; one that cannot be opened stops the start (AU-2).
-    pub(crate) fn start(path: &Path, shard: &str, lost: Arc<AtomicU64>) -> io::Result<Self> {
-        let mut file = Reopening::open(path)?;
-        let shard = shard.to_owned();
+    pub(crate) fn start(
+        path: &Path,
+        rotation: Rotation,
+        shard: &str,
+        counts: Arc<AuditCounts>,
+    ) -> io::Result<Self> {
+        let file = Reopening::open(path, rotation)?;
         let (lines, waiting) = sync_channel(WAITING);
-        let unwritten = Arc::clone(&lost);
+        let shared = Arc::new(Shared {
+            shard: shard.to_owned(),
+            counts,
+            summaries: Summaries::default(),
+            is_ending: AtomicBool::new(false),
+        });
+        let most = usize::try_from(rotation.max_bytes).unwrap_or(BATCH);
+        let writer = Writer {
+            file,
+            shared: Arc::clone(&shared),
+            pace: Pace::new(MOST_BYTES, Instant::now()),
+            batch: if most == 0 { BATCH } else { most.min(BATCH) },
+            is_failing: false,
+        };
         let thread = std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || write_all(&mut file, &shard, &waiting, &unwritten))?;
-        let lines = AuditLines { lines, lost };
-        Ok(Self { lines, thread })
+            .spawn(move || writer.write_all(&waiting))?;
+        Ok(Self {
+            lines: AuditLines { lines, shared },
+            intentions: Intentions::default(),
+            thread,
+        })
     }
 
     /// The way to it, for whoever writes beside the driver.
@@ -113,9 +182,13 @@ impl AuditLog {
         self.lines.clone()
     }
 
-    /// Hands over what was done.
-    pub(crate) fn action(&self, record: AuditRecord) {
-        self.lines.write(Line::Action(Box::new(record)));
+    /// Hands over what was done, or what would be if that is news.
+    pub(crate) fn action(&mut self, record: AuditRecord) {
+        if self.intentions.is_news(&record) {
+            self.lines.write(Line::Action(Box::new(record)));
+        } else {
+            self.lines.shared.sum_up(&record);
+        }
     }
 
     /// Hands over what a rail held back.
@@ -125,6 +198,7 @@ impl AuditLog {
 
     /// Writes what still waits.
     pub(crate) fn close(self) {
+        self.lines.shared.is_ending.store(true, Ordering::Relaxed);
         // A thread that is gone has nothing left to write.
         drop(self.lines.lines.send(Line::End));
         drop(self.thread.join());
@@ -133,103 +207,118 @@ impl AuditLog {
 
 /// The text of a line; `None` after the last.
 fn text(line: Line, shard: &str) -> Option<String> {
-    let (time, msg, mut fields) = match line {
+    let (time, msg, fields) = match line {
         Line::Action(record) => (record.time, "action", action(&record)),
         Line::Admin(record) => (record.time, "admin", admin(*record)),
         Line::Rail(record) => (record.time, "rail", rail(*record)),
         Line::End => return None,
     };
+    Some(completed(fields, time, msg, shard))
+}
+
+/// A line with what every line has.
+fn completed(mut fields: Value, time: Time, msg: &str, shard: &str) -> String {
     fields["time"] = rfc3339(time).into();
     fields["level"] = "INFO".into();
     fields["msg"] = msg.into();
     fields["shard"] = shard.into();
-    Some(format!("{fields}\n"))
+    format!("{fields}\n")
 }
 
-fn write_all(file: &mut Reopening, shard: &str, waiting: &Receiver<Line>, lost: &AtomicU64) {
-    let (mut failing, mut ended) = (false, false);
-    while !ended && let Ok(first) = waiting.recv() {
-        let (mut batch, mut count) = (String::new(), 0);
-        let rest = std::iter::from_fn(|| waiting.try_recv().ok());
-        for line in std::iter::once(first).chain(rest) {
-            let Some(text) = text(line, shard) else {
-                ended = true;
-                break;
-            };
-            batch.push_str(&text);
-            count += 1;
-        }
-        match file.write(&batch) {
-            Ok(()) => failing = false,
-            Err(why) => {
-                lost.fetch_add(count, Ordering::Relaxed);
-                if !failing {
-                    let path = file.path.display();
-                    tracing::error!(%path, err = %why, "the audit log cannot be written");
-                }
-                failing = true;
+/// Whoever writes, in a thread of its own.
+struct Writer {
+    file: Reopening,
+    shared: Arc<Shared>,
+    pace: Pace,
+    /// Bytes that are written at once.
+    batch: usize,
+    /// The last write did not succeed, and that was said.
+    is_failing: bool,
+}
+
+impl Writer {
+    fn write_all(mut self, waiting: &Receiver<Line>) {
+        let mut summed_up = Instant::now();
+        let mut is_over = false;
+        while !is_over {
+            let left = SUMMARY_EVERY.saturating_sub(summed_up.elapsed());
+            match waiting.recv_timeout(left) {
+                Ok(first) => is_over = self.write_batch(first, waiting),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => is_over = true,
+            }
+            if is_over || SUMMARY_EVERY <= summed_up.elapsed() {
+                summed_up = Instant::now();
+                self.sum_up();
             }
         }
     }
-}
 
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o644)
-        .open(path)
-}
-
-/// A file that is opened again once its path leads elsewhere.
-struct Reopening {
-    path: PathBuf,
-    file: File,
-    /// It ends in the middle of a line.
-    torn: bool,
-}
-
-impl Reopening {
-    fn open(path: &Path) -> io::Result<Self> {
-        let file = append(path)?;
-        let torn = is_torn(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            torn,
-        })
-    }
-
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        let held = self.file.metadata()?;
-        let there = std::fs::metadata(&self.path);
-        let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino()));
-        if !same {
-            *self = Self::open(&self.path)?;
+    /// Writes a line and what waits behind it, as far as that is written at once; says whether it was the
+    /// last.
+    fn write_batch(&mut self, first: Line, waiting: &Receiver<Line>) -> bool {
+        let (mut batch, mut count) = (String::new(), 0);
+        let mut next = Some(first);
+        let mut is_over = false;
+        while let Some(line) = next.take() {
+            let Some(text) = text(line, &self.shared.shard) else {
+                is_over = true;
+                break;
+            };
+            if !batch.is_empty() && self.batch < batch.len() + text.len() {
+                self.write(&batch, count);
+                batch.clear();
+                count = 0;
+            }
+            batch.push_str(&text);
+            count += 1;
+            if batch.len() < self.batch {
+                next = waiting.try_recv().ok();
+            }
         }
-        if self.torn {
-            self.file.write_all(b"\n")?;
-            self.torn = false;
+        self.write(&batch, count);
+        is_over
+    }
+
+    fn write(&mut self, batch: &str, lines: u64) {
+        if batch.is_empty() {
+            return;
         }
-        let written = self.file.write_all(text.as_bytes());
-        self.torn = written.is_err();
-        written
+        match self.file.write(batch) {
+            Ok(()) => self.is_failing = false,
+            Err(why) => {
+                self.shared.lose(lines);
+                if !self.is_failing {
+                    let path = self.file.path.display();
+                    tracing::error!(%path, err = %why, "the audit log cannot be written");
+                }
+                self.is_failing = true;
+            }
+        }
+        let wait = self.pace.written(batch.len(), Instant::now());
+        if !wait.is_zero() && !self.shared.is_ending.load(Ordering::Relaxed) {
+            std::thread::sleep(wait); // at most as long as this batch is worth
+        }
+    }
+
+    /// Says how much was not written one by one.
+    fn sum_up(&mut self) {
+        for summary in self.shared.summaries.take() {
+            let fields = summed_up(&summary);
+            let line = completed(fields, summary.until, "summary", &self.shared.shard);
+            self.write(&line, 1);
+        }
     }
 }
 
-/// Whether the last byte of a file ends no line. What cannot be read back, as a pipe, is taken for whole.
-fn is_torn(path: &Path) -> io::Result<bool> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Ok(false);
-    }
-    let mut file = File::open(path)?;
-    if file.metadata()?.len() == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(io::SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
+fn summed_up(summary: &Summary) -> Value {
+    json!({
+        "kind": summary.kind,
+        "outcome": summary.outcome,
+        "count": summary.count,
+        "since": rfc3339(summary.since),
+        "until": rfc3339(summary.until),
+    })
 }
 
 /// The fields of an action's line, beside those every line has.
@@ -324,7 +413,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let whole = line("m1");
         std::fs::write(&path, format!("{whole}{}", &whole[..20])).unwrap();
-        let mut file = Reopening::open(&path).unwrap();
+        let mut file = Reopening::open(&path, Rotation::default()).unwrap();
         file.write(&line("m2")).unwrap();
         file.torn = true; // as after a write that failed half way
         file.write(&line("m3")).unwrap();
@@ -371,8 +460,9 @@ mod tests {
         let name = format!("bigfleet-audit-end-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         drop(std::fs::remove_file(&path));
-        let lost = Arc::new(AtomicU64::new(0));
-        let log = AuditLog::start(&path, "s1", Arc::clone(&lost)).unwrap();
+        let counts = Arc::new(AuditCounts::default());
+        let rotation = Rotation::default();
+        let mut log = AuditLog::start(&path, rotation, "s1", Arc::clone(&counts)).unwrap();
         let lines = log.lines();
         let asked = |verb| AdminRecord {
             time: Time::from_nanos(0),
@@ -399,10 +489,66 @@ mod tests {
         assert_eq!(read[1]["asked"]["scope"], "all");
         assert_eq!(read[1]["detail"]["work_paused"], 3);
         assert_eq!(
-            lost.load(Ordering::Relaxed),
+            counts.lost.load(Ordering::Relaxed),
             1,
             "what came too late is counted"
         );
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// AU-4: a pause of a thousand cycles is a line per machine and what it would have been, and a sum.
+    #[test]
+    fn what_is_intended_is_said_once_and_then_summed_up() {
+        let name = format!("bigfleet-audit-intentions-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        drop(std::fs::remove_file(&path));
+        let counts = Arc::new(AuditCounts::default());
+        let rotation = Rotation::default();
+        let mut log = AuditLog::start(&path, rotation, "s1", Arc::clone(&counts)).unwrap();
+        for cycle in 0..1000 {
+            for machine in ["m1", "m2"] {
+                let kind = if machine == "m2" && 500 <= cycle {
+                    ActionKind::Reclaim
+                } else {
+                    ActionKind::Delete
+                };
+                log.action(AuditRecord {
+                    cycle,
+                    kind: Some(kind),
+                    outcome: Outcome::Suppressed,
+                    ..record(machine)
+                });
+            }
+        }
+        log.action(record("m1"));
+        log.action(AuditRecord {
+            outcome: Outcome::Suppressed,
+            ..record("m1")
+        });
+        log.close();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let read = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let read: Vec<serde_json::Value> = read.collect();
+        let said = |line: &serde_json::Value| {
+            let of = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            let count = line["count"].as_u64().unwrap_or(1);
+            format!("{} {} {} {count}", of("machine"), of("kind"), of("outcome"))
+        };
+        let said: Vec<String> = read.iter().map(said).collect();
+        assert_eq!(
+            said,
+            [
+                "m1 Delete suppressed 1",
+                "m2 Delete suppressed 1",
+                "m2 Reclaim suppressed 1",
+                "m1 Delete success 1",
+                "m1 Delete suppressed 1",
+                " Delete suppressed 1498",
+                " Reclaim suppressed 499",
+            ]
+        );
+        assert_eq!(counts.summarised.load(Ordering::Relaxed), 1997);
+        assert_eq!(counts.lost.load(Ordering::Relaxed), 0);
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -422,7 +568,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("bigfleet-audit-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (path, aside) = (folder.join("audit.jsonl"), folder.join("audit.jsonl.1"));
-        let mut file = Reopening::open(&path).unwrap();
+        let mut file = Reopening::open(&path, Rotation::default()).unwrap();
         file.write(&line("m1")).unwrap();
         std::fs::rename(&path, &aside).unwrap();
         file.write(&line("m2")).unwrap();
@@ -432,9 +578,9 @@ mod tests {
         assert!(read(&aside).contains("m1") && !read(&aside).contains("m2"));
         assert!(read(&path).contains("m3"));
         std::fs::remove_dir_all(&folder).unwrap();
-        let lost = Arc::new(AtomicU64::new(0));
+        let counts = Arc::new(AuditCounts::default());
         assert!(
-            AuditLog::start(&path, "s1", lost).is_err(),
+            AuditLog::start(&path, Rotation::default(), "s1", counts).is_err(),
             "its folder is gone"
         );
     }

@@ -353,7 +353,7 @@ impl Running {
             }
             Effect::Audit(record) => {
                 self.driver.history.ended(&record);
-                if let Some(audit) = &self.driver.audit {
+                if let Some(audit) = &mut self.driver.audit {
                     audit.action(record);
                 }
             }
@@ -378,10 +378,11 @@ impl Running {
             rows_before,
             rows_now,
             held,
+            why,
         } = alert
         {
             let detail = json!({
-                "rows_before": rows_before, "rows_now": rows_now, "held": held,
+                "rows_before": rows_before, "rows_now": rows_now, "held": held, "why": why,
             });
             self.audit_rail("roll-up-guard", cluster.to_string(), detail);
         }

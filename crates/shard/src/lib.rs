@@ -62,6 +62,7 @@ mod read;
 
 mod process;
 
+pub use audit::Rotation;
 pub use hub::{Hub, Stopping};
 pub use panics::{Panicked, Task};
 pub use pause::PauseFileRefused;

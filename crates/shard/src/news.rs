@@ -4,13 +4,14 @@
 //! those of a dry run, which is what those logs are for.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bigfleet_model::ClusterId;
 use bigfleet_shard_core::{
-    Alert, AuditRecord, CallOutcome, Echo, Effect, Event, Frame, Outcome, SessionId, ShardCore,
+    Alert, AuditRecord, CallOutcome, Echo, Effect, Event, Frame, Outcome, RailsView, SessionId,
+    ShardCore,
 };
 
 use crate::outbox::Link;
@@ -24,6 +25,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 pub(crate) struct Counted {
     suppressed: u64,
     capped: u64,
+    /// The clusters of which rail 1 holds machines back.
+    capped_clusters: BTreeSet<ClusterId>,
     deferred: u64,
     short: Said,
 }
@@ -91,10 +94,8 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
         let suppressed = suppressed - before.suppressed;
         tracing::warn!(suppressed, "actions suppressed by pause");
     }
-    if 0 < held_back.capped {
-        let deferred_reclaims = held_back.capped;
-        let cap_fraction = f64::from(core.rails().reclaim_cap_per_million) / 1e6;
-        tracing::warn!(deferred_reclaims, cap_fraction, "blast-radius cap engaged");
+    if 0 < held_back.capped || !before.capped_clusters.is_empty() {
+        say_capped(&core.rails(), &mut before.capped_clusters);
     }
     (before.suppressed, before.capped) = (suppressed, counters.reclaims_capped);
     before.deferred = counters.deferred;
@@ -102,6 +103,22 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
         say_shortfalls(core, &mut before.short, now);
     }
     held_back
+}
+
+/// A cluster shrinks for many cycles: that it is held back is said when it begins and when it ends.
+fn say_capped(rails: &RailsView, before: &mut BTreeSet<ClusterId>) {
+    let cap_fraction = f64::from(rails.reclaim_cap_per_million) / 1e6;
+    for capped in &rails.capped {
+        let (cluster, deferred_reclaims) = (&capped.cluster, capped.machines);
+        if !before.contains(cluster) {
+            tracing::warn!(%cluster, deferred_reclaims, cap_fraction, "blast-radius cap engaged");
+        }
+    }
+    let now: BTreeSet<ClusterId> = rails.capped.iter().map(|one| one.cluster.clone()).collect();
+    for cluster in before.difference(&now) {
+        tracing::info!(%cluster, "blast-radius cap released");
+    }
+    *before = now;
 }
 
 fn say_shortfalls(core: &ShardCore, said: &mut Said, now: Instant) {
@@ -217,10 +234,29 @@ pub(crate) fn of_event(core: &ShardCore, event: &Event) {
     }
 }
 
+/// What a shard that does not act says, and what to do about it (SH-33).
+pub(crate) fn twin_text(seen: u64, own: u64) -> String {
+    let floor = seen.saturating_add(1);
+    format!(
+        "the provider's records show epoch {seen} of this shard, and this process has epoch {own}: its data \
+         directory is new or an old copy; if no other process runs this shard, start it once with \
+         --epoch-floor {floor}"
+    )
+}
+
 fn of_alert(alert: &Alert) {
     match alert {
         Alert::Fenced { machine } => tracing::error!(%machine,
             "incident: the provider has seen a newer token of this shard; all mutations stop"),
+        Alert::Twin { seen, own } => {
+            let advice = twin_text(*seen, *own);
+            tracing::error!(
+                seen,
+                own,
+                advice,
+                "incident: the provider knows a later epoch of this shard; all mutations stop"
+            );
+        }
         Alert::Impossible { machine, what } => tracing::error!(%machine, what,
             "incident: something happened that cannot; all mutations stop until a restart"),
         Alert::CallRefused { machine } => {
@@ -240,14 +276,16 @@ fn of_alert(alert: &Alert) {
             rows_before,
             rows_now,
             held: 0,
-        } => tracing::warn!(%cluster, rows_before, rows_now, held = 0,
+            why,
+        } => tracing::warn!(%cluster, rows_before, rows_now, held = 0, why,
             "roll-up confirmed and accepted: it was said often enough"),
         Alert::RollUpSuspicious {
             cluster,
             rows_before,
             rows_now,
             held,
-        } => tracing::warn!(%cluster, rows_before, rows_now, held,
+            why,
+        } => tracing::warn!(%cluster, rows_before, rows_now, held, why,
             "roll-up quarantined: the demand before stays"),
         Alert::DrainFallback {
             machine,

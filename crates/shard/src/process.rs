@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use axum::routing::get;
@@ -26,7 +25,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
 
 use crate::admin::Admin;
-use crate::audit::AuditLog;
+use crate::audit::{AuditCounts, AuditLog};
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
@@ -187,7 +186,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         lists: Arc::default(),
         rpcs: Arc::default(),
         sessions: Arc::default(),
-        audit_lost: Arc::new(AtomicU64::new(0)),
+        audit: Arc::default(),
         panics: Arc::clone(&hub.panics),
         beside: Arc::clone(&hub.beside),
         tls: tls.clone(),
@@ -196,7 +195,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
             settings: settings.labels(),
         },
     };
-    let audit = audit(&settings, &metrics.audit_lost)?;
+    let audit = audit(&settings, &metrics.audit)?;
     let lines = audit.as_ref().map(AuditLog::lines);
     let (shard_id, addr) = (settings.core.shard.as_str(), &settings.provider_addr);
     tracing::info!(addr, shard_id, epoch, "provider dial");
@@ -287,15 +286,15 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     })
 }
 
-fn audit(settings: &Settings, lost: &Arc<AtomicU64>) -> Result<Option<AuditLog>, StartRefused> {
+fn audit(settings: &Settings, counts: &Arc<AuditCounts>) -> Result<Option<AuditLog>, StartRefused> {
     let Some(path) = &settings.audit_log else {
         return Ok(None);
     };
-    let log = AuditLog::start(path, &settings.core.shard, Arc::clone(lost)).map_err(|source| {
-        StartRefused::Audit {
-            path: path.clone(),
-            source,
-        }
+    let shard = &settings.core.shard;
+    let log = AuditLog::start(path, settings.audit_rotation, shard, Arc::clone(counts));
+    let log = log.map_err(|source| StartRefused::Audit {
+        path: path.clone(),
+        source,
     })?;
     tracing::info!(path = %path.display(), "audit log enabled");
     Ok(Some(log))

@@ -4,7 +4,7 @@
 //! names its own numbers; what only the runtime knows (the disk, Lists, certificates) comes after them.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use crate::audit::AuditCounts;
+use crate::news::twin_text;
 use crate::panics::Panics;
 use crate::provider::ListTimes;
 use crate::rpcs::Rpcs;
@@ -34,6 +36,8 @@ pub(crate) struct Published {
     ready: bool,
     awaits: Option<Awaits>,
     fenced: bool,
+    /// Why it does not act, if the provider's records show an epoch it had to come after (SH-33).
+    twin: Option<String>,
     incident: Option<String>,
     cycle: u64,
     in_flight: usize,
@@ -50,6 +54,7 @@ impl Published {
             ready: core.is_ready(),
             awaits: core.awaits(),
             fenced: rails.fenced,
+            twin: rails.twin.map(|(seen, own)| twin_text(seen, own)),
             incident: rails.incident,
             removals_held: rails.removals_held,
             cycle: gauges.cycle,
@@ -113,6 +118,9 @@ impl Publisher {
                 Err("fenced: another process runs this shard".to_owned())
             }
             Some(Published {
+                twin: Some(text), ..
+            }) => Err(text.clone()),
+            Some(Published {
                 incident: Some(what),
                 ..
             }) => Err(format!("stopped by an incident: {what}")),
@@ -147,7 +155,7 @@ pub(crate) struct Metrics {
     pub(crate) lists: Arc<ListTimes>,
     pub(crate) rpcs: Arc<Rpcs>,
     pub(crate) sessions: Arc<SessionCounts>,
-    pub(crate) audit_lost: Arc<AtomicU64>,
+    pub(crate) audit: Arc<AuditCounts>,
     pub(crate) panics: Arc<Panics>,
     pub(crate) beside: Arc<Beside>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
@@ -391,7 +399,12 @@ impl Metrics {
             (
                 "bigfleet_shard_audit_lines_lost",
                 "Lines the audit log could not take",
-                self.audit_lost.load(Ordering::Relaxed),
+                self.audit.lost.load(Ordering::Relaxed),
+            ),
+            (
+                "bigfleet_shard_audit_lines_summarised",
+                "Actions that are only in summaries of the audit log",
+                self.audit.summarised.load(Ordering::Relaxed),
             ),
         ] {
             text.counter(name, help, count)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bigfleet_net::TlsFiles;
 use bigfleet_shard_core::ShardConfig;
 
+use crate::audit::Rotation;
 use crate::trouble::Trouble;
 
 /// How a shard is run.
@@ -32,6 +33,8 @@ pub struct Settings {
     pub pause_file: PathBuf,
     /// Where decisions are written down; `None` for nowhere.
     pub audit_log: Option<PathBuf>,
+    /// How much of that is kept.
+    pub audit_rotation: Rotation,
     /// Certificates, for callers and towards the provider; `None` for plaintext.
     pub tls: Option<TlsFiles>,
     /// Whether to answer gRPC reflection.
@@ -127,6 +130,8 @@ impl Settings {
             "actuation_paused": self.actuation_paused,
             "pause_file": self.pause_file,
             "audit_log": self.audit_log,
+            "audit_max_bytes": self.audit_rotation.max_bytes,
+            "audit_files": self.audit_rotation.files,
             "idle_hold_seconds": {
                 "on_demand": holds(core.holds.on_demand),
                 "spot": holds(core.holds.spot),

@@ -48,6 +48,8 @@ const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("relea
 const PAUSES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("pauses");
 /// What keeps ending badly, by what it is.
 const BREAKERS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("breakers");
+/// When machines were reclaimed lately, by cluster.
+const RECLAIMS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("reclaims");
 /// Cluster, fingerprint, group; unix seconds.
 const ARRIVALS: TableDefinition<'static, (&str, &str, &str), f64> =
     TableDefinition::new("arrivals");
@@ -240,12 +242,15 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     each(read, OWNED, &mut records, |id, ()| format::owned(id))?;
     each(read, RETIRED, &mut records, |id, ()| format::retired(id))?;
     each(read, RELEASED, &mut records, |id, ()| format::released(id))?;
-    // Came later than the others, under the same number: a directory without one has none of it.
+    // These came later than the others, under the same number: a directory without one has none of it.
     if has(read, PAUSES.name())? {
         each(read, PAUSES, &mut records, format::paused)?;
     }
     if has(read, BREAKERS.name())? {
         each(read, BREAKERS, &mut records, format::breaker)?;
+    }
+    if has(read, RECLAIMS.name())? {
+        each(read, RECLAIMS, &mut records, format::reclaims)?;
     }
     each(read, ARRIVALS, &mut records, format::arrival)?;
     each(read, CLUSTERS, &mut records, format::cluster)?;
@@ -426,6 +431,7 @@ struct Tables<'t> {
     released: Table<'t, &'static str, ()>,
     pauses: Table<'t, &'static str, &'static [u8]>,
     breakers: Table<'t, &'static str, &'static [u8]>,
+    reclaims: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
     domains: Table<'t, (&'static str, &'static str), bool>,
     instructions: Table<'t, u64, &'static str>,
@@ -442,6 +448,7 @@ impl<'t> Tables<'t> {
             released: write.open_table(RELEASED)?,
             pauses: write.open_table(PAUSES)?,
             breakers: write.open_table(BREAKERS)?,
+            reclaims: write.open_table(RECLAIMS)?,
             arrivals: write.open_table(ARRIVALS)?,
             domains: write.open_table(DOMAINS)?,
             instructions: write.open_table(INSTRUCTIONS)?,
@@ -460,8 +467,12 @@ impl<'t> Tables<'t> {
                 }
                 None => drop(self.machines.remove(machine.as_str())?),
             },
-            Record::Cluster { cluster, baseline } => {
-                let value = Value::of_cluster(baseline).seal();
+            Record::Cluster {
+                cluster,
+                baseline,
+                replaced,
+            } => {
+                let value = Value::of_cluster(baseline, replaced).seal();
                 self.clusters.insert(cluster.as_str(), value.as_slice())?;
             }
             Record::Owned { machine, owned } => mark(&mut self.owned, machine.as_str(), *owned)?,
@@ -490,6 +501,13 @@ impl<'t> Tables<'t> {
                     }
                     None => drop(self.breakers.remove(key.as_str())?),
                 }
+            }
+            Record::Reclaims { cluster, left } if left.is_empty() => {
+                drop(self.reclaims.remove(cluster.as_str())?);
+            }
+            Record::Reclaims { cluster, left } => {
+                let value = Value::of_reclaims(left).seal();
+                self.reclaims.insert(cluster.as_str(), value.as_slice())?;
             }
             Record::Arrival { need, at } => {
                 let (cluster, print) = (need.cluster.as_str(), need.fingerprint.as_str());

@@ -81,6 +81,12 @@ impl Defect {
                 Shard::ProbesUnlimited => "what keeps failing is tried by many machines at once",
                 Shard::DeleteTriedForEver => "a host that cannot be deleted is lost to everybody",
                 Shard::PartitionBelieved => "a cluster that is cut off is bought a second time",
+                Shard::ReclaimsForgotten => "a new process does not know what was just reclaimed",
+                Shard::UnitMistakeBelieved => "a row is believed at once, however much it asks for",
+                Shard::TwinNotSeen => "a process with an epoch that was used before acts",
+                Shard::HastyRollUpGuard => {
+                    "three empty roll-ups are believed however fast they come"
+                }
             },
             Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
             Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
@@ -123,6 +129,10 @@ impl Defect {
             Shard::ProbesUnlimited => &["bad-cluster-crash-loop"],
             Shard::DeleteTriedForEver => &["deletes-fail"],
             Shard::PartitionBelieved => &["partition"],
+            Shard::ReclaimsForgotten => &["reclaim-in-a-crash-loop"],
+            Shard::HastyRollUpGuard => &["hasty-roll-ups"],
+            Shard::UnitMistakeBelieved => &["unit-mistake"],
+            Shard::TwinNotSeen => &["wrong-disk"],
         }
     }
 

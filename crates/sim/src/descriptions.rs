@@ -32,6 +32,7 @@ pub(crate) fn change_name(change: &Change) -> &'static str {
         Change::FailNext { .. } => "calls fail",
         Change::Crash { .. } => "crash",
         Change::Twin { .. } => "twin",
+        Change::WrongDisk { .. } => "wrong disk",
         Change::OperatorAway { .. } => "operator away",
         Change::ProviderAway { .. } => "provider away",
         Change::TruncatedLists { .. } => "list truncated",
@@ -114,6 +115,7 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             self::disk(disk),
             span(millis)
         ),
+        Change::WrongDisk { millis } => format!("the right one is back after {}", span(millis)),
         Change::Twin { millis } => format!("the first goes on for {}", span(millis)),
         Change::OperatorAway {
             cluster: at,

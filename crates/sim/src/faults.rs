@@ -15,6 +15,9 @@ const VANISH: &str = "machines vanish";
 /// After so long Lists have shown what two processes did to each other, or what one did and forgot in a crash.
 const FOUND_WITHIN: u64 = seconds(60);
 
+/// The epoch of a process that finds an empty disk.
+const WITHOUT_A_DISK: u64 = 1;
+
 impl World {
     /// One entry of the timeline.
     pub(crate) fn change(&mut self, change: &Change) {
@@ -71,6 +74,7 @@ impl World {
                 millis,
             } => self.armed = Some((strike, disk, millis)),
             Change::Twin { millis } => self.twin(millis),
+            Change::WrongDisk { millis } => self.wrong_disk(millis),
             Change::OperatorAway { cluster, millis } => {
                 let back = self.now.after(millis);
                 self.clusters[cluster].away_until = back;
@@ -248,6 +252,28 @@ impl World {
         let ends = self.now.after(millis);
         self.watch.twins_until = ends.after(FOUND_WITHIN);
         self.queue.at(ends, Happening::End { epoch: old });
+        self.lose_sessions(self.now);
+        self.start_process(records);
+    }
+
+    /// The process is replaced by one that knows neither what was decided nor which epochs were used.
+    fn wrong_disk(&mut self, millis: u64) {
+        let Some(process) = self.processes.remove(&self.current) else {
+            return;
+        };
+        let records = process.disk.found(0);
+        self.watch.process_lost(self.now);
+        let back = self.now.after(millis);
+        self.watch.twins_until = self.watch.twins_until.max(back.after(FOUND_WITHIN));
+        self.lose_sessions(self.now);
+        self.start_process_as(WITHOUT_A_DISK, Vec::new());
+        self.queue.in_order(back, Happening::RightDisk { records });
+    }
+
+    /// It is replaced in turn by one that has the disk.
+    pub(crate) fn right_disk(&mut self, records: Vec<bigfleet_shard_core::Record>) {
+        self.processes.remove(&WITHOUT_A_DISK);
+        self.watch.process_lost(self.now);
         self.lose_sessions(self.now);
         self.start_process(records);
     }

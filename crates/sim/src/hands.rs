@@ -45,6 +45,7 @@ impl World {
         };
         process.fenced |= is_fence(&event);
         let before = process.core.cycle();
+        let accepted = process.accepted(said.as_ref());
         let mut effects = Vec::new();
         process.core.handle(self.now.time(), event, &mut effects);
         if process.core.cycle() != before {
@@ -56,7 +57,7 @@ impl World {
             };
             process.core.handle(self.now.time(), took, &mut effects);
         }
-        process.remember(said);
+        process.remember(said, accepted);
         let start = process.busy_until.max(self.now);
         self.look(epoch, &effects);
         if let Some(unknown) = listed {
@@ -86,7 +87,7 @@ impl World {
         let session = *session;
         let process = self.processes.get(&epoch);
         let in_force = process.and_then(|process| process.in_force.get(&session));
-        if in_force.is_some_and(|(_, in_force)| in_force == rows) {
+        if in_force == Some(rows) {
             let rollup_id = rollup_id.clone();
             self.struck("roll-up repeated");
             return (Event::RollUpRepeated { session, rollup_id }, None);

@@ -117,6 +117,7 @@ fn reversed(plan: &mut Plan) {
             | Change::FailNext { .. }
             | Change::Crash { .. }
             | Change::Twin { .. }
+            | Change::WrongDisk { .. }
             | Change::ProviderAway { .. }
             | Change::TruncatedLists { .. }
             | Change::DeletesFail { .. }

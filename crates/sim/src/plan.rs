@@ -192,6 +192,9 @@ pub(crate) enum Change {
     /// A second process of the shard is started from a copy of its disk, while the first goes on for
     /// so many milliseconds more without operators.
     Twin { millis: u64 },
+    /// The shard's process dies, and one is started without its disk, and so without its epoch; so many
+    /// milliseconds later that one is replaced by one that has both.
+    WrongDisk { millis: u64 },
     /// A cluster's operator is gone for so many milliseconds.
     OperatorAway { cluster: usize, millis: u64 },
     /// The provider does not answer for so many milliseconds.
@@ -231,6 +234,7 @@ impl Change {
             | Self::ScaleRow { .. }
             | Self::Priority { .. }
             | Self::Twin { .. }
+            | Self::WrongDisk { .. }
             | Self::OperatorAway { .. }
             | Self::ProviderAway { .. }
             | Self::Pause { .. } => true,
@@ -401,6 +405,8 @@ pub(crate) struct ShardPlan {
     pub(crate) actions_per_cycle: usize,
     /// How long unclaimed machines stay idle.
     pub(crate) holds: Holds,
+    /// Epochs that were used before the run.
+    pub(crate) epochs: u64,
 }
 
 impl Default for ShardPlan {
@@ -412,6 +418,7 @@ impl Default for ShardPlan {
             workers: 32,
             actions_per_cycle: 0,
             holds: Holds::default(),
+            epochs: 0,
         }
     }
 }

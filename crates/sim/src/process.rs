@@ -23,8 +23,8 @@ pub(crate) struct Process {
     pub(crate) fenced: bool,
     /// Calls that were sent and not answered yet, by operation and attempt.
     pub(crate) calls: BTreeSet<(OperationId, u64)>,
-    /// The roll-up in force on each session, and how many were accepted on it.
-    pub(crate) in_force: BTreeMap<SessionId, (u64, Vec<Row>)>,
+    /// The roll-up in force on each session.
+    pub(crate) in_force: BTreeMap<SessionId, Vec<Row>>,
     /// Clusters it has accepted a roll-up from.
     pub(crate) heard: BTreeSet<usize>,
 }
@@ -58,15 +58,16 @@ impl Process {
         self.written_until
     }
 
-    /// Remembers a roll-up that was handed in, if the core accepted it.
-    pub(crate) fn remember(&mut self, said: Option<RollUpOnSession>) {
-        let Some((session, rows)) = said else {
-            return;
-        };
-        let accepted = self.core.roll_ups_accepted(session);
-        let before = self.in_force.get(&session).map_or(0, |one| one.0);
-        if before < accepted {
-            self.in_force.insert(session, (accepted, rows));
+    /// How many roll-ups were accepted on the session this one came on.
+    pub(crate) fn accepted(&self, said: Option<&RollUpOnSession>) -> u64 {
+        said.map_or(0, |(session, _)| self.core.roll_ups_accepted(*session))
+    }
+
+    /// Remembers a roll-up that was handed in, if the core accepted it: more are accepted than `before`.
+    pub(crate) fn remember(&mut self, said: Option<RollUpOnSession>, before: u64) {
+        let is_accepted = before < self.accepted(said.as_ref());
+        if let Some((session, rows)) = said.filter(|_| is_accepted) {
+            self.in_force.insert(session, rows);
         }
     }
 }

@@ -22,6 +22,7 @@ mod cover;
 mod demand;
 mod leaving;
 mod progress;
+mod reclaims;
 mod rest;
 mod waiting;
 
@@ -58,7 +59,7 @@ pub enum Rule {
     MakeBeforeBreak,
     /// Nothing is reclaimed from a cluster that has not reported (SH-8).
     ReportedFirst,
-    /// No more reclaims than rail 1 allows (SR-2).
+    /// No more reclaims than rail 1 allows, restarts or not (SR-2, SH-30).
     ReclaimCap,
     /// No older life of the shard acts after a newer one (FE-2, FE-4).
     Fenced,
@@ -181,6 +182,7 @@ pub(crate) struct Watch {
     blind_to: Vec<Rule>,
     pub(crate) commits: Commits,
     pub(crate) demand: Demand,
+    reclaims: reclaims::Reclaims,
     /// Which cluster was last told that a machine is its own.
     told: BTreeMap<MachineId, usize>,
     /// The newest life of the shard that changed a machine.
@@ -222,6 +224,7 @@ impl Watch {
             blind_to,
             commits: Commits::default(),
             demand: Demand::new(clusters),
+            reclaims: reclaims::Reclaims::default(),
             told: BTreeMap::new(),
             newest: BTreeMap::new(),
             losses: 0,
@@ -340,6 +343,7 @@ impl World {
         }
         for one in &decided {
             self.watch.acted_at = self.now;
+            self.watch.reclaims.decided(one);
             let committed = Committed {
                 at: self.now,
                 kind: one.kind,

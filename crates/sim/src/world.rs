@@ -89,6 +89,8 @@ pub(crate) enum Happening {
     Connect { cluster: usize },
     /// A process starts, with the records it found on disk.
     Begin { records: Vec<Record> },
+    /// A process that was started without its disk is replaced by one with these records.
+    RightDisk { records: Vec<Record> },
     /// The current process of the shard dies.
     Crash { disk: Left, millis: u64 },
     /// A process that was replaced by a newer one ends.
@@ -174,7 +176,7 @@ impl World {
             defect,
             processes: BTreeMap::new(),
             current: 0,
-            epochs: 0,
+            epochs: plan.shard.epochs,
             next_session: 0,
             next_call: 0,
             is_calm: false,
@@ -306,6 +308,7 @@ impl World {
             } => self.emptied(cluster, instruction, &machine),
             Happening::Connect { cluster } => self.connect(cluster),
             Happening::Begin { records } => self.start_process(records),
+            Happening::RightDisk { records } => self.right_disk(records),
             Happening::Crash { disk, millis } => {
                 if !self.is_calm {
                     self.crash(disk, millis);
@@ -339,7 +342,11 @@ impl World {
     /// Starts a process with the records on its disk.
     pub(crate) fn start_process(&mut self, records: Vec<Record>) {
         self.epochs += 1;
-        let epoch = self.epochs;
+        self.start_process_as(self.epochs, records);
+    }
+
+    /// The same with an epoch that need not be the next.
+    pub(crate) fn start_process_as(&mut self, epoch: u64, records: Vec<Record>) {
         let core = ShardCore::rebuild(self.config(), epoch, self.now.time(), records.clone());
         let core = core.unwrap_or_else(|refused| panic!("the shard does not start: {refused}"));
         self.trace.line(self.now, || {

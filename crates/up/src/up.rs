@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bigfleet_model::Fleet;
 use bigfleet_net::{Dial, DialRefused};
-use bigfleet_shard::{Failed, Settings, Shard};
+use bigfleet_shard::{Failed, Rotation, Settings, Shard};
 use bigfleet_shard_core::ShardConfig;
 use bigfleet_wire::v1alpha1::ListFilter;
 use bigfleet_wire::v1alpha1::capacity_provider_client::CapacityProviderClient;
@@ -452,6 +452,7 @@ fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settin
         incremental_reconcile: false,
         actuation_paused: false,
         audit_log: Some(folder.audit()),
+        audit_rotation: Rotation::default(),
         tls: None,
         reflection: true,
         speed: options.speed,

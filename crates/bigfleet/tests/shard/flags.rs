@@ -140,11 +140,15 @@ async fn a_cap_on_reclaims_lets_few_go_at_once_and_says_so() {
         reclaims[1..].iter().all(|count| *count == 1),
         "{reclaims:?}"
     );
-    let said = &scene.shard.logged("blast-radius cap engaged")["fields"];
+    let said = scene.shard.all_logged("blast-radius cap engaged");
+    let said: Vec<_> = said.iter().map(|line| &line["fields"]).collect();
+    assert_eq!(said.len(), 1, "once, and not in every cycle: {said:?}");
     assert_eq!(
-        (&said["deferred_reclaims"], &said["cap_fraction"]),
+        (&said[0]["deferred_reclaims"], &said[0]["cap_fraction"]),
         (&json!(4), &json!(0.25))
     );
+    assert_eq!(said[0]["cluster"], "a");
+    scene.shard.logged("blast-radius cap released");
     assert!(4.0 <= scene.shard.metric("bigfleet_shard_reclaims_capped_total"));
 }
 
@@ -172,7 +176,7 @@ async fn twelve_rows(scene: &Scene) -> Operator {
 /// Rail 2.
 #[tokio::test]
 async fn a_roll_up_that_withdraws_everything_is_believed_the_third_time() {
-    let scene = scene("guard", 12, &[]).await;
+    let scene = scene("guard", 12, &["--trouble=clock-speed=10"]).await;
     let a = twelve_rows(&scene).await;
     let calls = scene.ledger.ledger.seen().len();
     let quarantined = "bigfleet_shard_rollup_quarantined{cluster=\"a\"}";
@@ -194,7 +198,12 @@ async fn a_roll_up_that_withdraws_everything_is_believed_the_third_time() {
         assert_eq!(said[held - 1]["fields"]["held"], held);
         assert_eq!(said[held - 1]["fields"]["cluster"], "a");
     }
-    assert_eq!(says_nothing_is_needed(&a, 4).await, Disposition::Accepted);
+    // However often it is said, twenty seconds pass (SH-31).
+    assert_eq!(says_nothing_is_needed(&a, 4).await, Disposition::Held);
+    let held_for = "bigfleet_shard_rollup_quarantine_seconds{cluster=\"a\"}";
+    let held_for = || scene.shard.metric(held_for);
+    until("20 s", async || (20.0 <= held_for(), held_for())).await;
+    assert_eq!(says_nothing_is_needed(&a, 5).await, Disposition::Accepted);
     a.has(0).await;
     assert_eq!(scene.operations(CallKind::Drain), 12);
 }
@@ -449,4 +458,39 @@ fn flags_that_make_no_sense_are_named() {
         assert!(text.contains(said), "{flags:?}: {text}");
         assert!(!data.exists(), "{flags:?} left something behind");
     }
+}
+
+/// AU-2: files of the audit log are set aside before they are too long, and only so many are kept.
+#[tokio::test]
+async fn the_audit_log_is_set_aside_and_ends() {
+    let flags = ["--audit-max-bytes=4000", "--audit-files=3"];
+    let scene = scene("rotation", 8, &flags).await;
+    let a = scene.operator("a", Manner::Plain).await;
+    for machines in [8, 0, 8, 0, 8] {
+        a.needs(
+            (machines != 0)
+                .then(|| cpus(machines))
+                .into_iter()
+                .collect(),
+        )
+        .await;
+        a.has(machines).await;
+    }
+    let there = || {
+        let names = ["data.audit", "data.audit.1", "data.audit.2", "data.audit.3"];
+        let length = |name: &str| std::fs::metadata(scene.folder.file(name)).ok();
+        names.map(|name| length(name).map(|file| file.len()))
+    };
+    // 40 actions of some 400 bytes each.
+    until("three files, none too long", async || {
+        let there = there();
+        let kept = there[..3].iter().flatten();
+        let are_short = kept.clone().all(|length| *length <= 4000);
+        (kept.count() == 3 && are_short && there[3].is_none(), there)
+    })
+    .await;
+    assert_eq!(
+        scene.shard.metric("bigfleet_shard_audit_lines_lost_total"),
+        0.0
+    );
 }

@@ -8,6 +8,7 @@ mod shard_scene;
 
 mod aborts;
 mod admin;
+mod capped;
 mod coordinator;
 mod flags;
 mod following;
@@ -18,4 +19,5 @@ mod measured;
 mod panics;
 mod providers;
 mod reads;
+mod twins;
 mod watching;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use bigfleet_net::{Dial, Limits, MAX_MESSAGE_BYTES, Serving, listen, serve};
 use bigfleet_wire::v1alpha1 as wire;
@@ -25,6 +26,8 @@ pub(crate) enum CallKind {
 /// One mutation as the provider saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
+    /// When it came.
+    pub(crate) at: Instant,
     pub(crate) kind: CallKind,
     pub(crate) machine: String,
     /// Epoch and sequence.
@@ -255,6 +258,7 @@ impl Ledger {
     ) -> Answer {
         let (seen, waiting) = (Arc::clone(&self.seen), Arc::clone(&self.waiting));
         let (mut held, moments) = (self.held.subscribe(), self.moments.clone());
+        let at = Instant::now();
         let handed_on = tokio::spawn(async move {
             moments.send_modify(|count| *count += 1);
             waiting.fetch_add(1, Ordering::Relaxed);
@@ -262,6 +266,7 @@ impl Ledger {
             waiting.fetch_sub(1, Ordering::Relaxed);
             let answer = call.await;
             seen.lock().unwrap().push(Seen {
+                at,
                 kind,
                 machine,
                 token,

@@ -111,8 +111,11 @@ impl ShardCore {
         let ledger = self.supply.ledger();
         let configured = |cluster: &_| ledger.configured(cluster);
         let capped = self.rails.cap_reclaims(&mut wanted, configured, now);
-        self.counters.reclaims_capped += capped.len() as u64;
-        for cluster in capped {
+        self.counters.reclaims_capped += capped.clusters.len() as u64;
+        if let Some(next) = capped.next {
+            self.schedule.cycle_by(next);
+        }
+        for cluster in capped.clusters {
             *self.counters.reclaims_capped_of.entry(cluster).or_default() += 1;
         }
         let (admitted, cut) = admit(wanted, room);
@@ -124,7 +127,7 @@ impl ShardCore {
         }
         for action in &admitted {
             if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
-                self.rails.spend_reclaim(cluster);
+                self.rails.reclaim_committed(cluster, &action.machine);
             }
         }
         admitted

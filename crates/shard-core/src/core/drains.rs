@@ -58,11 +58,21 @@ impl ShardCore {
         };
         let (deadline, id) = (operation.deadline, operation.id);
         self.send_instruction(now, machine, session, effects);
+        self.note_reclaim_left(now, machine);
         self.work.instructed(machine, reports, now);
         if reports {
             self.schedule.set(deadline, Timer::Drain(id));
         }
         reports
+    }
+
+    /// SH-30: something of a machine's operation leaves. If it is a reclaim, rail 1 counts it from now.
+    pub(super) fn note_reclaim_left(&mut self, now: Time, machine: &MachineId) {
+        let operation = self.work.get(machine);
+        let reclaim = operation.filter(|one| one.action == ActionKind::Reclaim);
+        if let Some(cluster) = reclaim.and_then(|one| one.cluster.as_ref()) {
+            self.rails.reclaim_left(cluster, machine, now);
+        }
     }
 
     fn send_instruction(

@@ -65,6 +65,7 @@ impl ShardCore {
         }
         for sighting in machines {
             let id = sighting.machine.id().clone();
+            self.look_for_twin(now, &sighting);
             self.see(now, began, sighting, effects);
             self.supply.shown(&id, list);
         }
@@ -125,14 +126,34 @@ impl ShardCore {
             effects.push(Effect::Alert(Alert::RemovalHeld { missing }));
         }
         if self.supply.listed(&listing, now) {
+            self.rails.forget_serving_at_start();
             self.schedule.want_cycle();
         }
         if self.supply.lists() == 1 {
+            if let Some(seen) = self.rails.twin() {
+                let own = self.epoch;
+                effects.push(Effect::Alert(Alert::Twin { seen, own }));
+            }
             let connected = self.sessions.connected();
             let connected: Vec<_> = connected.map(|(cluster, _)| cluster.clone()).collect();
             for cluster in connected {
                 self.resync(now, &cluster, effects);
             }
+        }
+    }
+
+    /// SH-33: before the first complete List nothing was decided here, so a mark of this shard is an earlier
+    /// process's, and its epoch is below ours unless our data directory is not the one it wrote.
+    fn look_for_twin(&mut self, now: Time, sighting: &Sighting) {
+        if 0 < self.supply.lists() || self.has(Defect::TwinNotSeen) {
+            return;
+        }
+        let marked = bound_by(sighting).filter(|_| self.supply.is_marked(sighting));
+        let twin = marked.filter(|operation| self.epoch <= operation.epoch);
+        if let Some(operation) = twin
+            && self.rails.note_twin(operation.epoch)
+        {
+            self.gate_moved(now);
         }
     }
 

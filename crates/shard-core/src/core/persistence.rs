@@ -52,6 +52,9 @@ impl ShardCore {
 
     /// Hands out everything that is not on disk, as one write.
     pub(super) fn persist(&mut self, effects: &mut Vec<Effect>) {
+        // They ride along: until a reclaim has ended, its operation is on record too.
+        let left = self.rails.unwritten_reclaims(self.now);
+        self.remember_records(left);
         let is_durable = !self.has(Defect::IntentNotDurable);
         let (supply, work, rails) = (&self.supply, &self.work, &self.rails);
         let write = self

@@ -10,6 +10,7 @@
 use super::{ShardCore, breakers::is_supply, machines::bound_by};
 use crate::{
     audit::Outcome,
+    defect::Defect,
     effect::Effect,
     event::{PausedBy, Sighting},
     record::{Kept, Record},
@@ -18,7 +19,10 @@ use crate::{
     work::{Operation, WalkPosition},
 };
 use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, Time, Via};
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// Why a shard does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +114,8 @@ impl ShardCore {
         core.hold_remembered(now);
         core.resume_breakers(now);
         core.supply.recalled();
+        core.recall_unfinished_reclaims();
+        core.recall_serving();
         let remembered = core.supply.remembered().values();
         let clusters: BTreeSet<ClusterId> = remembered
             .flat_map(|kept| kept.clusters().cloned())
@@ -129,10 +135,20 @@ impl ShardCore {
         match record {
             Record::Epoch(_) => {}
             Record::Machine { machine, kept } => self.supply.recall(machine, kept),
-            Record::Cluster { cluster, baseline } => {
+            Record::Reclaims { cluster, left } => {
+                if !self.has(Defect::ReclaimsForgotten) {
+                    self.rails.recall_reclaims(cluster, &left, self.now);
+                }
+            }
+            Record::Cluster {
+                cluster,
+                baseline,
+                replaced,
+            } => {
                 self.supply.note_served(cluster.clone());
                 self.demand.note_cluster(cluster.clone());
-                self.rails.recall_baseline(cluster, baseline);
+                let now = self.now;
+                self.rails.recall_baseline(cluster, baseline, replaced, now);
             }
             Record::Owned { machine, owned } => self.supply.set_owned(machine, owned),
             Record::ForeignSeen => self.supply.note_foreign(),
@@ -152,6 +168,36 @@ impl ShardCore {
         }
     }
 
+    /// SH-30: what an earlier process committed and did not finish is still to leave.
+    fn recall_unfinished_reclaims(&mut self) {
+        if self.has(Defect::ReclaimsForgotten) {
+            return;
+        }
+        for (machine, kept) in self.supply.remembered() {
+            let operation = kept.operation.as_deref();
+            let reclaim = operation.filter(|one| one.action == ActionKind::Reclaim);
+            if let Some(cluster) = reclaim.and_then(|one| one.cluster.as_ref()) {
+                self.rails.reclaim_committed(cluster, machine);
+            }
+        }
+    }
+
+    /// SH-31: a cluster may be heard before the provider has shown what serves it.
+    fn recall_serving(&mut self) {
+        let mut serving: BTreeMap<ClusterId, u32> = BTreeMap::new();
+        let kept = self.supply.remembered().values();
+        let left_alone = kept.filter(|kept| kept.operation.is_none());
+        for cluster in left_alone.filter_map(|kept| kept.cluster.as_ref()) {
+            match serving.get_mut(cluster) {
+                Some(machines) => *machines += 1,
+                None => drop(serving.insert(cluster.clone(), 1)),
+            }
+        }
+        for (cluster, machines) in serving {
+            self.rails.recall_serving(cluster, machines);
+        }
+    }
+
     /// Everything to remember now, for whoever writes a file anew: a shard rebuilt from it is the one
     /// rebuilt from all records so far.
     pub fn records(&self) -> Vec<Record> {
@@ -159,6 +205,7 @@ impl ShardCore {
         records.extend(self.supply.ownership_records());
         records.extend(self.uplink.records());
         records.extend(self.rails.pause_records());
+        records.extend(self.rails.reclaim_records(self.now));
         records.extend(self.supply.retired_records());
         records.extend(self.breaker_records());
         let released = self.rails.released().cloned();
@@ -171,8 +218,11 @@ impl ShardCore {
                 records.push(Record::Arrival { need, at: Some(at) });
             }
             if let Some(baseline) = self.rails.quarantine().baseline(cluster).cloned() {
-                let cluster = cluster.clone();
-                records.push(Record::Cluster { cluster, baseline });
+                records.push(Record::Cluster {
+                    cluster: cluster.clone(),
+                    baseline,
+                    replaced: self.rails.quarantine().replaced(cluster, self.now),
+                });
             }
         }
         let known = self.supply.ledger().iter().map(Machine::id);

@@ -13,13 +13,19 @@
 
 use super::{ShardCore, incident::LateAnswer};
 use crate::{
-    demand::Replaced,
+    defect::Defect,
+    demand::{Proposal, Replaced},
     effect::{Alert, Echo, Effect},
     event::SessionId,
-    rails::{Baseline, Judgement},
+    rails::{Baseline, Circumstances, Judgement},
     record::Record,
 };
-use bigfleet_model::{Amounts, ClusterId, NeedKey, Row, RowRefused, State, Time};
+use bigfleet_model::{
+    Amounts, ClusterId, Dimension, NeedKey, Row, RowRefused, State, Time, quantity::format_short,
+};
+
+/// A row that asks for so many times of what there is in all is not meant (SH-32).
+const EXCESS: i128 = 100;
 
 impl ShardCore {
     pub(super) fn roll_up(
@@ -51,20 +57,29 @@ impl ShardCore {
             Ok(checked) => checked,
             Err(reason) => return self.refuse(now, session, own, &rollup_id, reason, effects),
         };
-        let serving = self.serving(&cluster);
-        let judgement = self.rails.judge_roll_up(&cluster, &baseline, serving, now);
+        let baseline = self.without_excess(baseline);
+        let circumstances = Circumstances {
+            excess: self.excess(&proposal),
+            ..self.serving(&cluster)
+        };
+        let judgement = self
+            .rails
+            .judge_roll_up(&cluster, &baseline, &circumstances, now);
         self.demand.note_cluster(cluster.clone());
         self.note_judgement(&cluster, &baseline, &judgement, effects);
         if !judgement.is_believed {
             self.demand.discard(proposal);
-            let reason = "held by rail 2";
-            self.ack(session, Echo::RollUpHeld, &rollup_id, reason, effects);
+            let why = judgement.suspicion.unwrap_or_default();
+            let reason = format!("held by rail 2: {why}");
+            self.ack(session, Echo::RollUpHeld, &rollup_id, &reason, effects);
             return;
         }
         if judgement.before.as_ref() != Some(&baseline) {
+            let replaced = self.rails.quarantine().replaced(&cluster, now);
             self.remember_record(Record::Cluster {
                 cluster: cluster.clone(),
                 baseline,
+                replaced,
             });
         }
         let mut engine = self.supply.rows();
@@ -80,12 +95,13 @@ impl ShardCore {
         judgement: &Judgement,
         effects: &mut Vec<Effect>,
     ) {
-        if judgement.is_suspicious {
+        if let Some(why) = &judgement.suspicion {
             effects.push(Effect::Alert(Alert::RollUpSuspicious {
                 cluster: cluster.clone(),
                 rows_before: judgement.before.as_ref().map_or(0, |before| before.rows),
                 rows_now: baseline.rows,
                 held: judgement.held,
+                why: why.clone(),
             }));
         }
         if self.rails.quarantine().is_on() {
@@ -110,7 +126,7 @@ impl ShardCore {
             let reason = reason.to_owned();
             return self.refuse(now, session, cluster, &rollup_id, reason, effects);
         }
-        if self.rails.believe_again(&cluster) {
+        if self.rails.believe_again(&cluster, now) {
             self.counters.rollups_held.insert(cluster.clone(), 0);
         }
         let mut engine = self.supply.rows();
@@ -182,11 +198,52 @@ impl ShardCore {
         }
     }
 
-    /// What serves a cluster now, for the judgement of its first roll-up.
-    fn serving(&self, cluster: &ClusterId) -> Option<(usize, Amounts)> {
-        if self.demand.is_ready(cluster) {
-            return None;
+    /// SH-32: so much of a dimension is more than anybody means; `None` before the first complete List, and
+    /// for a dimension that no machine has.
+    fn most(&self, dimension: &Dimension) -> Option<i128> {
+        let offered = self.supply.ledger().stock().offered(dimension.as_str());
+        let is_known = 0 < self.supply.lists() && 0 < offered;
+        let is_judged = is_known && !self.has(Defect::UnitMistakeBelieved);
+        is_judged.then(|| offered.saturating_mul(EXCESS))
+    }
+
+    /// SH-32: what a roll-up asks for that has the shape of a mistake.
+    fn excess(&self, proposal: &Proposal) -> Option<String> {
+        let (dimension, milli) = proposal.beyond(|dimension| self.most(dimension))?;
+        let offered = self.supply.ledger().stock().offered(dimension.as_str());
+        let (asked, offered) = (format_short(milli), format_short(offered));
+        Some(format!(
+            "a row asks for {asked} {dimension}, and all machines of the shard together have {offered}"
+        ))
+    }
+
+    /// A mistake that was believed is mended at once: what nobody means is nothing to withdraw.
+    fn without_excess(&self, baseline: Baseline) -> Baseline {
+        let is_meant = |(dimension, milli): &(&Dimension, i128)| {
+            self.most(dimension).is_none_or(|most| *milli <= most)
+        };
+        if baseline.totals.iter().all(|total| is_meant(&total)) {
+            return baseline;
         }
+        let totals = baseline.totals.iter().filter(is_meant);
+        let totals = totals.map(|(dimension, milli)| (dimension.clone(), milli));
+        Baseline {
+            totals: Amounts::from_entries(totals),
+            ..baseline
+        }
+    }
+
+    /// What serves a cluster now.
+    fn serving(&self, cluster: &ClusterId) -> Circumstances {
+        Circumstances {
+            machines: self.supply.ledger().configured(cluster),
+            offered: (!self.demand.is_ready(cluster)).then(|| self.offered(cluster)),
+            excess: None,
+        }
+    }
+
+    /// How many machines serve a cluster and what they offer, for the judgement of its first roll-up.
+    fn offered(&self, cluster: &ClusterId) -> (usize, Amounts) {
         let bound = self.supply.bound_to(cluster);
         let known = bound.filter_map(|id| self.supply.get(id));
         let serving = known.filter(|known| known.state() == State::Configured);
@@ -196,6 +253,6 @@ impl ShardCore {
             let sum = offered.checked_add(machine.shape().effective());
             offered = sum.unwrap_or(offered);
         }
-        Some((machines, offered))
+        (machines, offered)
     }
 }

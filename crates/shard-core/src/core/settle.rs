@@ -237,6 +237,7 @@ impl ShardCore {
         outcome: Outcome,
         effects: &mut Vec<Effect>,
     ) {
+        self.note_reclaim_left(now, machine);
         let Some(operation) = self.work.end(machine) else {
             return;
         };

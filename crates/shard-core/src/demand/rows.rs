@@ -13,7 +13,7 @@
 //! compared with its neighbour's, not looked up.
 
 use crate::intern::Interned;
-use bigfleet_model::{ClusterId, Group, Need, Profile, Row, Time};
+use bigfleet_model::{ClusterId, Dimension, Group, Need, Profile, Row, Time};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -340,6 +340,19 @@ impl Rows {
 }
 
 impl Proposal {
+    /// The first row that is new or changed and asks for more of something than `most` says: of what, and
+    /// how much. Where that says nothing, there is no limit.
+    pub(crate) fn beyond(
+        &self,
+        most: impl Fn(&Dimension) -> Option<i128>,
+    ) -> Option<(&Dimension, i128)> {
+        let changed = self.changed.iter().map(|(_, at)| *at);
+        let new = self.new.iter().map(|(_, at)| *at);
+        let rows = changed.chain(new).filter_map(|at| self.rows[at].as_ref());
+        let mut asked = rows.flat_map(|row| row.aggregate.iter());
+        asked.find(|(name, milli)| most(name).is_some_and(|most| most < *milli))
+    }
+
     /// Forgets the profiles of rows that were not accepted.
     pub(crate) fn discard(self, profiles: &mut Interned<Profile>) {
         let numbers: BTreeSet<u32> = self.new.iter().map(|(number, _)| *number).collect();

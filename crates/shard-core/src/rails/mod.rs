@@ -3,7 +3,7 @@
 //! | Rail | File | Says |
 //! |---|---|---|
 //! | reclaim cap (rail 1) | `reclaim_cap` | how many machines may be reclaimed from a cluster |
-//! | quarantine (rail 2) | `quarantine` | which roll-up is not believed yet |
+//! | quarantine (rail 2) | `quarantine`, `peak` | which roll-up is not believed yet |
 //! | pauses | `pauses` | which scope is closed, by whom and until when |
 //! | dry run, fencing, incidents | here, `stop` | that nothing leaves at all |
 //! | breakers | `breaker`, `probes` | what keeps ending badly, and is tried by one machine at a time |
@@ -18,6 +18,7 @@ mod admission;
 mod backoff;
 mod breaker;
 mod pauses;
+mod peak;
 mod probes;
 mod quarantine;
 mod reclaim_cap;
@@ -30,17 +31,18 @@ pub use quarantine::Baseline;
 pub(crate) use admission::admit;
 pub(crate) use breaker::Spent;
 pub(crate) use probes::InFlight;
-pub(crate) use quarantine::Judgement;
+pub(crate) use quarantine::{Circumstances, Judgement};
 
 use crate::{
-    audit::Outcome, defect::Defect, event::PausedBy, record::Record, settings::ShardConfig,
+    audit::Outcome, defect::Defect, event::PausedBy, reads::CappedView, record::Record,
+    settings::ShardConfig,
 };
 use backoff::Backoffs;
-use bigfleet_model::{Action, Amounts, ClusterId, MachineId, Time};
+use bigfleet_model::{Action, ClusterId, MachineId, Time};
 use breaker::Breakers;
 use pauses::Pauses;
 use quarantine::Quarantine;
-use reclaim_cap::ReclaimCap;
+use reclaim_cap::{Capped, ReclaimCap};
 use std::{collections::BTreeSet, time::Duration};
 use stop::Stop;
 
@@ -67,6 +69,7 @@ pub(crate) struct RailSet {
 impl RailSet {
     pub(crate) fn new(config: &ShardConfig) -> Self {
         let is_capped = config.defect != Some(Defect::ReclaimCapOff);
+        let is_hasty = config.defect == Some(Defect::HastyRollUpGuard);
         let per_million = config.rails.reclaim_cap_per_million;
         let per_million = if is_capped { per_million } else { 0 };
         Self {
@@ -75,7 +78,7 @@ impl RailSet {
             stop: Stop::default(),
             pauses: Pauses::default(),
             reclaim_cap: ReclaimCap::new(per_million, config.cycle_interval),
-            quarantine: Quarantine::new(config.rails.roll_up_guard),
+            quarantine: Quarantine::new(config.rails.roll_up_guard, is_hasty),
             breakers: Breakers::default(),
             spent: Spent::default(),
             given_up: Backoffs::new(GIVEN_UP_BACKOFF.0, GIVEN_UP_BACKOFF.1),
@@ -174,6 +177,16 @@ impl RailSet {
         self.stop.is_fenced()
     }
 
+    /// SH-33: a record shows this epoch of the shard, which is not below ours; says whether it is the first.
+    pub(crate) fn note_twin(&mut self, epoch: u64) -> bool {
+        self.stop.note_twin(epoch)
+    }
+
+    /// The highest of those epochs.
+    pub(crate) fn twin(&self) -> Option<u64> {
+        self.stop.twin()
+    }
+
     /// Something happened that cannot.
     pub(crate) fn note_incident(&mut self, what: &str) {
         self.stop.note_incident(what);
@@ -192,19 +205,44 @@ impl RailSet {
 
 /// Rail 1: the reclaim cap.
 impl RailSet {
-    /// Leaves the head of each cluster's reclaims; returns the clusters of the others, once for each.
+    /// Leaves the head of each cluster's reclaims among the actions; see [`ReclaimCap::cap`].
     pub(crate) fn cap_reclaims(
         &mut self,
         actions: &mut Vec<Action>,
         configured: impl Fn(&ClusterId) -> u32,
         now: Time,
-    ) -> Vec<ClusterId> {
+    ) -> Capped {
         self.reclaim_cap.cap(actions, configured, now)
     }
 
-    /// A reclaim was admitted.
-    pub(crate) fn spend_reclaim(&mut self, cluster: &ClusterId) {
-        self.reclaim_cap.spend(cluster);
+    /// A reclaim was committed, here or by an earlier process that did not finish it.
+    pub(crate) fn reclaim_committed(&mut self, cluster: &ClusterId, machine: &MachineId) {
+        self.reclaim_cap.committed(cluster, machine);
+    }
+
+    /// A reclaim left, or ended without.
+    pub(crate) fn reclaim_left(&mut self, cluster: &ClusterId, machine: &MachineId, now: Time) {
+        self.reclaim_cap.left(cluster, machine, now);
+    }
+
+    /// When reclaims of an earlier process left.
+    pub(crate) fn recall_reclaims(&mut self, cluster: ClusterId, left: &[(Time, u32)], now: Time) {
+        self.reclaim_cap.recall(cluster, left, now);
+    }
+
+    /// Departures that are not on record yet; see [`ReclaimCap::take_unwritten`].
+    pub(crate) fn unwritten_reclaims(&mut self, now: Time) -> Vec<Record> {
+        self.reclaim_cap.take_unwritten(now)
+    }
+
+    /// Every departure that counts, as records.
+    pub(crate) fn reclaim_records(&self, now: Time) -> impl Iterator<Item = Record> {
+        self.reclaim_cap.records(now)
+    }
+
+    /// The clusters it held reclaims back of in the last cycle.
+    pub(crate) fn capped_clusters(&self) -> impl Iterator<Item = CappedView> {
+        self.reclaim_cap.capped_clusters()
     }
 
     /// Reclaims it held back in the last cycle.
@@ -220,15 +258,15 @@ impl RailSet {
         &mut self,
         cluster: &ClusterId,
         new: &Baseline,
-        serving: Option<(usize, Amounts)>,
+        circumstances: &Circumstances,
         now: Time,
     ) -> Judgement {
-        self.quarantine.judge(cluster, new, serving, now)
+        self.quarantine.judge(cluster, new, circumstances, now)
     }
 
     /// The demand last believed is said again; says whether the rail is on.
-    pub(crate) fn believe_again(&mut self, cluster: &ClusterId) -> bool {
-        self.quarantine.believe_again(cluster)
+    pub(crate) fn believe_again(&mut self, cluster: &ClusterId, now: Time) -> bool {
+        self.quarantine.believe_again(cluster, now)
     }
 
     /// The rail, to look at.
@@ -344,9 +382,25 @@ impl RailSet {
         self.pauses.records()
     }
 
-    /// What an earlier process believed of a cluster.
-    pub(crate) fn recall_baseline(&mut self, cluster: ClusterId, baseline: Baseline) {
-        self.quarantine.recall(cluster, baseline);
+    /// What an earlier process believed of a cluster; see [`Quarantine::recall`].
+    pub(crate) fn recall_baseline(
+        &mut self,
+        cluster: ClusterId,
+        baseline: Baseline,
+        replaced: Vec<(Time, Baseline)>,
+        now: Time,
+    ) {
+        self.quarantine.recall(cluster, baseline, replaced, now);
+    }
+
+    /// So many machines serve a cluster, as an earlier process remembered them.
+    pub(crate) fn recall_serving(&mut self, cluster: ClusterId, machines: u32) {
+        self.quarantine.recall_serving(cluster, machines);
+    }
+
+    /// The provider has shown its machines.
+    pub(crate) fn forget_serving_at_start(&mut self) {
+        self.quarantine.forget_serving_at_start();
     }
 }
 

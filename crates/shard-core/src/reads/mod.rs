@@ -21,8 +21,8 @@ pub use numbers::{Number, Value};
 pub use report::{CapacityPool, Report, Summary};
 pub use verdicts::{Decided, NeedView};
 pub use views::{
-    BackoffView, BreakerView, ClusterView, MachineFilter, MachineView, PAGE, Page, RailsView,
-    Stage, Unavailable, WorkView,
+    BackoffView, BreakerView, CappedView, ClusterView, HeldView, MachineFilter, MachineView, PAGE,
+    Page, RailsView, Stage, Unavailable, WorkView,
 };
 
 pub(crate) use verdicts::Verdicts;

@@ -3,8 +3,8 @@
 use super::{
     Reads,
     views::{
-        BackoffView, BreakerView, ClusterView, MachineFilter, MachineView, PAGE, Page, RailsView,
-        Stage, Unavailable, WorkView,
+        BackoffView, BreakerView, ClusterView, HeldView, MachineFilter, MachineView, PAGE, Page,
+        RailsView, Stage, Unavailable, WorkView,
     },
 };
 use crate::{
@@ -202,14 +202,23 @@ impl Reads<'_> {
         RailsView {
             reclaim_cap_per_million: self.config.rails.reclaim_cap_per_million,
             reclaims_capped: self.rails.reclaims_capped(),
+            capped: self.rails.capped_clusters().collect(),
             roll_up_guard: self.rails.quarantine().is_on(),
-            held: held.map(|(id, held)| (id.clone(), held)).collect(),
+            held: held
+                .map(|(cluster, held)| HeldView {
+                    cluster: cluster.clone(),
+                    reports: held.reports,
+                    since: held.since,
+                    why: held.why.clone(),
+                })
+                .collect(),
             removals_held: self.supply.removals_held(),
             pauses: self.rails.pauses(),
             breakers,
             bootstraps,
             dry_run: self.rails.is_dry_run(),
             fenced: self.rails.is_fenced(),
+            twin: self.rails.twin().map(|seen| (seen, self.epoch)),
             incident: self.rails.incident().map(str::to_owned),
         }
     }

@@ -162,10 +162,12 @@ pub struct RailsView {
     pub reclaim_cap_per_million: u32,
     /// Reclaims it held back in the last cycle.
     pub reclaims_capped: u64,
+    /// The clusters it held them back of.
+    pub capped: Vec<CappedView>,
     /// Rail 2 is on.
     pub roll_up_guard: bool,
-    /// Clusters with a held roll-up, and how many in a row.
-    pub held: Vec<(ClusterId, u32)>,
+    /// Clusters whose roll-ups are held by rail 2.
+    pub held: Vec<HeldView>,
     /// Machines the last full List lacked and that are kept all the same (SH-10).
     pub removals_held: usize,
     /// The pauses in force, oldest first.
@@ -178,8 +180,35 @@ pub struct RailsView {
     pub dry_run: bool,
     /// Another process runs this shard; this one has stopped itself.
     pub fenced: bool,
+    /// The provider's records show an epoch of the shard that is not below its own (SH-33), and it does not
+    /// act: that epoch, and its own.
+    pub twin: Option<(u64, u64)>,
     /// Something happened that cannot, and the shard has stopped itself: what, the first time.
     pub incident: Option<String>,
+}
+
+/// A cluster of which rail 1 held back reclaims in the last cycle (SR-2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CappedView {
+    /// The cluster that has machines to spare.
+    pub cluster: ClusterId,
+    /// How many of them wait.
+    pub machines: u64,
+    /// Since when, cycle for cycle, some do.
+    pub since: Time,
+}
+
+/// A cluster whose roll-ups are held by rail 2 (SR-3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldView {
+    /// The cluster that sent them.
+    pub cluster: ClusterId,
+    /// How many in a row are held.
+    pub reports: u32,
+    /// When the first of them came.
+    pub since: Time,
+    /// What is wrong with the last of them.
+    pub why: String,
 }
 
 /// A pool that is asked for one machine at a time, or for none (SH-22).

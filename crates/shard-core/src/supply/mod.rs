@@ -385,6 +385,11 @@ impl Supply {
         self.provider.hold_remembered(is_closed, now)
     }
 
+    /// Whether a machine carries this shard's mark.
+    pub(crate) fn is_marked(&self, sighting: &Sighting) -> bool {
+        self.ownership.is_marked(sighting)
+    }
+
     /// Whether a machine carries another shard's mark.
     pub(crate) fn is_foreign(&self, sighting: &Sighting) -> bool {
         self.ownership.is_foreign(sighting)

@@ -51,6 +51,11 @@ impl Ownership {
         mark(sighting).is_some_and(|shard| shard != self.shard)
     }
 
+    /// Whether a machine carries this shard's mark.
+    pub(super) fn is_marked(&self, sighting: &Sighting) -> bool {
+        mark(sighting).is_some_and(|shard| shard == self.shard)
+    }
+
     /// SH-13. `assigned` are the domains assigned from above, if any ever were; `is_ready` says whether a
     /// cluster has been heard.
     pub(super) fn owner(

@@ -4,7 +4,7 @@
 //! there are hundreds, and never at machines.
 
 use crate::intern::Interned;
-use bigfleet_model::{CapacityType, Machine, Price, Shape, State};
+use bigfleet_model::{CapacityType, Dimension, Machine, Price, Shape, State};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What there is of one shape.
@@ -35,6 +35,8 @@ pub(crate) struct Stock {
     /// What machines cost, in millionths of a dollar per hour: whole numbers, so that what leaves takes
     /// away exactly what it brought.
     spend: BTreeMap<(CapacityType, State), i128>,
+    /// What all machines and slots offer together, in milli-units.
+    offered: BTreeMap<Dimension, i128>,
     /// How often what is free changed.
     moves: u64,
 }
@@ -61,6 +63,10 @@ impl Stock {
         if from == to {
             return;
         }
+        if from.map(|(number, _)| number) != to.map(|(number, _)| number) {
+            self.offer(is, 1);
+            self.offer(was, -1);
+        }
         // In before out, so that a shape it keeps is not forgotten in between.
         if let Some((number, counted)) = to {
             self.step(number, counted, true);
@@ -68,6 +74,22 @@ impl Stock {
         if let Some((number, counted)) = from {
             self.step(number, counted, false);
         }
+    }
+
+    /// A machine comes or goes, and what it offers with it.
+    fn offer(&mut self, machine: Option<&Machine>, count: i128) {
+        let shape = machine.map(Machine::shape);
+        for (dimension, milli) in shape.into_iter().flat_map(|shape| shape.effective().iter()) {
+            match self.offered.get_mut(dimension) {
+                Some(offered) => *offered += count * milli,
+                None => drop(self.offered.insert(dimension.clone(), count * milli)),
+            }
+        }
+    }
+
+    /// What all machines and slots offer together of one dimension, in milli-units.
+    pub(crate) fn offered(&self, dimension: &str) -> i128 {
+        self.offered.get(dimension).copied().unwrap_or(0)
     }
 
     fn number(&mut self, shape: &Arc<Shape>) -> u32 {

@@ -200,6 +200,150 @@ fn reclaim_cap_off_drains_everything_at_once() {
     assert_eq!(reclaims, (2, 40));
 }
 
+/// SH-30: of 40 machines two may go in ten seconds; half of that later the process dies.
+#[test]
+fn reclaims_forgotten_reclaims_as_many_again_after_each_start() {
+    let reclaims = arms(Defect::ReclaimsForgotten, |config| {
+        let railed = ShardConfig {
+            rails: Rails {
+                reclaim_cap_per_million: 50_000,
+                roll_up_guard: false,
+            },
+            ..config
+        };
+        let machines = "m01..m40 Configured a cpu=4 $1";
+        let mut world = started(railed.clone(), machines, &["a"]);
+        let mut drained = Vec::new();
+        for epoch in 2..=3 {
+            world.roll_up("a", "cpu=112");
+            world.run(3.0);
+            drained.push(40 - world.provider.serving()["a"]);
+            let disk = world.disk.records().to_vec();
+            let provider = world.provider.clone();
+            world = World::around(railed.clone(), provider, epoch, disk, world.now);
+            world.connect("a", FULL);
+            world.run(1.0);
+        }
+        world.roll_up("a", "cpu=112");
+        world.run(12.0);
+        drained.push(40 - world.provider.serving()["a"]);
+        drained
+    });
+    assert_eq!(reclaims, (vec![2, 2, 3], vec![2, 3, 5]));
+}
+
+/// SH-31: nine rows and many machines; three empty roll-ups within a second, and a withdrawal in steps.
+#[test]
+fn a_hasty_roll_up_guard_believes_three_reports_in_a_second_and_small_steps() {
+    let held = |steps: [usize; 3], machines: u32| {
+        arms(Defect::HastyRollUpGuard, |config| {
+            let railed = ShardConfig {
+                rails: Rails {
+                    reclaim_cap_per_million: 0,
+                    roll_up_guard: true,
+                },
+                ..config
+            };
+            let served = format!("m01..m{machines} Configured a cpu=4 $1");
+            let mut world = started(railed, &served, &["a"]);
+            let rows = |count: usize| -> String {
+                let row = |n| format!("cpu=16 k{n}=DoesNotExist\n");
+                (0..count).map(row).collect()
+            };
+            let first = if machines < 20 { 40 } else { 9 };
+            world.roll_up("a", &rows(first));
+            for step in steps {
+                world.roll_up("a", &rows(step));
+                world.run(0.2);
+            }
+            world.core.rails().held.len()
+        })
+    };
+    assert_eq!(held([0, 0, 0], 15), (1, 0), "no faster than twenty seconds");
+    assert_eq!(held([5, 1, 0], 15), (1, 0), "in steps");
+    assert_eq!(
+        held([9, 9, 0], 40),
+        (1, 0),
+        "nine rows that many machines serve"
+    );
+}
+
+/// SH-32: ten machines of four cpus; a row may ask for 4,000.
+#[test]
+fn a_unit_mistake_that_is_believed_takes_everything() {
+    let seen = arms(Defect::UnitMistakeBelieved, |config| {
+        let railed = ShardConfig {
+            rails: Rails {
+                reclaim_cap_per_million: 0,
+                roll_up_guard: true,
+            },
+            ..config
+        };
+        let machines = "m1..m9 Configured b cpu=4 $1\n x1 Configured a cpu=4 $1";
+        let mut world = started(railed, machines, &["a", "b"]);
+        world.roll_up("b", "cpu=36 prio=100");
+        world.roll_up("a", "cpu=4 prio=1000000");
+        world.run(1.0);
+        world.roll_up("a", "cpu=9000000000000000000 prio=1000000");
+        world.run(5.0);
+        count(&world, ActionKind::Preempt)
+    });
+    assert_eq!(seen, (0, 9));
+}
+
+/// SH-32: what is said long enough is meant, and mending it is not doubted.
+#[test]
+fn a_unit_mistake_that_stays_is_believed_and_mended_at_once() {
+    let machines = "m1..m9 Configured b cpu=4 $1\n x1 Configured a cpu=4 $1";
+    let mut world = started(ShardConfig::production("s", "p"), machines, &["a", "b"]);
+    world.roll_up("a", "cpu=4");
+    for expected in [1, 2, 0] {
+        world.roll_up("a", "cpu=4001");
+        assert_eq!(world.core.counters().rollups_held[&cluster("a")], expected);
+        if let Some(held) = world.core.rails().held.first() {
+            let why = "a row asks for 4001 cpu, and all machines of the shard together have 40";
+            assert_eq!(held.why, why);
+        }
+        world.run(10.0);
+    }
+    world.roll_up("a", "cpu=4");
+    assert!(world.core.rails().held.is_empty());
+    world.roll_up("a", "cpu=4000 gpu=9000000");
+    assert!(
+        world.core.rails().held.is_empty(),
+        "a hundred times what there is, and something no machine has"
+    );
+}
+
+/// SH-33: a data directory that is lost or an old copy, beside machines that say which epochs were used.
+#[test]
+fn a_twin_that_is_not_seen_acts() {
+    let seen = arms(Defect::TwinNotSeen, |config| {
+        let mut world = started(config.clone(), "m1..m4 Idle cpu=4 $1", &["a"]);
+        let (provider, disk) = (world.provider.clone(), world.disk.records().to_vec());
+        world = World::around(config.clone(), provider, 7, disk, world.now);
+        world.connect("a", FULL);
+        world.roll_up("a", "cpu=4");
+        world.run(20.0);
+        [7, 6, 8].map(|epoch| {
+            let provider = world.provider.clone();
+            let mut twin = World::around(config.clone(), provider, epoch, Vec::new(), world.now);
+            twin.connect("a", FULL);
+            twin.run(1.0);
+            twin.roll_up("a", "cpu=8");
+            twin.run(20.0);
+            (
+                twin.core.is_ready(),
+                twin.calls().len(),
+                twin.core.rails().twin,
+            )
+        })
+    });
+    let acts = (true, 1, None);
+    let kept = [(false, 0, Some((7, 7))), (false, 0, Some((7, 6))), acts];
+    assert_eq!(seen, (kept, [acts; 3]));
+}
+
 #[test]
 fn creating_not_credited_buys_again_and_again() {
     let bought = arms(Defect::CreatingNotCredited, |config| {

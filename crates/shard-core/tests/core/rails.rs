@@ -56,7 +56,7 @@ fn a_held_roll_up_keeps_the_last_demand() {
     assert!(world.core.is_cluster_ready(&cluster("a")));
     for _ in 0..2 {
         world.roll_up("a", "");
-        world.run(1.0);
+        world.run(10.0);
     }
     assert_eq!(world.core.counters().rollups_held[&cluster("a")], 2);
     assert_eq!(

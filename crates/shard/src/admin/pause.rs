@@ -136,6 +136,7 @@ fn only(rails: &RailsView, pauses: Vec<Pause>) -> RailsView {
     RailsView {
         pauses,
         fenced: false,
+        twin: None,
         incident: None,
         ..rails.clone()
     }
@@ -152,6 +153,9 @@ fn named(rails: &RailsView, id: &str) -> Result<Scope, Status> {
         ))),
         None if id == "fenced" && rails.fenced => Err(Status::failed_precondition(
             "a fenced process does not act again; the one that took its info does",
+        )),
+        None if id == "twin" && rails.twin.is_some() => Err(Status::failed_precondition(
+            "the provider's records show a higher epoch of this shard; see --epoch-floor",
         )),
         None if id == "incident" && rails.incident.is_some() => Err(Status::failed_precondition(
             "a shard that stopped itself after an incident acts again after a restart",

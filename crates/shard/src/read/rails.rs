@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bigfleet_model::{ClusterId, Time};
-use bigfleet_shard_core::{BackoffView, Pause, PausedBy, RailsView, Scope};
+use bigfleet_model::Time;
+use bigfleet_shard_core::{BackoffView, CappedView, HeldView, Pause, PausedBy, RailsView, Scope};
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{
     BreakerView, InspectRailsResponse, PauseOrigin, PauseScope, PauseView, RailView, pause_scope,
@@ -12,6 +12,7 @@ use tonic::Status;
 
 use super::stream::count;
 use super::{Reads, ShardInfo, shortfall_text};
+use crate::news::twin_text;
 
 pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Status> {
     let info = Arc::clone(&reads.info);
@@ -34,11 +35,8 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Statu
 
 fn rails(view: &RailsView, capped: u64, now: Time) -> Vec<RailView> {
     let mut rails = vec![reclaim_cap(view, capped), guard(view), sweep(view)];
-    rails.extend(
-        view.held
-            .iter()
-            .map(|(id, held)| held_rollup(view, id, *held)),
-    );
+    rails.extend(view.capped.iter().map(|one| capped_cluster(view, one)));
+    rails.extend(view.held.iter().map(|held| held_rollup(view, held)));
     let backoffs = view.bootstraps.iter();
     rails.extend(backoffs.map(|backoff| bootstrap(backoff, now)));
     rails.sort_by(|one, other| (&one.name, &one.cluster_id).cmp(&(&other.name, &other.cluster_id)));
@@ -68,6 +66,18 @@ fn reclaim_cap(view: &RailsView, capped: u64) -> RailView {
     }
 }
 
+fn capped_cluster(view: &RailsView, capped: &CappedView) -> RailView {
+    let waiting = capped.machines;
+    RailView {
+        cluster_id: capped.cluster.to_string(),
+        detail: format!("{waiting} machines to be reclaimed wait: so many have just left"),
+        withheld_total: waiting.try_into().unwrap_or(i64::MAX),
+        reports: waiting.try_into().unwrap_or(i64::MAX),
+        since_unix_nanos: unix_nanos(capped.since),
+        ..reclaim_cap(view, waiting)
+    }
+}
+
 fn guard(view: &RailsView) -> RailView {
     let held = view.held.len();
     RailView {
@@ -75,7 +85,8 @@ fn guard(view: &RailsView) -> RailView {
         enabled: view.roll_up_guard,
         engaged: 0 < held,
         setting: if view.roll_up_guard {
-            "a roll-up that withdraws nearly everything is held until repeated".to_owned()
+            "a roll-up that looks like a mistake is held until it was said three times in 20 s or more"
+                .to_owned()
         } else {
             "off".to_owned()
         },
@@ -87,13 +98,17 @@ fn guard(view: &RailsView) -> RailView {
     }
 }
 
-fn held_rollup(view: &RailsView, cluster: &ClusterId, held: u32) -> RailView {
+fn held_rollup(view: &RailsView, held: &HeldView) -> RailView {
+    let (reports, why) = (held.reports, &held.why);
     RailView {
-        cluster_id: cluster.to_string(),
+        cluster_id: held.cluster.to_string(),
         engaged: true,
-        detail: format!("{held} roll-ups in a row are held; its earlier demand stays in force"),
-        withheld_total: held.into(),
-        reports: held.into(),
+        detail: format!(
+            "{reports} roll-ups in a row are held; its earlier demand stays in force: {why}"
+        ),
+        withheld_total: reports.into(),
+        reports: reports.into(),
+        since_unix_nanos: unix_nanos(held.since),
         ..guard(view)
     }
 }
@@ -124,9 +139,9 @@ fn bootstrap(backoff: &BackoffView, now: Time) -> RailView {
             "10 s after a failure, doubling to 10 min; from the third on one machine at a time"
                 .to_owned(),
         detail: shortfall_text::backoff(backoff, now),
-        withheld_total: 0,
         reports: backoff.breaker.failures.into(),
         since_unix_nanos: unix_nanos(backoff.breaker.since),
+        ..RailView::default()
     }
 }
 
@@ -143,6 +158,15 @@ pub(crate) fn pauses(view: &RailsView, info: &ShardInfo) -> Vec<PauseView> {
             scope: Some(scope_message(&Scope::All, info)),
             origin: PauseOrigin::Fenced.into(),
             reason: "a provider refused a token as old: another process runs this shard".to_owned(),
+            ..PauseView::default()
+        });
+    }
+    if let Some((seen, own)) = view.twin {
+        pauses.push(PauseView {
+            pause_id: "twin".to_owned(),
+            scope: Some(scope_message(&Scope::All, info)),
+            origin: PauseOrigin::Fenced.into(),
+            reason: twin_text(seen, own),
             ..PauseView::default()
         });
     }

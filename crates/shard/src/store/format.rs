@@ -28,6 +28,8 @@ pub(super) struct Value {
     pause: Option<StoredPause>,
     #[prost(message, optional, tag = "4")]
     breaker: Option<StoredBreaker>,
+    #[prost(message, optional, tag = "5")]
+    reclaims: Option<StoredReclaims>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -129,6 +131,19 @@ struct StoredCluster {
     rows: u64,
     #[prost(message, repeated, tag = "2")]
     totals: Vec<Total>,
+    /// Absent: nothing larger is remembered, as in every file before there was this field.
+    #[prost(message, repeated, tag = "3")]
+    replaced: Vec<ReplacedDemand>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ReplacedDemand {
+    #[prost(double, tag = "1")]
+    until: f64,
+    #[prost(uint64, tag = "2")]
+    rows: u64,
+    #[prost(message, repeated, tag = "3")]
+    totals: Vec<Total>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -158,11 +173,35 @@ struct StoredBreaker {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct StoredReclaims {
+    #[prost(message, repeated, tag = "1")]
+    left: Vec<Departure>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct Departure {
+    #[prost(double, tag = "1")]
+    at: f64,
+    #[prost(uint32, tag = "2")]
+    count: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Total {
     #[prost(string, tag = "1")]
     dimension: String,
     #[prost(bytes = "vec", tag = "2")]
     milli: Vec<u8>,
+}
+
+impl Total {
+    fn all(amounts: &Amounts) -> Vec<Self> {
+        let totals = amounts.iter().map(|(dimension, milli)| Self {
+            dimension: dimension.to_string(),
+            milli: milli.to_le_bytes().to_vec(),
+        });
+        totals.collect()
+    }
 }
 
 /// Numbers of this format; never changed, never used again.
@@ -222,14 +261,16 @@ impl Value {
         }
     }
 
-    pub(super) fn of_cluster(baseline: &Baseline) -> Self {
-        let totals = baseline.totals.iter().map(|(dimension, milli)| Total {
-            dimension: dimension.to_string(),
-            milli: milli.to_le_bytes().to_vec(),
+    pub(super) fn of_cluster(baseline: &Baseline, replaced: &[(Time, Baseline)]) -> Self {
+        let replaced = replaced.iter().map(|(until, demand)| ReplacedDemand {
+            until: seconds(*until),
+            rows: demand.rows as u64,
+            totals: Total::all(&demand.totals),
         });
         let cluster = StoredCluster {
             rows: baseline.rows as u64,
-            totals: totals.collect(),
+            totals: Total::all(&baseline.totals),
+            replaced: replaced.collect(),
         };
         Self {
             cluster: Some(cluster),
@@ -260,6 +301,20 @@ impl Value {
         };
         Self {
             breaker: Some(breaker),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_reclaims(left: &[(Time, u32)]) -> Self {
+        let left = left.iter().map(|(at, count)| Departure {
+            at: seconds(*at),
+            count: *count,
+        });
+        let reclaims = StoredReclaims {
+            left: left.collect(),
+        };
+        Self {
+            reclaims: Some(reclaims),
             ..Self::default()
         }
     }
@@ -512,18 +567,28 @@ pub(super) fn machine(key: &str, bytes: &[u8], names: &mut Names) -> Result<Reco
 pub(super) fn cluster(key: &str, bytes: &[u8]) -> Result<Record, String> {
     let stored = Value::unseal(bytes)?.cluster;
     let stored = stored.ok_or("it is no cluster's")?;
-    let mut totals = Vec::with_capacity(stored.totals.len());
-    for total in &stored.totals {
+    let replaced = stored.replaced.iter().map(|demand| {
+        let baseline = baseline(demand.rows, &demand.totals)?;
+        Ok((moment(demand.until)?, baseline))
+    });
+    let replaced: Result<Vec<(Time, Baseline)>, String> = replaced.collect();
+    Ok(Record::Cluster {
+        cluster: cluster_id(key)?,
+        baseline: baseline(stored.rows, &stored.totals)?,
+        replaced: replaced?,
+    })
+}
+
+fn baseline(rows: u64, stored: &[Total]) -> Result<Baseline, String> {
+    let mut totals = Vec::with_capacity(stored.len());
+    for total in stored {
         let dimension = Dimension::new(&total.dimension).map_err(|why| why.to_string())?;
         let milli: [u8; 16] = total.milli.as_slice().try_into().map_err(|_| "no amount")?;
         totals.push((dimension, i128::from_le_bytes(milli)));
     }
-    Ok(Record::Cluster {
-        cluster: cluster_id(key)?,
-        baseline: Baseline {
-            rows: usize::try_from(stored.rows).map_err(|why| why.to_string())?,
-            totals: Amounts::from_entries(totals),
-        },
+    Ok(Baseline {
+        rows: usize::try_from(rows).map_err(|why| why.to_string())?,
+        totals: Amounts::from_entries(totals),
     })
 }
 
@@ -623,6 +688,19 @@ pub(super) fn breaker(key: &str, bytes: &[u8]) -> Result<Record, String> {
     Ok(Record::Breaker {
         key,
         kept: Some(kept),
+    })
+}
+
+/// When machines were reclaimed from a cluster.
+pub(super) fn reclaims(key: &str, bytes: &[u8]) -> Result<Record, String> {
+    let stored = Value::unseal(bytes)?.reclaims;
+    let stored = stored.ok_or("it is no reclaims'")?;
+    let left = stored.left.iter();
+    let left = left.map(|one| Ok((moment(one.at)?, one.count)));
+    let left: Result<Vec<(Time, u32)>, String> = left.collect();
+    Ok(Record::Reclaims {
+        cluster: cluster_id(key)?,
+        left: left?,
     })
 }
 

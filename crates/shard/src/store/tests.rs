@@ -143,6 +143,13 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             last_error: "no".to_owned(),
         }),
     };
+    let reclaims = |cluster: &str, left: &[f64]| Record::Reclaims {
+        cluster: ClusterId::new(cluster).unwrap(),
+        left: left
+            .iter()
+            .map(|at| (Time::from_seconds(*at).unwrap(), 3))
+            .collect(),
+    };
     commit(
         &opened.database,
         &[
@@ -160,12 +167,19 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(provider(), Some(Some(9.0))),
             breaker(JoinStep::Blob, Some(3)),
             breaker(JoinStep::Node, Some(4)),
+            reclaims("a", &[1.5]),
+            reclaims("b", &[1.5]),
         ],
     )
     .unwrap();
+    let larger = Baseline {
+        rows: 70,
+        ..baseline.clone()
+    };
     let cluster_record = Record::Cluster {
         cluster: cluster.clone(),
         baseline,
+        replaced: vec![(moment.unwrap(), larger)],
     };
     commit(
         &opened.database,
@@ -189,6 +203,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(provider(), Some(Some(10.5))),
             breaker(JoinStep::Blob, None),
             breaker(JoinStep::Node, Some(5)),
+            reclaims("a", &[2.25, 3.0]),
+            reclaims("b", &[]),
         ],
     )
     .unwrap();
@@ -212,6 +228,7 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(10.5))),
             breaker(JoinStep::Node, Some(5)),
+            reclaims("a", &[2.25, 3.0]),
             arrival("f", moment),
             cluster_record,
             kept("m1", Some("b")),

@@ -9,7 +9,7 @@ use crate::{
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
     gate::{ACQUIRE, Count, Gate, MOVES},
-    plan::{Change, ClusterPlan, Left, Plan, ShardPlan, Stages, Strike},
+    plan::{Change, ClusterPlan, Left, Load, Plan, ShardPlan, Stages, Strike},
     size::Size,
     world::World,
 };
@@ -53,9 +53,24 @@ pub(super) const ALL: &[Scenario] = &[
         withdrawal_rails,
     ),
     Scenario::small(
+        "reclaim-in-a-crash-loop",
+        "the shard dies every few seconds while a cluster shrinks: the reclaim cap holds all the same",
+        reclaim_in_a_crash_loop,
+    ),
+    Scenario::small(
         "empty-roll-ups",
         "an operator wrongly reports an empty cluster twice: the roll-up guard believes neither, and nothing is drained",
         empty_roll_ups,
+    ),
+    Scenario::small(
+        "hasty-roll-ups",
+        "an operator reports an empty cluster many times within seconds: none is believed, and nothing is drained",
+        hasty_roll_ups,
+    ),
+    Scenario::small(
+        "unit-mistake",
+        "a row of the highest priority asks for a million times too much: nobody loses a machine to it",
+        unit_mistake,
     ),
     Scenario::small(
         "crash-while-buying",
@@ -76,6 +91,11 @@ pub(super) const ALL: &[Scenario] = &[
         "twins",
         "two processes of one shard at once: only the newer one acts",
         twins,
+    ),
+    Scenario::small(
+        "wrong-disk",
+        "a process is started on an empty disk, with an epoch that was used before: it does not act",
+        wrong_disk,
     ),
     Scenario::small(
         "stock-out",
@@ -290,6 +310,36 @@ fn withdrawal_rails(dice: &mut Dice) -> Plan {
     made
 }
 
+/// Every life is long enough to hear the cluster and to reclaim, and shorter than the interval of the cap.
+fn reclaim_in_a_crash_loop(dice: &mut Dice) -> Plan {
+    let mut cluster = ClusterPlan::new("a", vec![work(NODE, 100).build()]);
+    cluster.roll_up_every = 500;
+    let mut made = plan(vec![cluster]);
+    made.machines = pool("own", NODE, 100).serving(0, 0).build();
+    made.shard = ShardPlan {
+        rails: true,
+        cycle_seconds: 20,
+        ..ShardPlan::default()
+    };
+    made.timeline = vec![(Moment(seconds(30)), scale(0, 60))];
+    let mut when = seconds(30);
+    for _ in 0..20 {
+        when += dice.between(seconds(9), seconds(16));
+        let crash = Change::Crash {
+            strike: dice.pick(&[Strike::Now, Strike::Writing, Strike::Calling]),
+            disk: dice.pick(&[Left::Whole, Left::Torn]),
+            millis: 0,
+        };
+        made.timeline.push((Moment(when), crash));
+    }
+    made.calm = Moment(when + seconds(30));
+    made.gates = vec![
+        Gate::Serving(0, Count::exactly(60)),
+        Gate::InState(State::Idle, Count::exactly(40)),
+    ];
+    made
+}
+
 fn empty_roll_ups(dice: &mut Dice) -> Plan {
     let works = (0..12).map(|rank| work(NODE, 3).priority(100 + rank).build());
     let mut made = plan(vec![ClusterPlan::new("a", works.collect())]);
@@ -307,6 +357,74 @@ fn empty_roll_ups(dice: &mut Dice) -> Plan {
     made.gates = vec![
         Gate::ever(MOVES, Count::NONE),
         Gate::Serving(0, Count::exactly(36)),
+    ];
+    made
+}
+
+/// Few rows and many machines; empty for less than the twenty seconds a withdrawal has to last.
+fn hasty_roll_ups(dice: &mut Dice) -> Plan {
+    let mut made = empty_roll_ups(dice);
+    let cluster = &mut made.clusters[0];
+    cluster.works.truncate(dice.between(2, 12) as usize);
+    cluster.roll_up_every = dice.between(100, 500);
+    let works = cluster.works.len();
+    made.machines = (0..works)
+        .flat_map(|rank| {
+            pool(&format!("own{rank:02}"), NODE, 15)
+                .serving(0, rank)
+                .build()
+        })
+        .collect();
+    for work in &mut cluster.works {
+        if let Load::Pods { count, .. } = &mut work.load {
+            *count = 15;
+        }
+    }
+    for (_, change) in &mut made.timeline {
+        if let Change::EmptyRollUps { count, .. } = change {
+            *count = dice.between(3, 35) as u32;
+        }
+    }
+    made.gates.pop();
+    let serving = Count::exactly(works as u64 * 15);
+    made.gates.push(Gate::Serving(0, serving));
+    made
+}
+
+/// Wrong for a report or two, and then mended.
+fn unit_mistake(dice: &mut Dice) -> Plan {
+    let mut typo = work(NODE, 0).priority(1_000_000).build();
+    typo.load = Load::Row {
+        aggregate: NODE.amounts(),
+        unit: NODE.amounts(),
+    };
+    let mut wrong = ClusterPlan::new("wrong", vec![typo]);
+    wrong.roll_up_every = 6_000;
+    let victim = ClusterPlan::new("victim", vec![work(NODE, 30).priority(100).build()]);
+    let mut made = plan(vec![wrong, victim]);
+    made.machines = pool("top", NODE, 1).serving(0, 0).build();
+    made.machines
+        .extend(pool("own", NODE, 30).serving(1, 0).build());
+    made.shard = ShardPlan {
+        rails: true,
+        ..ShardPlan::default()
+    };
+    let ask = |per_mille| Change::ScaleRow {
+        cluster: 0,
+        work: 0,
+        per_mille,
+    };
+    let when = seconds(dice.between(60, 120));
+    let mended = when + dice.between(seconds(7), seconds(17));
+    made.timeline = vec![
+        (Moment(when), ask(4_000_000_000)),
+        (Moment(mended), ask(1000)),
+    ];
+    let taken = &[ActionKind::Preempt, ActionKind::Reclaim];
+    made.gates = vec![
+        Gate::ever(taken, Count::NONE),
+        Gate::Serving(1, Count::exactly(30)),
+        Gate::Short(Count::NONE),
     ];
     made
 }
@@ -407,6 +525,28 @@ fn twins(dice: &mut Dice) -> Plan {
             .push((Moment(when + millis), scale(shrinks, pods + 6)));
     }
     made.gates = vec![Gate::Short(Count::NONE)];
+    made
+}
+
+/// What the right process bound says which epochs were used; demand grows while the wrong one runs.
+fn wrong_disk(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 4).build()])]);
+    made.machines = pool("own", NODE, 12).owned().build();
+    made.shard = ShardPlan {
+        epochs: dice.between(1, 50),
+        ..ShardPlan::default()
+    };
+    let when = minutes(5) + dice.between(0, seconds(30));
+    let millis = seconds(dice.between(40, 200));
+    made.timeline = vec![
+        (Moment(when), Change::WrongDisk { millis }),
+        (Moment(when + seconds(1)), scale(0, 8)),
+    ];
+    made.gates = vec![
+        Gate::ever(ACQUIRE, Count::exactly(8)),
+        Gate::Serving(0, Count::exactly(8)),
+        Gate::Short(Count::NONE),
+    ];
     made
 }
 

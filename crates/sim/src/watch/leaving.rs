@@ -36,9 +36,17 @@ impl World {
             let text = format!("{what} {machine} left, but {operation} {why}");
             self.watch.broke(Rule::DurableFirst, self.now, text);
         }
+        if let Some(operation) = operation.filter(|_| epoch == self.current) {
+            self.check_window(operation);
+        }
         let Some(process) = self.processes.get_mut(&epoch) else {
             return;
         };
+        if epoch == self.current && epoch < self.epochs {
+            let newest = self.epochs;
+            let text = format!("{what} {machine} left epoch {epoch}, and {newest} was used before");
+            self.watch.broke(Rule::Fenced, self.now, text);
+        }
         if process.fenced {
             let text = format!("process {epoch} was fenced, and {what} {machine} still left");
             self.watch.broke(Rule::Fenced, self.now, text);

@@ -57,11 +57,15 @@ macro_rules! small_scenarios {
             long_drain
             bigger_and_cheaper
             withdrawal_rails
+            reclaim_in_a_crash_loop
             empty_roll_ups
+            hasty_roll_ups
+            unit_mistake
             crash_while_buying
             disk_lost
             no_node
             twins
+            wrong_disk
             stock_out
             bad_cluster
             bad_cluster_crash_loop
@@ -120,6 +124,10 @@ macro_rules! defects {
             probes_unlimited
             delete_tried_for_ever
             partition_believed
+            reclaims_forgotten
+            hasty_roll_up_guard
+            unit_mistake_believed
+            twin_not_seen
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
