@@ -65,11 +65,13 @@ pub enum Defect {
     UnitMistakeBelieved,
     /// A process acts although the provider's records show an epoch it had to come after (SH-33).
     TwinNotSeen,
+    /// A machine that one List lacks is gone, without a Get (SH-10).
+    MissingNotAskedFor,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -96,6 +98,7 @@ impl Defect {
         Self::HastyRollUpGuard,
         Self::UnitMistakeBelieved,
         Self::TwinNotSeen,
+        Self::MissingNotAskedFor,
     ];
 
     /// Those that are the engine's.

@@ -81,6 +81,9 @@ impl Defect {
                 Shard::ProbesUnlimited => "what keeps failing is tried by many machines at once",
                 Shard::DeleteTriedForEver => "a host that cannot be deleted is lost to everybody",
                 Shard::PartitionBelieved => "a cluster that is cut off is bought a second time",
+                Shard::MissingNotAskedFor => {
+                    "a machine that one List lacks is gone without a question"
+                }
                 Shard::ReclaimsForgotten => "a new process does not know what was just reclaimed",
                 Shard::UnitMistakeBelieved => "a row is believed at once, however much it asks for",
                 Shard::TwinNotSeen => "a process with an epoch that was used before acts",
@@ -129,6 +132,7 @@ impl Defect {
             Shard::ProbesUnlimited => &["bad-cluster-crash-loop"],
             Shard::DeleteTriedForEver => &["deletes-fail"],
             Shard::PartitionBelieved => &["partition"],
+            Shard::MissingNotAskedFor => &["one-missing"],
             Shard::ReclaimsForgotten => &["reclaim-in-a-crash-loop"],
             Shard::HastyRollUpGuard => &["hasty-roll-ups"],
             Shard::UnitMistakeBelieved => &["unit-mistake"],

@@ -112,11 +112,17 @@ impl ShardCore {
         if !full {
             return;
         }
+        self.supply.forget_suspect_not_shown();
         let work = &self.work;
         let is_working = |machine: &MachineId| work.is_at(machine);
         for (machine, absence) in self.supply.sweep(&listing, is_working, is_believed) {
             match absence {
                 Absence::Gone => self.gone(now, &machine, effects),
+                Absence::InDoubt
+                    if self.has(Defect::MissingNotAskedFor) && !self.work.is_at(&machine) =>
+                {
+                    self.gone(now, &machine, effects);
+                }
                 Absence::InDoubt => self.supply.doubt(&machine),
                 Absence::HeldBack => {}
             }
@@ -218,10 +224,9 @@ impl ShardCore {
         let is_ready = |cluster: &_| demand.is_ready(cluster);
         match self.supply.owner(&sighting, domains, is_ready) {
             Owner::Us => {}
-            owner @ (Owner::SomebodyElse | Owner::FirstForeign) => {
-                if owner == Owner::FirstForeign {
-                    self.remember_record(Record::ForeignSeen);
-                    effects.push(Effect::Alert(Alert::ForeignShard { machine: id }));
+            owner @ (Owner::SomebodyElse | Owner::ForeignAgain) => {
+                if owner == Owner::ForeignAgain {
+                    self.supply.doubt(&id);
                 }
                 self.counters.foreign += 1;
                 return;
@@ -262,7 +267,7 @@ impl ShardCore {
             return self.late(LateAnswer::Get);
         };
         if self.supply.get(&machine).is_none() {
-            return self.late(LateAnswer::Get);
+            return self.got_unknown(now, &machine, began, answer, effects);
         }
         if self.work.is_calling(&machine) || self.supply.is_stale(&machine, began) {
             self.settled(&machine);
@@ -278,6 +283,42 @@ impl ShardCore {
             Got::Found(_) | Got::Failed => {
                 self.schedule.set(now + ASK_AGAIN, Timer::Confirm(machine));
             }
+        }
+    }
+
+    /// The answer to a Get of a machine that is not in the ledger: one that an earlier process remembered and
+    /// that no List shows (SH-10), or one that seems to be another shard's (SH-13).
+    fn got_unknown(
+        &mut self,
+        now: Time,
+        machine: &MachineId,
+        began: u64,
+        answer: Got,
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_remembered = self.supply.remembered().contains_key(machine);
+        if self.supply.is_suspect(machine) {
+            let is_foreign = match &answer {
+                Got::Found(sighting) => self.supply.is_foreign(sighting),
+                Got::NotFound | Got::Failed => false,
+            };
+            if self.supply.judge_suspect(is_foreign) {
+                let machine = machine.clone();
+                self.remember_record(Record::ForeignSeen);
+                effects.push(Effect::Alert(Alert::ForeignShard { machine }));
+            }
+            return;
+        }
+        match answer {
+            Got::Found(sighting) if is_remembered && sighting.machine.id() == machine => {
+                self.see(now, began, *sighting, effects);
+            }
+            Got::NotFound if is_remembered => self.gone(now, machine, effects),
+            Got::Failed if is_remembered => {
+                let machine = machine.clone();
+                self.schedule.set(now + ASK_AGAIN, Timer::Confirm(machine));
+            }
+            Got::Found(_) | Got::NotFound | Got::Failed => self.late(LateAnswer::Get),
         }
     }
 

@@ -395,6 +395,21 @@ impl Supply {
         self.ownership.is_foreign(sighting)
     }
 
+    /// Whether a machine is the one that seems to be another shard's.
+    pub(crate) fn is_suspect(&self, id: &MachineId) -> bool {
+        self.ownership.is_suspect(id)
+    }
+
+    /// What a Get says of that one; says whether another shard's mark is seen for the first time.
+    pub(crate) fn judge_suspect(&mut self, is_foreign: bool) -> bool {
+        self.ownership.judge_suspect(is_foreign)
+    }
+
+    /// A full List is over: what it did not show is suspected no more.
+    pub(crate) fn forget_suspect_not_shown(&mut self) {
+        self.ownership.forget_suspect_not_shown();
+    }
+
     /// Whose a machine is that was never seen before (SH-13).
     pub(crate) fn owner(
         &mut self,

@@ -2,7 +2,8 @@
 //!
 //! Two shards on one provider must not adopt each other's machines. A bound machine says whose it is;
 //! an unbound one is ours by the owned set or by a domain. With neither configured everything is ours,
-//! until another shard's mark is seen.
+//! until another shard's mark is seen: in two Lists, and confirmed by a Get. One List may err, and from then
+//! on nothing new would be taken in.
 
 use crate::{event::Sighting, record::Record, uplink::Domain};
 use bigfleet_model::{ClusterId, Machine, MachineId, State};
@@ -18,8 +19,8 @@ pub(crate) enum Owner {
     Us,
     /// Not this shard's.
     SomebodyElse,
-    /// It carries another shard's mark, and is the first that was seen to.
-    FirstForeign,
+    /// It carries another shard's mark, as it did before, and no other was seen to: to be read by name.
+    ForeignAgain,
 }
 
 /// What this shard owns.
@@ -33,6 +34,9 @@ pub(super) struct Ownership {
     served: BTreeSet<ClusterId>,
     /// Another shard's mark was seen on a machine.
     is_foreign_seen: bool,
+    /// A machine that was shown with another shard's mark, which is not confirmed; and whether the List under
+    /// way has shown it so. While there is one nothing new is taken in, as if it were.
+    suspect: Option<(MachineId, bool)>,
     /// Failed machines an admin has forgotten: not taken in again while they are Failed.
     retired: BTreeSet<MachineId>,
 }
@@ -68,11 +72,7 @@ impl Ownership {
             if shard == self.shard {
                 return Owner::Us;
             }
-            return if std::mem::replace(&mut self.is_foreign_seen, true) {
-                Owner::SomebodyElse
-            } else {
-                Owner::FirstForeign
-            };
+            return self.suspect(sighting.machine.id());
         }
         if self.is_ours_unmarked(&sighting.machine, assigned, is_ready) {
             Owner::Us
@@ -81,17 +81,52 @@ impl Ownership {
         }
     }
 
+    /// A List shows a machine with another shard's mark.
+    fn suspect(&mut self, id: &MachineId) -> Owner {
+        if self.is_foreign_seen {
+            return Owner::SomebodyElse;
+        }
+        match &mut self.suspect {
+            None => {
+                self.suspect = Some((id.clone(), true));
+                Owner::SomebodyElse
+            }
+            Some((known, is_shown)) if known == id => {
+                *is_shown = true;
+                Owner::ForeignAgain
+            }
+            Some(_) => Owner::SomebodyElse,
+        }
+    }
+
+    pub(super) fn is_suspect(&self, id: &MachineId) -> bool {
+        self.suspect.as_ref().is_some_and(|(known, _)| known == id)
+    }
+
+    /// What a Get says of the suspect; says whether another shard's mark is seen for the first time.
+    pub(super) fn judge_suspect(&mut self, is_foreign: bool) -> bool {
+        self.suspect = None;
+        is_foreign && !std::mem::replace(&mut self.is_foreign_seen, true)
+    }
+
+    /// A full List is over: a suspect it did not show is none.
+    pub(super) fn forget_suspect_not_shown(&mut self) {
+        let shown = self.suspect.take().filter(|(_, is_shown)| *is_shown);
+        self.suspect = shown.map(|(id, _)| (id, false));
+    }
+
     fn is_ours_unmarked(
         &self,
         machine: &Machine,
         assigned: Option<&BTreeSet<Domain>>,
         is_ready: impl Fn(&ClusterId) -> bool,
     ) -> bool {
+        let is_alone = !self.is_foreign_seen && self.suspect.is_none();
         if let Some(cluster) = machine.cluster() {
-            return self.served.contains(cluster) || is_ready(cluster) || !self.is_foreign_seen;
+            return self.served.contains(cluster) || is_ready(cluster) || is_alone;
         }
         if self.own_domains.is_empty() && self.owned.is_empty() && assigned.is_none() {
-            return !self.is_foreign_seen;
+            return is_alone;
         }
         let is_inside = |key: &str, value: &str| machine.shape().attribute(key) == Some(value);
         let mut own = self.own_domains.iter();
@@ -197,7 +232,23 @@ mod tests {
         }
         assert_eq!(own.records().count(), 0);
         assert!(own.is_foreign(&them));
-        assert_eq!(owner(&mut own, &them), Owner::FirstForeign);
+        assert_eq!(owner(&mut own, &them), Owner::SomebodyElse);
+        assert!(own.is_suspect(them.machine.id()));
+        assert_eq!(
+            owner(&mut own, &idle),
+            Owner::SomebodyElse,
+            "while in doubt"
+        );
+        own.forget_suspect_not_shown();
+        own.forget_suspect_not_shown();
+        assert_eq!(owner(&mut own, &idle), Owner::Us, "one List erred");
+        assert_eq!(owner(&mut own, &them), Owner::SomebodyElse);
+        own.forget_suspect_not_shown();
+        assert_eq!(owner(&mut own, &them), Owner::ForeignAgain);
+        assert!(!own.judge_suspect(false), "a Get knows better");
+        assert_eq!(own.records().count(), 0);
+        assert_eq!(owner(&mut own, &them), Owner::SomebodyElse);
+        assert!(own.judge_suspect(true) && !own.judge_suspect(true));
         assert_eq!(owner(&mut own, &them), Owner::SomebodyElse);
         assert_eq!(own.records().collect::<Vec<_>>(), [Record::ForeignSeen]);
         assert_eq!(owner(&mut own, &us), Owner::Us);

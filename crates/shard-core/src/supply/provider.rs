@@ -1,7 +1,7 @@
 //! Provider: what has been read of it, and how far that is believed (shard.md §3, SH-9, SH-10).
 //!
 //! ```text
-//! List ─▶ pages ─▶ end ─▶ what it lacks: gone, asked for by name, or held back until three agree
+//! List ─▶ pages ─▶ end ─▶ what it lacks: asked for by name, or held back until three agree
 //! in doubt ─▶ Get ─▶ the answer is final        remembered ─▶ seen again ─▶ trusted from 90 % on
 //! ```
 //!
@@ -26,7 +26,9 @@ use std::{
 
 /// Complete Lists that must agree before many machines are believed gone.
 const LISTS_AGREE: u32 = 3;
-/// Of so many machines one may be missing, and is believed gone at once.
+/// Machines asked for by name because one List lacks them.
+const MOST_ASKED: usize = 1000;
+/// Of so many machines one may be missing, and is asked for at once.
 const FEW_OF: usize = 100;
 /// Of so many remembered machines one may still be unseen when deciding begins.
 const UNSEEN_OF: usize = 10;
@@ -106,7 +108,7 @@ impl Listing {
 /// What becomes of a machine that a full List lacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absence {
-    /// It is gone.
+    /// It is gone: [`crate::Defect::TruncatedListBelieved`].
     Gone,
     /// It is asked for by name.
     InDoubt,
@@ -209,8 +211,8 @@ impl Provider {
         self.cursor = cursor;
     }
 
-    /// SH-10: what a full List lacks, and what becomes of it: a few missing machines go at once, many
-    /// only when three Lists agree. A machine with an operation is asked for by name. `not_shown` are
+    /// SH-10: what a full List lacks, and what becomes of it: a few missing machines are asked for by name at
+    /// once, many only when three Lists agree, and one with an operation always. `not_shown` are
     /// those of the ledger, `total` is how many that has.
     pub(super) fn sweep<'l>(
         &mut self,
@@ -230,14 +232,17 @@ impl Provider {
         let total = total + self.remembered.len();
         let are_few = self.is_trusted && absent.len() <= (total / FEW_OF).max(1);
         let seen_at = self.listed;
+        let mut asked = 0;
         let judge = |machine: MachineId| {
             let missing = self.missing.entry(machine.clone());
             let missing = missing.or_insert(Missing { lists: 0, seen_at });
             missing.lists += 1;
-            let absence = if is_working(&machine) {
-                Absence::InDoubt
-            } else if are_few || is_believed || LISTS_AGREE <= missing.lists {
+            let is_missed = are_few || LISTS_AGREE <= missing.lists;
+            let absence = if is_believed {
                 Absence::Gone
+            } else if is_working(&machine) || (is_missed && asked < MOST_ASKED) {
+                asked += 1;
+                Absence::InDoubt
             } else {
                 Absence::HeldBack
             };

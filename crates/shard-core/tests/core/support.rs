@@ -60,6 +60,8 @@ pub(crate) struct Provider {
     pub(crate) refuse: BTreeMap<MachineId, Vec<Refusal>>,
     /// Machines left out of Lists.
     pub(crate) hidden: BTreeSet<MachineId>,
+    /// Those are there all the same, and a Get finds them.
+    pub(crate) lists_lie: bool,
     pub(crate) list_fails: bool,
     /// Seconds until a List is answered; it shows what was when it began.
     pub(crate) list_after: f64,
@@ -191,6 +193,7 @@ impl World {
             answer_after: 0.1,
             refuse: BTreeMap::new(),
             hidden: BTreeSet::new(),
+            lists_lie: false,
             list_fails: false,
             list_after: 0.05,
             unbelievable: Vec::new(),
@@ -311,7 +314,10 @@ impl World {
                 self.later(self.provider.answer_after, event);
             }
             Effect::Get { get, machine } => {
-                let answer = found(self.provider.machines.get(&machine).map(sighting));
+                let is_hidden = self.provider.hidden.contains(&machine);
+                let is_found = self.provider.lists_lie || !is_hidden;
+                let there = self.provider.machines.get(&machine).filter(|_| is_found);
+                let answer = found(there.map(sighting));
                 self.later(0.05, Event::GotMachine { get, answer });
             }
             Effect::List { list, cursor } => {

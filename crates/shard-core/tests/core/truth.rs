@@ -2,7 +2,7 @@
 
 use crate::support::{FULL, World, cluster, id, world};
 use bigfleet_model::{Machine, MachineFacts, State};
-use bigfleet_shard_core::{Effect, Event, Outcome, ShardConfig};
+use bigfleet_shard_core::{Defect, Effect, Event, Outcome, Record, ShardConfig};
 
 /// EX-RC1.
 #[test]
@@ -95,6 +95,7 @@ fn an_end_that_was_shown_before_the_call_was_answered_is_read_by_itself() {
     world.roll_up("a", "cpu=4");
     world.run(15.0);
     assert_eq!(world.calls(), ["Configure m1"]);
+    world.provider.lists_lie = true;
     world.provider.hidden.insert(id("m1"));
     world.run(5.0);
     assert_eq!(world.state("m1"), State::Configuring, "its call is out");
@@ -252,16 +253,16 @@ fn machines_of_another_shard_are_left_alone() {
     world.run(1.0);
     assert!(world.core.machine(&id("m1")).is_some());
     assert!(world.core.machine(&id("m2")).is_none());
-    let alerts = world
-        .effects
-        .iter()
-        .filter(|(_, one)| matches!(one, Effect::Alert(_)));
-    assert_eq!(alerts.count(), 1);
     let idle = World::new(ShardConfig::undamped("s", "p"), "n1 Idle cpu=4 $1");
     let fresh = idle.provider.machines[&id("n1")].clone();
     world.provider.machines.insert(id("n1"), fresh);
     world.run(20.0);
     assert!(world.core.machine(&id("n1")).is_none());
+    let alerts = world
+        .effects
+        .iter()
+        .filter(|(_, one)| matches!(one, Effect::Alert(_)));
+    assert_eq!(alerts.count(), 1, "once it was confirmed");
     assert!(1 < world.core.counters().foreign);
 }
 
@@ -330,4 +331,57 @@ fn a_list_slower_than_the_interval_comes_to_its_end() {
     let lists = lists.filter(|(_, effect)| matches!(effect, Effect::List { .. }));
     assert!((3..=4).contains(&lists.count()), "one at a time");
     assert_eq!(world.calls(), ["Create s1", "Configure s1"]);
+}
+
+/// SH-10: one missing machine per List, each time another, drained twenty healthy ones.
+#[test]
+fn a_missing_machine_is_asked_for_before_it_is_believed_gone() {
+    let seen = [None, Some(Defect::MissingNotAskedFor)].map(|defect| {
+        let config = ShardConfig {
+            defect,
+            ..ShardConfig::undamped("s", "p")
+        };
+        let machines = "m01..m20 Configured a cpu=4 $1\n s01..s40 Speculative cpu=4 $1";
+        let mut world = World::new(config, machines);
+        world.provider.lists_lie = true;
+        world.connect("a", FULL);
+        world.run(1.0);
+        world.roll_up("a", "cpu=80");
+        world.run(20.0);
+        for number in 1..=20 {
+            let machine = id(&format!("m{number:02}"));
+            world.provider.hidden = [machine].into();
+            world.run(10.0);
+        }
+        world.run(60.0);
+        (world.calls().len(), world.core.counters().removed)
+    });
+    assert_eq!(seen[0], (0, 0));
+    assert!(10 <= seen[1].0 && 10 <= seen[1].1, "{seen:?}");
+}
+
+/// SH-13: one List that shows one machine with another shard's mark changes nothing for good.
+#[test]
+fn a_foreign_mark_is_believed_when_it_was_seen_twice_and_confirmed() {
+    for lists in [1, 2] {
+        let mut world = World::new(ShardConfig::undamped("s", "p"), "m1 Idle cpu=4 $1");
+        let mark = "bigfleet.lucy.sh/assigned-shard".to_owned();
+        world.run(1.0);
+        let more = "x1 Configured b cpu=4 $1";
+        let more = World::new(ShardConfig::undamped("s", "p"), more).provider;
+        world.provider.machines.extend(more.machines);
+        let there = world.provider.machines.get_mut(&id("x1")).unwrap();
+        there.metadata.insert(mark, "t".to_owned());
+        world.run(10.0 * f64::from(lists));
+        if lists == 1 {
+            world.provider.machines.remove(&id("x1"));
+        }
+        world.run(20.0);
+        let is_kept = world.disk.records().contains(&Record::ForeignSeen);
+        assert_eq!(is_kept, lists == 2, "{lists} Lists showed it");
+        let more = World::new(ShardConfig::undamped("s", "p"), "m2 Idle cpu=4 $1").provider;
+        world.provider.machines.extend(more.machines);
+        world.run(20.0);
+        assert_eq!(world.core.machine(&id("m2")).is_some(), lists == 1);
+    }
 }

@@ -123,6 +123,11 @@ pub(super) const ALL: &[Scenario] = &[
         partition,
     ),
     Scenario::small(
+        "one-missing",
+        "List after List lacks a machine or two, each time another: none is taken for gone",
+        one_missing,
+    ),
+    Scenario::small(
         "half-a-list",
         "Lists lack half of the machines twice in a row: no machine is taken for gone",
         half_a_list,
@@ -648,6 +653,29 @@ fn partition(dice: &mut Dice) -> Plan {
     made.gates = vec![
         Gate::ever(ACQUIRE, Count::NONE),
         Gate::Serving(0, Count::exactly(pods)),
+    ];
+    made
+}
+
+fn one_missing(dice: &mut Dice) -> Plan {
+    let mut made = plan(vec![ClusterPlan::new("a", vec![work(NODE, 20).build()])]);
+    made.machines = pool("own", NODE, 20).serving(0, 0).build();
+    made.machines.extend(pool("spec", NODE, 30).build());
+    made.shard.incremental = false;
+    let lack = Change::TruncatedLists {
+        lists: 30,
+        per_mille: dice.between(15, 30),
+    };
+    made.timeline = vec![(Moment(seconds(30)), lack)];
+    let any = &[
+        ActionKind::Bootstrap,
+        ActionKind::Provision,
+        ActionKind::Reclaim,
+        ActionKind::Preempt,
+    ];
+    made.gates = vec![
+        Gate::ever(any, Count::NONE),
+        Gate::Serving(0, Count::exactly(20)),
     ];
     made
 }

@@ -71,6 +71,7 @@ macro_rules! small_scenarios {
             bad_cluster_crash_loop
             deletes_fail
             partition
+            one_missing
             half_a_list
             random
             random_weather
@@ -128,6 +129,7 @@ macro_rules! defects {
             hasty_roll_up_guard
             unit_mistake_believed
             twin_not_seen
+            missing_not_asked_for
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
