@@ -298,6 +298,7 @@ fn bytes(record: &Record) -> u64 {
         Record::Arrival { need: row, at } => need(row) + at.map_or(1, |_| 9),
         Record::Instruction(id) => text(id),
         Record::Domain { domain, .. } => text(&domain.key) + text(&domain.value) + 1,
+        Record::ClusterForgotten(cluster) => text(cluster.as_str()),
         Record::Released { cluster, .. } => text(cluster.as_str()) + 1,
         Record::Retired { machine, .. } => text(machine.as_str()),
         Record::Paused { kept, .. } => kept.as_ref().map_or(1, |kept| {

@@ -92,6 +92,13 @@ impl Counters {
         self.gang_flips += u64::from(churn.flipped);
     }
 
+    /// Drops the series of a cluster that is forgotten.
+    pub(crate) fn forget_cluster(&mut self, cluster: &ClusterId) {
+        self.reclaims_capped_of.remove(cluster);
+        self.rollups_rejected.remove(cluster);
+        self.rollups_held.remove(cluster);
+    }
+
     pub(crate) fn ended(&mut self, kind: ActionKind, outcome: Outcome) {
         debug_assert!(Outcome::ENDS.contains(&outcome), "{outcome:?} is no end");
         *self.outcomes.entry((kind, outcome)).or_default() += 1;

@@ -93,6 +93,8 @@ pub enum Record {
         /// Since when, until when, by whom and why.
         kept: Option<KeptPause>,
     },
+    /// A cluster that held nothing for long is forgotten, with all that was said of it.
+    ClusterForgotten(ClusterId),
     /// Something that keeps ending badly; `None` once it ended well (SH-22).
     Breaker {
         /// What is tried only once in a while.

@@ -42,6 +42,8 @@ pub(crate) enum Timer {
     Unreported(ClusterId),
     /// Intents of a cluster whose session is gone.
     Abandoned(ClusterId),
+    /// A cluster without a session that may hold nothing any more.
+    Forgotten(ClusterId),
     /// A node that should be ready by now.
     Node(MachineId),
     /// A machine whose confirming read failed.

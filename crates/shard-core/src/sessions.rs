@@ -69,6 +69,11 @@ impl Sessions {
         self.gone_since.insert(cluster.clone(), now);
     }
 
+    /// A cluster without a session is nobody's concern any more.
+    pub(crate) fn forget(&mut self, cluster: &ClusterId) {
+        self.gone_since.remove(cluster);
+    }
+
     /// Since when a cluster that had or should have a session has none.
     pub(crate) fn gone_since(&self, cluster: &ClusterId) -> Option<Time> {
         self.gone_since.get(cluster).copied()

@@ -28,6 +28,8 @@ pub(crate) const BLOB_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const UNREPORTED_INTENT: Duration = Duration::from_secs(3600);
 /// The intent of an Idle machine ends this long after its cluster's session did (SH-7).
 pub(crate) const ABANDONED_INTENT: Duration = Duration::from_secs(600);
+/// A cluster that holds nothing and has no session is forgotten after this long (SH-24).
+pub(crate) const CLUSTER_FORGOTTEN: Duration = Duration::from_secs(3600);
 /// How long a node may take to become ready (SH-17).
 pub(crate) const NODE_DEADLINE: Duration = Duration::from_secs(600);
 /// How long a frozen judgement of nodes waits.

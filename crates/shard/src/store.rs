@@ -475,6 +475,12 @@ impl<'t> Tables<'t> {
                 let value = Value::of_cluster(baseline, replaced).seal();
                 self.clusters.insert(cluster.as_str(), value.as_slice())?;
             }
+            Record::ClusterForgotten(cluster) => {
+                self.clusters.remove(cluster.as_str())?;
+                self.released.remove(cluster.as_str())?;
+                let of_it = |(of, ..): (&str, &str, &str), _| of != cluster.as_str();
+                self.arrivals.retain(of_it)?;
+            }
             Record::Owned { machine, owned } => mark(&mut self.owned, machine.as_str(), *owned)?,
             Record::Retired { machine, retired } => {
                 mark(&mut self.retired, machine.as_str(), *retired)?;

@@ -353,7 +353,12 @@ impl ShardCore {
             WalkPosition::Elsewhere => {
                 self.note_elsewhere(sighting);
                 self.finish(now, id, Outcome::ProviderError, effects);
-                self.adopt(now, sighting, effects);
+                // A step of ours that failed was moved by nobody else.
+                if sighting.machine.state() == State::Failed && !self.supply.is_foreign(sighting) {
+                    self.arrive(now, sighting, Via::Adoption, effects);
+                } else {
+                    self.adopt(now, sighting, effects);
+                }
             }
         }
     }

@@ -269,6 +269,7 @@ impl ShardCore {
             }
             Timer::Unreported(cluster) => self.end_unreported(now, &cluster, effects),
             Timer::Abandoned(cluster) => self.end_abandoned(now, &cluster, effects),
+            Timer::Forgotten(cluster) => self.forget_cluster(now, &cluster),
             Timer::Node(machine) => self.judge_node(now, &machine, effects),
             Timer::Confirm(machine) => self.supply.doubt(&machine),
         }

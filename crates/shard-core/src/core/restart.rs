@@ -40,7 +40,12 @@ pub enum StartRefused {
     },
     /// The epoch file does not hold a number.
     EpochUnreadable(String),
+    /// The epoch is at the end of what the wire can carry: after it there would be none.
+    EpochAtEnd(u64),
 }
+
+/// No epoch from here on: the wire carries them in 63 bits, and one is kept to see that it was the last.
+const EPOCHS_END: u64 = i64::MAX as u64;
 
 impl fmt::Display for StartRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,6 +63,12 @@ impl fmt::Display for StartRefused {
                 "the epoch file holds \"{}\", which is not a number (FE-1)",
                 bigfleet_model::shown(text)
             ),
+            Self::EpochAtEnd(epoch) => write!(
+                f,
+                "epoch {epoch} is at the end of its range, below {EPOCHS_END} (SH-4): a number so large was \
+                 not counted but given; if --epoch-floor or the epoch file is mistaken, correct it, and if \
+                 the provider has seen it, give the shard another id and an empty data directory"
+            ),
         }
     }
 }
@@ -71,9 +82,11 @@ pub fn next_epoch(file: Option<&str>, floor: u64) -> Result<u64, StartRefused> {
     let last: u64 = text
         .parse()
         .map_err(|_| StartRefused::EpochUnreadable(text.to_owned()))?;
-    let next = last.checked_add(1);
-    let next = next.ok_or_else(|| StartRefused::EpochUnreadable(text.to_owned()))?;
-    Ok(next.max(floor))
+    let next = last.saturating_add(1).max(floor);
+    if EPOCHS_END <= next {
+        return Err(StartRefused::EpochAtEnd(next));
+    }
+    Ok(next)
 }
 
 impl ShardCore {
@@ -94,6 +107,9 @@ impl ShardCore {
         }
         if epoch == 0 {
             return Err(StartRefused::NoEpoch);
+        }
+        if EPOCHS_END <= epoch {
+            return Err(StartRefused::EpochAtEnd(epoch));
         }
         let mut core = Self::empty(config, epoch, now);
         for record in records {
@@ -165,6 +181,7 @@ impl ShardCore {
                 None => self.rails.resume(PausedBy::Admin, scope),
             },
             Record::Breaker { key, kept } => self.rails.recall_breaker(key, kept),
+            Record::ClusterForgotten(cluster) => self.drop_cluster(&cluster),
         }
     }
 
@@ -388,7 +405,27 @@ mod tests {
             refused.to_string(),
             "the epoch file holds \"abc\", which is not a number (FE-1)"
         );
-        assert!(next_epoch(Some(&u64::MAX.to_string()), 0).is_err());
+    }
+
+    /// An epoch that a typing mistake made is refused, and so is one that the wire would carry as negative.
+    #[test]
+    fn an_epoch_at_the_end_of_its_range_is_refused_with_advice() {
+        let last = EPOCHS_END - 1;
+        assert_eq!(next_epoch(Some(&(last - 1).to_string()), 0), Ok(last));
+        assert_eq!(next_epoch(None, last), Ok(last));
+        for (file, floor) in [
+            (Some(last.to_string()), 0),
+            (Some(u64::MAX.to_string()), 0),
+            (None, EPOCHS_END),
+            (None, u64::MAX),
+        ] {
+            let refused = next_epoch(file.as_deref(), floor).unwrap_err();
+            assert!(matches!(refused, StartRefused::EpochAtEnd(_)));
+            assert!(refused.to_string().contains("--epoch-floor"));
+        }
+        let config = ShardConfig::undamped("s", "p");
+        let refused = ShardCore::new(config, EPOCHS_END, Time::ZERO).unwrap_err();
+        assert_eq!(refused, StartRefused::EpochAtEnd(EPOCHS_END));
     }
 
     #[test]

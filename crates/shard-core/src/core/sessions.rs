@@ -10,8 +10,9 @@ use crate::{
     demand::Withheld,
     effect::{CloseReason, Echo, Effect, Frame},
     event::{Features, SessionId},
+    record::Record,
     schedule::Timer,
-    settings::{ABANDONED_INTENT, UNREPORTED_INTENT},
+    settings::{ABANDONED_INTENT, CLUSTER_FORGOTTEN, UNREPORTED_INTENT},
     work::{Operation, WorkStage},
 };
 use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, State, Time};
@@ -86,6 +87,49 @@ impl ShardCore {
         self.sessions.note_absence(cluster, now);
         let until = now + ABANDONED_INTENT;
         self.schedule.set(until, Timer::Abandoned(cluster.clone()));
+        self.look_whether_forgotten(now, cluster);
+    }
+
+    fn look_whether_forgotten(&mut self, now: Time, cluster: &ClusterId) {
+        let later = now + CLUSTER_FORGOTTEN;
+        self.schedule.set(later, Timer::Forgotten(cluster.clone()));
+    }
+
+    /// SH-24: forgets a cluster that has had no session for an hour, and has neither demand nor machines. One
+    /// that has some is looked at again; one that has a session when it has ended.
+    pub(super) fn forget_cluster(&mut self, now: Time, cluster: &ClusterId) {
+        let Some(gone_since) = self.sessions.gone_since(cluster) else {
+            return;
+        };
+        if now < gone_since + CLUSTER_FORGOTTEN {
+            return; // it was there again, and its end has a reminder of its own
+        }
+        let ledger = self.supply.ledger();
+        let holds = self.demand.of(cluster).is_some_and(|known| 0 < known.len())
+            || ledger.bound_to(cluster).next().is_some()
+            || !ledger.promised_to(cluster).is_empty()
+            || self
+                .supply
+                .remembered()
+                .values()
+                .any(|kept| kept.clusters().any(|one| one == cluster))
+            || self.rails.is_cluster_paused(cluster);
+        if holds {
+            self.look_whether_forgotten(now, cluster);
+            return;
+        }
+        self.try_afresh(now, cluster);
+        self.drop_cluster(cluster);
+        self.remember_record(Record::ClusterForgotten(cluster.clone()));
+    }
+
+    /// Drops everything that is known of a cluster, its series included.
+    pub(super) fn drop_cluster(&mut self, cluster: &ClusterId) {
+        self.demand.forget_cluster(cluster);
+        self.sessions.forget(cluster);
+        self.rails.forget_cluster(cluster);
+        self.supply.forget_cluster(cluster);
+        self.counters.forget_cluster(cluster);
     }
 
     pub(super) fn ack(

@@ -193,6 +193,11 @@ impl Demand {
         self.clusters.entry(cluster).or_default();
     }
 
+    /// Forgets a cluster that has no rows.
+    pub(crate) fn forget_cluster(&mut self, cluster: &ClusterId) {
+        self.clusters.remove(cluster);
+    }
+
     /// When a row of an earlier process arrived; `None` if it is gone.
     pub(crate) fn recall_arrival(&mut self, need: NeedKey, at: Option<Time>) {
         let known = self.clusters.entry(need.cluster).or_default();

@@ -366,6 +366,12 @@ impl RailSet {
         }
     }
 
+    /// Forgets what a cluster was believed to want, and that it was released.
+    pub(crate) fn forget_cluster(&mut self, cluster: &ClusterId) {
+        self.released.remove(cluster);
+        self.quarantine.forget(cluster);
+    }
+
     pub(crate) fn is_released(&self, cluster: &ClusterId) -> bool {
         self.released.contains(cluster)
     }

@@ -160,6 +160,11 @@ impl Quarantine {
         self.is_on
     }
 
+    /// A cluster is forgotten, and what it was believed to want.
+    pub(crate) fn forget(&mut self, cluster: &ClusterId) {
+        self.guards.remove(cluster);
+    }
+
     /// What an earlier process believed, and what it believed before that in the last ten minutes.
     pub(crate) fn recall(
         &mut self,

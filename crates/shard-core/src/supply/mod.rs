@@ -434,6 +434,12 @@ impl Supply {
         self.ownership.judge_retired(machine)
     }
 
+    /// A cluster that holds nothing is forgotten.
+    pub(crate) fn forget_cluster(&mut self, cluster: &ClusterId) {
+        self.ownership.forget_served(cluster);
+        self.nodes.forget_cluster(cluster);
+    }
+
     pub(crate) fn note_served(&mut self, cluster: ClusterId) {
         self.ownership.note_served(cluster);
     }

@@ -47,6 +47,11 @@ impl Nodes {
         node.map_or("", |node| node.name.as_str())
     }
 
+    pub(super) fn forget_cluster(&mut self, cluster: &ClusterId) {
+        self.flips.remove(cluster);
+        self.partitioned.remove(cluster);
+    }
+
     pub(super) fn forget(&mut self, machine: &MachineId) {
         self.by_machine.remove(machine);
     }

@@ -168,6 +168,10 @@ impl Ownership {
         self.served.insert(cluster);
     }
 
+    pub(super) fn forget_served(&mut self, cluster: &ClusterId) {
+        self.served.remove(cluster);
+    }
+
     /// An earlier process has seen another shard's mark.
     pub(super) fn note_foreign(&mut self) {
         self.is_foreign_seen = true;

@@ -1,6 +1,6 @@
 //! Every number of the specification has a number behind it (shard.md §8).
 
-use crate::support::{FULL, World, crowded};
+use crate::support::{FULL, World, cluster, crowded};
 use bigfleet_shard_core::{Event, Phase, ShardConfig, Value};
 use std::collections::BTreeSet;
 
@@ -247,4 +247,45 @@ fn the_queue_is_as_deep_as_there_are_operations_that_wait_to_leave() {
     assert_eq!(shown(&world, "execute_inflight", &[]), 5.0);
     assert_eq!(shown(&world, "action_queue_depth", &[]), 8.0);
     assert_eq!(world.core.gauges().waiting, 8);
+}
+
+/// SH-24: a cluster that was there once does not stay among the series for ever.
+#[test]
+fn a_cluster_that_holds_nothing_is_forgotten_after_an_hour() {
+    let config = || ShardConfig::undamped("s", "p");
+    let mut world = World::new(config(), "m1 Configured b cpu=4 $1");
+    for name in ["a", "b"] {
+        world.connect(name, FULL);
+        world.run(1.0);
+        world.roll_up(name, "cpu=4");
+    }
+    world.run(5.0);
+    world.roll_up("a", "");
+    world.run(700.0);
+    world.disconnect("a");
+    world.disconnect("b");
+    let is_known = |world: &World, name: &str| {
+        let numbers = world.core.numbers();
+        let mut labels = numbers.iter().flat_map(|number| &number.labels);
+        let is_in_series = labels.any(|(_, value)| value == name);
+        assert_eq!(is_in_series, world.core.clusters().contains(&cluster(name)));
+        is_in_series
+    };
+    world.run(3_500.0);
+    assert!(is_known(&world, "a") && is_known(&world, "b"));
+    world.run(200.0);
+    assert!(!is_known(&world, "a"), "it holds nothing");
+    assert!(is_known(&world, "b"), "it has a machine and wants one");
+    let again = World::around(
+        config(),
+        world.provider.clone(),
+        2,
+        world.disk.records().to_vec(),
+        world.now,
+    );
+    assert!(!is_known(&again, "a") && is_known(&again, "b"));
+    world.connect("a", FULL);
+    world.roll_up("a", "cpu=4");
+    world.run(20.0);
+    assert!(is_known(&world, "a"));
 }

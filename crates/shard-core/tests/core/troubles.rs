@@ -81,6 +81,7 @@ fn a_machine_that_failed_is_audited_with_the_providers_word_on_it() {
     let ended = said(&world);
     assert_eq!(ended[0].0, Outcome::ProviderError);
     assert_eq!(ended[0].1, "the provider shows it Failed: broken");
+    assert_eq!(world.core.counters().adoptions, 0, "nobody else moved it");
 }
 
 /// wire 12: a frame of ours goes only to operators that said they know it.

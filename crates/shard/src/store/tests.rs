@@ -334,6 +334,38 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
     );
 }
 
+/// SH-24: a cluster that is forgotten leaves nothing behind, and another one everything.
+#[test]
+fn a_forgotten_cluster_is_gone_from_every_table() {
+    let folder = Folder::new("forgotten");
+    let opened = folder.open().unwrap();
+    let of = |name: &str| {
+        let cluster = ClusterId::new(name).unwrap();
+        let need = NeedKey {
+            cluster: cluster.clone(),
+            fingerprint: Fingerprint::new("f"),
+            group: Group::default(),
+        };
+        [
+            Record::Released {
+                cluster,
+                released: true,
+            },
+            Record::Arrival {
+                need,
+                at: Time::from_seconds(1.0),
+            },
+        ]
+    };
+    let forgotten = Record::ClusterForgotten(ClusterId::new("a").unwrap());
+    let written = [vec![Record::Epoch(1)], of("a").into(), of("b").into()].concat();
+    commit(&opened.database, &written).unwrap();
+    commit(&opened.database, &[forgotten]).unwrap();
+    drop(opened);
+    let left = [vec![Record::Epoch(1)], of("b").into()].concat();
+    assert_eq!(folder.open().unwrap().records, left);
+}
+
 /// Pauses and breakers came after the other tables, under the same number.
 #[test]
 fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
