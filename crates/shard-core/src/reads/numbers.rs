@@ -395,6 +395,9 @@ impl Reads<'_> {
         };
         let bound = clusters.iter().filter(serves).count() as f64;
         sheet.gauge("bigfleet_shard_bound_clusters", bound);
+        let failed = self.supply.ledger().failed_since();
+        let failed = failed.map_or(0.0, |since| seconds(self.now.duration_since(since)));
+        sheet.gauge("bigfleet_shard_failed_oldest_seconds", failed);
         for cluster in &clusters {
             let count = self.counters.reclaims_capped_of.get(cluster).copied();
             sheet.put(

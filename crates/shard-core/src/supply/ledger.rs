@@ -58,6 +58,8 @@ pub(crate) struct Ledger {
     promised: BTreeMap<ClusterId, BTreeSet<MachineId>>,
     configured: BTreeMap<ClusterId, u32>,
     speculative: BTreeMap<Pool, BTreeSet<MachineId>>,
+    /// Those that are Failed: a store that somebody has to empty.
+    failed: BTreeSet<MachineId>,
     closed: BTreeSet<Pool>,
     stock: Stock,
     gauge: BTreeMap<GaugeKey, u32>,
@@ -158,6 +160,12 @@ impl Ledger {
 
     pub(crate) fn state_since(&self, id: &MachineId) -> Option<Time> {
         self.machines.state_since(id)
+    }
+
+    /// Since when the machine is Failed that has been for longest, as far as it was seen.
+    pub(crate) fn failed_since(&self) -> Option<Time> {
+        let failed = self.failed.iter();
+        failed.filter_map(|id| self.machines.state_since(id)).min()
     }
 
     pub(crate) fn beside(&self, id: &MachineId) -> Beside {
@@ -411,6 +419,12 @@ impl Ledger {
             let pool = |shape: Option<&Arc<Shape>>| shape.map(|shape| Pool::of(shape));
             let (from, to) = (pool(from.speculative()), pool(to.speculative()));
             member(&mut self.speculative, from.as_ref(), to.as_ref(), id);
+        }
+        if from.state != to.state {
+            self.failed.remove(id);
+            if to.state == Some(State::Failed) {
+                self.failed.insert(id.clone());
+            }
         }
         if from.gauge != to.gauge {
             count(&mut self.gauge, from.gauge.as_ref(), to.gauge.as_ref());

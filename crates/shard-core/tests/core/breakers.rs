@@ -4,7 +4,7 @@ use crate::support::{FULL, Refusal, World, cluster, id};
 use bigfleet_model::State;
 use bigfleet_shard_core::{
     Code, Defect, Event, JoinStep, NodeFact, PauseNote, PausedBy, Record, Scope, SessionId,
-    ShardConfig,
+    ShardConfig, Value,
 };
 
 fn config(defect: Option<Defect>) -> ShardConfig {
@@ -104,6 +104,14 @@ fn a_slot_that_is_repaired_or_a_person_lets_a_cluster_go_on() {
     world.roll_up("a", &wanted(1));
     world.run(2_000.0);
     assert_eq!(failed(&world), 3);
+    let numbers = world.core.numbers();
+    let oldest = numbers
+        .iter()
+        .find(|one| one.name == "bigfleet_shard_failed_oldest_seconds");
+    let Value::Gauge(oldest) = oldest.unwrap().value else {
+        panic!("{oldest:?}");
+    };
+    assert!((1_900.0..2_000.0).contains(&oldest), "it ages: {oldest}");
     let broken = world.provider.machines.values_mut();
     let mut broken = broken.filter(|there| there.machine.state() == State::Failed);
     broken.next().unwrap().become_state(State::Idle);
