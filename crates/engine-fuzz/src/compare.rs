@@ -62,7 +62,7 @@ pub fn at_the_end(subject: &dyn Subject, way: Way, trail: &[Stop]) -> Vec<Differ
         Way::Full => subject.full(fleet),
         Way::Wander(seed) => subject.wander(fleet, seed),
         Way::Incremental(feed) => {
-            let mut engine = Engine::new();
+            let mut engine = subject.engine();
             let mut before = None;
             for stop in trail {
                 step(subject, feed, &mut engine, before, stop);

@@ -5,7 +5,6 @@ use crate::{
     compare::{against, attempt, step},
     invent::Inventor,
 };
-use bigfleet_engine::Engine;
 use std::fmt;
 
 /// A history before it happens.
@@ -55,7 +54,7 @@ impl History {
         } else {
             Feed::Clusters
         };
-        let (mut coverage, mut engine) = (Coverage::default(), Engine::new());
+        let (mut coverage, mut engine) = (Coverage::default(), subject.engine());
         let mut trail: Vec<Stop> = Vec::new();
         let mut decision = None;
         for at in 0..self.steps {

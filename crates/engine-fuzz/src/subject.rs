@@ -6,6 +6,11 @@ use bigfleet_model::{Cluster, ClusterId, Decision, Fleet, Need};
 
 /// The engine, or in a test one with a defect.
 pub trait Subject {
+    /// An engine that knows nothing yet.
+    fn engine(&self) -> Engine {
+        Engine::new()
+    }
+
     /// The answer with no memory of an earlier one.
     fn full(&self, fleet: &Fleet) -> Decision {
         self.answer(Way::Full, fleet, bigfleet_engine::decide(fleet))

@@ -21,7 +21,8 @@ use crate::{
     table::Table,
 };
 use bigfleet_model::{
-    Amounts, Cost, Dimension, Need, Price, Probability, Profile, Shape, Terms, effective_cost,
+    Amounts, Cost, Dimension, HashKey, Need, Price, Probability, Profile, Shape, Terms,
+    effective_cost,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -99,9 +100,18 @@ impl KeyEntry {
     }
 }
 
+/// What a machine was committed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommittedTerms {
+    pub(crate) terms: Terms,
+    /// The price then (RF-2).
+    pub(crate) keep_price: Price,
+}
+
 /// All distinct shapes, profiles, uses, topology keys and terms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
+    key: HashKey,
     dimensions: BTreeMap<Dimension, DimensionIndex>,
     dimension_names: Table<DimensionIndex, Dimension>,
     pub(crate) shapes: Table<ShapeIndex, ShapeEntry>,
@@ -115,11 +125,28 @@ pub(crate) struct Catalog {
     /// By profile, then smallest unit.
     use_indexes: Table<ProfileIndex, BTreeMap<Amounts, UseIndex>>,
     pub(crate) keys: Table<KeyIndex, KeyEntry>,
-    pub(crate) terms: Table<TermsIndex, Terms>,
-    terms_indexes: BTreeMap<(i32, u64, u64), TermsIndex>,
+    pub(crate) terms: Table<TermsIndex, CommittedTerms>,
+    terms_indexes: BTreeMap<(i32, u64, u64, u64), TermsIndex>,
 }
 
 impl Catalog {
+    pub(crate) fn new(key: HashKey) -> Self {
+        Self {
+            key,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn key(&self) -> HashKey {
+        self.key
+    }
+
+    /// How many places are looked at to find every value of every topology key once.
+    pub(crate) fn places_searched(&self) -> usize {
+        let values = self.keys.iter().map(|key| key.values.places_searched());
+        values.sum()
+    }
+
     fn dimension(&mut self, name: &Dimension) -> DimensionIndex {
         if let Some(index) = self.dimensions.get(name) {
             return *index;
@@ -135,6 +162,20 @@ impl Catalog {
             .iter()
             .map(|(name, milli)| (self.dimension(name), milli))
             .collect()
+    }
+
+    /// The same for amounts that are likely to be of the same dimensions as others.
+    pub(crate) fn requested_like(
+        &mut self,
+        others: &RequestedAmounts,
+        amounts: &Amounts,
+    ) -> RequestedAmounts {
+        let mut others = others.iter();
+        let indexed = amounts.iter().map(|(name, milli)| match others.next() {
+            Some((likely, _)) if self.dimension_names[likely] == *name => (likely, milli),
+            _ => (self.dimension(name), milli),
+        });
+        indexed.collect()
     }
 
     /// Amounts by name.
@@ -195,12 +236,12 @@ impl Catalog {
         if let Some(index) = self.profile_indexes.get(profile) {
             return *index;
         }
-        let same_key = profile.same_key().map(|key| self.key(key));
+        let same_key = profile.same_key().map(|key| self.topology_key(key));
         let spreads: Vec<_> = profile
             .hard_spreads()
             .map(|spread| {
                 (
-                    self.key(spread.topology_key()),
+                    self.topology_key(spread.topology_key()),
                     i64::from(spread.max_skew()),
                 )
             })
@@ -242,13 +283,13 @@ impl Catalog {
         (profile, self.usage(profile, &need.row.min_unit))
     }
 
-    fn key(&mut self, key: &str) -> KeyIndex {
+    fn topology_key(&mut self, key: &str) -> KeyIndex {
         if let Some((index, _)) = self.keys.entries().find(|(_, entry)| entry.key == key) {
             return index;
         }
         let mut entry = KeyEntry {
             key: key.to_owned(),
-            values: Names::default(),
+            values: Names::new(self.key),
             domain_of: Table::default(),
         };
         entry.learn(&self.shapes);
@@ -256,17 +297,18 @@ impl Catalog {
     }
 
     /// The index of these terms.
-    pub(crate) fn terms(&mut self, terms: Terms) -> TermsIndex {
+    pub(crate) fn terms(&mut self, terms: Terms, keep_price: Price) -> TermsIndex {
         let identity = (
             terms.priority,
             terms.interruption.dollars().to_bits(),
             terms.reclamation.dollars().to_bits(),
+            keep_price.dollars_per_hour().to_bits(),
         );
         let known = &mut self.terms;
         *self
             .terms_indexes
             .entry(identity)
-            .or_insert_with(|| known.push(terms))
+            .or_insert_with(|| known.push(CommittedTerms { terms, keep_price }))
     }
 }
 

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::{
-    fleet_tables::{Class, FleetTables, Fold, Member, NeedEntry, Supply},
+    fleet_tables::{Class, FleetTables, Fold, NeedEntry, Supply},
     index::{ClassIndex, ClusterIndex, NeedIndex, ProfileIndex, SlotIndex, SupplyIndex},
 };
 use bigfleet_model::{Amounts, Group, Time};
@@ -25,7 +25,7 @@ impl FleetTables {
         let Some(folded) = self.catalog.profiles[profile].folded else {
             return;
         };
-        let supply = self.supply(profile, folded, aggregate);
+        let supply = self.supply(row, folded, aggregate);
         let class = match self.class_indexes.get(&(cluster, supply)) {
             Some(class) => *class,
             None => self.new_class(cluster, folded, supply, aggregate),
@@ -34,7 +34,7 @@ impl FleetTables {
         let entry = &mut self.needs[row];
         (entry.class, entry.homed) = (Some(class), homed);
         let entry = &mut self.classes[class];
-        entry.members.push(Member { gang: row, arrival });
+        entry.members.push(row);
         entry.earliest = Time::earliest(entry.earliest, arrival);
         entry.fresh.push(row);
         entry.regroup = true;
@@ -121,7 +121,7 @@ impl FleetTables {
         };
         let entry = &mut self.classes[class];
         // Members are sorted when their order matters.
-        if let Some(place) = entry.members.iter().position(|member| member.gang == row) {
+        if let Some(place) = entry.members.iter().position(|member| *member == row) {
             entry.members.swap_remove(place);
         }
         entry.homed.retain(|held| *held != row);
@@ -155,32 +155,37 @@ impl FleetTables {
 
     fn supply(
         &mut self,
-        profile: ProfileIndex,
+        gang: NeedIndex,
         folded: ProfileIndex,
         aggregate: &Amounts,
     ) -> SupplyIndex {
+        let NeedEntry {
+            profile,
+            ref wanted,
+            ..
+        } = self.needs[gang];
         self.supply_indexes.grow_to(self.catalog.profiles.len());
-        if let Some(index) = self.supply_indexes[profile].get(aggregate) {
+        if let Some(index) = self.supply_indexes[profile].get(wanted) {
             return *index;
         }
+        let wanted = wanted.clone();
         let folded = Arc::clone(&self.catalog.profiles[folded].profile);
         let fingerprint = self.fingerprint(folded.fingerprint());
         let group = self.group(&Group::new(&format!("fold:{}", aggregate.key())));
         self.group_uses[group] += 1;
         let usage = self.catalog.usage(profile, aggregate);
-        let wanted = self.catalog.requested(aggregate);
         let (classes, holds, most) = (BTreeSet::new(), 0, 0);
         let supply = Supply {
-            identity: (profile, aggregate.clone()),
+            profile,
             folded: (fingerprint, group),
             usage,
-            wanted,
+            wanted: wanted.clone(),
             classes,
             holds,
             most,
         };
         let index = self.supplies.insert_with(|_| supply);
-        self.supply_indexes[profile].insert(aggregate.clone(), index);
+        self.supply_indexes[profile].insert(wanted, index);
         index
     }
 
@@ -189,8 +194,8 @@ impl FleetTables {
         let supply = &mut self.supplies[index];
         if supply.classes.is_empty() {
             (supply.most, supply.holds) = (0, 0);
-            let ((profile, aggregate), (_, group)) = (&supply.identity, supply.folded);
-            self.supply_indexes[*profile].remove(aggregate);
+            let (_, group) = supply.folded;
+            self.supply_indexes[supply.profile].remove(&supply.wanted);
             self.supplies.remove(index);
             self.leave_group(group);
         }

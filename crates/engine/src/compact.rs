@@ -57,7 +57,7 @@ impl FleetTables {
         let mut tables = Self {
             holds: self.holds,
             mistake: self.mistake,
-            ..Self::default()
+            ..Self::new(self.catalog.key())
         };
         for (index, cluster) in self.clusters.entries() {
             if cluster.known {
@@ -83,6 +83,7 @@ impl FleetTables {
         let Some(state) = record.state else { return };
         let shape = &self.catalog.shapes[record.shape];
         let shape = tables.shape(&shape.shape, shape.price, shape.interruption);
+        let committed = self.catalog.terms[record.terms];
         let cluster = record.cluster.map(|cluster| self.cluster_id(cluster));
         let attribution = record.slot.map(|slot| self.slot_key(slot));
         tables.put_fact(&MachineFact {
@@ -94,8 +95,8 @@ impl FleetTables {
             },
             cluster: cluster.as_ref(),
             attribution: attribution.as_ref(),
-            terms: self.catalog.terms[record.terms],
-            keep_price: record.keep_price,
+            terms: committed.terms,
+            keep_price: committed.keep_price,
             idle_since: self.idle.get(machine).map(|(_, since)| since),
             not_ready: record.not_ready,
             unavailable: record.unavailable,

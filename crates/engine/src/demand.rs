@@ -5,8 +5,8 @@ use crate::{
     index::{
         ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UseIndex,
     },
-    names::text_digest,
     requested_amounts::RequestedAmounts,
+    slim_list::SlimList,
 };
 use bigfleet_model::{Cluster, ClusterId, Fingerprint, Group, Need, NeedKey};
 use std::collections::BTreeSet;
@@ -83,7 +83,7 @@ impl FleetTables {
         let row = self.new_need(NeedEntry {
             arrival: need.arrival,
             parked: need.parked,
-            group_digest: text_digest(need.row.group.as_str()),
+            group_digest: self.groups.digest(need.row.group.as_str()),
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
         if !self.catalog.profiles[profile].is_gang() {
@@ -100,7 +100,8 @@ impl FleetTables {
     pub(crate) fn update_row(&mut self, row: NeedIndex, need: &Need) {
         let entry = self.need(row);
         let profile = &self.catalog.profiles[entry.profile].profile;
-        let is_it = entry.in_use && entry.group_digest == text_digest(need.row.group.as_str());
+        let is_it =
+            entry.in_use && entry.group_digest == self.groups.digest(need.row.group.as_str());
         assert!(
             is_it && need.row.profile == *profile,
             "{} is the row put here",
@@ -111,7 +112,9 @@ impl FleetTables {
         } else {
             self.catalog.usage(entry.profile, &need.row.min_unit)
         };
-        let wanted = self.catalog.requested(&need.row.aggregate);
+        let wanted = self
+            .catalog
+            .requested_like(&self.needs[row].wanted, &need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;
         let same = same_wants
@@ -218,10 +221,10 @@ impl FleetTables {
             fingerprint,
             group,
             machines: Vec::new(),
-            rows: Vec::new(),
-            classes: Vec::new(),
+            rows: SlimList::default(),
+            classes: SlimList::default(),
             heir: None,
-            bequests: Vec::new(),
+            bequests: SlimList::default(),
             ended: false,
             claimed_whole_by: None,
             dirty: false,
@@ -281,8 +284,8 @@ impl FleetTables {
         let entry = &self.slots[slot];
         let cluster = entry.cluster;
         let place = (cluster, slot);
-        let is_orphan = !entry.machines.is_empty() && !entry.is_current();
-        let is_unused = entry.machines.is_empty() && !entry.is_current();
+        let is_unused = !entry.is_named();
+        let is_orphan = !is_unused && !entry.is_current();
         self.mark_heirs(cluster);
         if is_orphan {
             self.orphans.insert(place);
@@ -291,8 +294,8 @@ impl FleetTables {
         }
         if is_unused {
             // Slots it inherited from must look for another heir before its index is used again.
-            for bequest in self.slots[slot].bequests.clone() {
-                self.set_heir(bequest, None);
+            for bequest in &self.slots[slot].bequests.clone() {
+                self.set_heir(*bequest, None);
             }
             let Slot {
                 fingerprint, group, ..

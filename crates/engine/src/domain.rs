@@ -384,7 +384,7 @@ impl FleetTables {
                     && !self.record(*machine).not_ready
                     && !self.is_credit(need, *machine)
                 {
-                    let terms = &self.catalog.terms[self.record(*machine).terms];
+                    let terms = &self.catalog.terms[self.record(*machine).terms].terms;
                     let gap = i64::from(priority) - i64::from(victim);
                     victims[domain].push((victim_score(gap, terms), *machine));
                 }
@@ -422,7 +422,7 @@ impl FleetTables {
     /// The priority a Configured machine stands at, if it is below the preemptor's (V-3).
     pub(crate) fn victim_priority(&self, machine: MachineIndex, preemptor: i32) -> Option<i32> {
         let record = self.record(machine);
-        let stamped = self.catalog.terms[record.terms].priority;
+        let stamped = self.catalog.terms[record.terms].terms.priority;
         let priority = self
             .claimant(machine)
             .map_or(stamped, |claimant| stamped.max(self.priority(claimant)));

@@ -104,10 +104,7 @@ impl FleetTables {
                 Fold::All => (class.homed.as_slice(), [].as_slice()),
                 Fold::First(_) => ([].as_slice(), class.members.as_slice()),
             };
-            let gangs = homed
-                .iter()
-                .copied()
-                .chain(members.iter().map(|member| member.gang));
+            let gangs = homed.iter().copied().chain(members.iter().copied());
             gangs.chain([class.folded])
         };
         entry
@@ -199,7 +196,7 @@ impl FleetTables {
             other.state == Some(State::Configured)
                 && !other.preempted
                 && self.catalog.shapes[other.shape].same_amounts_as == amounts
-                && record.keep_price < other.keep_price
+                && self.keep_price(machine) < self.keep_price(*held)
                 && !short.iter().any(|need| self.serves(*need, other.shape))
         };
         let dearest = self
@@ -210,7 +207,7 @@ impl FleetTables {
             .flat_map(|need| self.claims(need).iter().map(move |held| (need, *held)))
             .filter(|(_, held)| is_dearer_equal(held))
             .max_by(|(_, one), (_, other)| {
-                let price = |at: &MachineIndex| self.record(*at).keep_price;
+                let price = |at: &MachineIndex| self.keep_price(*at);
                 price(one)
                     .cmp(&price(other))
                     .then_with(|| self.ids.compare(*one, *other))

@@ -26,7 +26,7 @@ use crate::{
     fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex},
 };
-use bigfleet_model::{Action, Decision, Fleet, Group, Need, NeedKey, Time, Verdict};
+use bigfleet_model::{Action, Decision, Fleet, Group, HashKey, Need, NeedKey, Time, Verdict};
 use machines::ExplainedCycle;
 
 /// The comparison that puts another Need ahead of this one (O-1): its value, then this one's.
@@ -104,7 +104,12 @@ pub struct Explainer<'a> {
 impl<'a> Explainer<'a> {
     /// Loads a fleet and decides about it.
     pub fn new(fleet: &'a Fleet) -> Self {
-        let mut engine = Engine::new();
+        Self::keyed(fleet, HashKey::default())
+    }
+
+    /// As [`Self::new`], for names that strangers choose: see [`Engine::keyed`].
+    pub fn keyed(fleet: &'a Fleet, key: HashKey) -> Self {
+        let mut engine = Engine::keyed(key);
         engine.load(fleet);
         engine.decide_full(fleet.now);
         let order = engine.tables.needs_in_order();

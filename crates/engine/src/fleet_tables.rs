@@ -6,7 +6,7 @@
 //!    └─ shape ─ pools       └─ heir, where it names no row         └─ need: claims, what is left
 //! ```
 //!
-//! A [`Record`] is what a cycle touches of a machine: 40 bytes, so 2.4 million are 96 MB. Everything
+//! A [`Record`] is what a cycle touches of a machine: 32 bytes, so 2.4 million are 77 MB. Everything
 //! that needs a text, a map or a sort is in a table beside it, once per distinct thing.
 
 use crate::{
@@ -24,9 +24,10 @@ use crate::{
     pool::Stock,
     requested_amounts::RequestedAmounts,
     slab::Slab,
+    slim_list::SlimList,
     table::{LongTable, Table},
 };
-use bigfleet_model::{Amounts, Dollars, Holds, Price, State, Time};
+use bigfleet_model::{Dollars, HashKey, Holds, Price, State, Time};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -35,8 +36,6 @@ use std::{
 /// The hot record of a machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// The price at which it was committed (RF-2).
-    pub(crate) keep_price: Price,
     pub(crate) shape: ShapeIndex,
     /// What it is attributed to, as recorded.
     pub(crate) slot: Option<SlotIndex>,
@@ -59,7 +58,6 @@ pub(crate) struct Record {
 impl Record {
     /// In the place of a machine that is gone. Only its state may be read.
     pub(crate) const ABSENT: Self = Self {
-        keep_price: Price::ZERO,
         shape: ShapeIndex::FIRST,
         slot: None,
         cluster: None,
@@ -91,13 +89,13 @@ pub(crate) struct Slot {
     /// Attributed to it as recorded, in keep order.
     pub(crate) machines: Vec<MachineIndex>,
     /// Rows with this text. One, unless texts of different profiles collide.
-    pub(crate) rows: Vec<NeedIndex>,
+    pub(crate) rows: SlimList<NeedIndex>,
     /// Classes whose folded row has this text.
-    pub(crate) classes: Vec<ClassIndex>,
+    pub(crate) classes: SlimList<ClassIndex>,
     /// The slot its machines passed on to (RF-1).
     pub(crate) heir: Option<SlotIndex>,
     /// Slots that passed their machines on to this one.
-    pub(crate) bequests: Vec<SlotIndex>,
+    pub(crate) bequests: SlimList<SlotIndex>,
     /// Its intents have ended (RF-1), so machines promised to it are free to take.
     pub(crate) ended: bool,
     /// The Need that claims all of its machines.
@@ -107,14 +105,14 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// What it is found by.
-    pub(crate) fn identity(&self) -> SlotIdentity {
-        (self.cluster, self.group, self.fingerprint)
-    }
-
     /// Whether it names a row of the current demand, as received or in folded form.
     pub(crate) fn is_current(&self) -> bool {
         !self.rows.is_empty() || !self.classes.is_empty()
+    }
+
+    /// Whether a machine or a row names it. A slot that nothing names is removed.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.machines.is_empty() || self.is_current()
     }
 }
 
@@ -148,13 +146,6 @@ impl NeedEntry {
     }
 }
 
-/// A gang of a class. Arrival and group put it in order among the others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
-    pub(crate) gang: NeedIndex,
-    pub(crate) arrival: Option<Time>,
-}
-
 /// How far a class folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
@@ -169,7 +160,7 @@ pub(crate) enum Fold {
 pub(crate) struct Class {
     pub(crate) cluster: ClusterIndex,
     pub(crate) supply: SupplyIndex,
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<NeedIndex>,
     /// No member states an earlier arrival.
     pub(crate) earliest: Option<Time>,
     /// Members with machines attributed to them: they stay gangs.
@@ -190,7 +181,7 @@ pub(crate) struct Class {
 /// How many members the free machines of the shard hold, for all classes of a profile and aggregate.
 #[derive(Clone, Debug)]
 pub(crate) struct Supply {
-    pub(crate) identity: (ProfileIndex, Amounts),
+    pub(crate) profile: ProfileIndex,
     /// The gang's own profile, with a whole member as the smallest unit.
     pub(crate) usage: UseIndex,
     pub(crate) wanted: RequestedAmounts,
@@ -244,8 +235,8 @@ pub(crate) struct FleetTables {
     pub(crate) classes: Slab<ClassIndex, Class>,
     pub(crate) class_indexes: BTreeMap<(ClusterIndex, SupplyIndex), ClassIndex>,
     pub(crate) supplies: Slab<SupplyIndex, Supply>,
-    /// By profile, then aggregate.
-    pub(crate) supply_indexes: Table<ProfileIndex, BTreeMap<Amounts, SupplyIndex>>,
+    /// By profile, then aggregate. Only searched, so the order of aggregates reaches nothing.
+    pub(crate) supply_indexes: Table<ProfileIndex, BTreeMap<RequestedAmounts, SupplyIndex>>,
     pub(crate) holds: Holds,
 
     pub(crate) idle: IdleMachines,
@@ -306,6 +297,29 @@ pub struct Counts {
 }
 
 impl FleetTables {
+    /// Empty tables whose names are found with this key (D-6).
+    pub(crate) fn new(key: HashKey) -> Self {
+        Self {
+            catalog: Catalog::new(key),
+            ids: Names::new(key),
+            cluster_names: Names::new(key),
+            fingerprints: Names::new(key),
+            constraint_texts: Names::new(key),
+            groups: Names::new(key),
+            ..Self::default()
+        }
+    }
+
+    /// How many places are looked at to find every name once.
+    pub(crate) fn places_searched(&self) -> usize {
+        self.ids.places_searched()
+            + self.cluster_names.places_searched()
+            + self.fingerprints.places_searched()
+            + self.constraint_texts.places_searched()
+            + self.groups.places_searched()
+            + self.catalog.places_searched()
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         let live = |need: &NeedIndex| self.need(*need).is_live();
         Counts {
@@ -329,7 +343,7 @@ impl FleetTables {
     /// The rows of a cluster as received.
     pub(crate) fn rows<'a>(&'a self, cluster: &'a ClusterEntry) -> impl Iterator<Item = NeedIndex> {
         let classes = cluster.classes.iter().map(|class| &self.classes[*class]);
-        let gangs = classes.flat_map(|class| class.members.iter().map(|member| member.gang));
+        let gangs = classes.flat_map(|class| class.members.iter().copied());
         cluster.plain.iter().copied().chain(gangs)
     }
 
@@ -400,9 +414,13 @@ impl FleetTables {
 
     /// Keep order but for the id: price, then what is dearest to lose (RF-2).
     pub(crate) fn keep_key(&self, machine: MachineIndex) -> (Price, Reverse<Dollars>) {
-        let record = self.record(machine);
-        let terms = &self.catalog.terms[record.terms];
-        (record.keep_price, Reverse(terms.reclamation))
+        let committed = &self.catalog.terms[self.record(machine).terms];
+        (committed.keep_price, Reverse(committed.terms.reclamation))
+    }
+
+    /// The price a machine was committed at (RF-2).
+    pub(crate) fn keep_price(&self, machine: MachineIndex) -> Price {
+        self.catalog.terms[self.record(machine).terms].keep_price
     }
 
     /// Whether a Need can use a machine of this shape (RM-3).
@@ -460,16 +478,40 @@ impl FleetTables {
 mod tests {
     use super::*;
 
+    /// One table without it would be enough for a stranger (D-6).
+    #[test]
+    fn every_table_of_names_has_the_key() {
+        let key = HashKey::new([1, 2, 3]);
+        let tables = FleetTables::new(key);
+        let FleetTables {
+            ids,
+            cluster_names,
+            fingerprints,
+            constraint_texts,
+            groups,
+            ..
+        } = &tables;
+        let digests = [
+            ids.digest("name"),
+            cluster_names.digest("name"),
+            fingerprints.digest("name"),
+            constraint_texts.digest("name"),
+            groups.digest("name"),
+        ];
+        assert_eq!(digests, [key.hash(b"name") as u32; 5]);
+        assert_eq!(tables.catalog.key(), key);
+    }
+
     /// M-5 asks for at most 55 bytes.
     #[test]
-    fn the_hot_record_stays_within_48_bytes() {
-        assert!(size_of::<Record>() <= 48, "{} bytes", size_of::<Record>());
+    fn the_hot_record_is_half_a_cache_line() {
+        assert_eq!(size_of::<Record>(), 32);
     }
 
     /// Half a million rows come in with the largest fleet, so what lies beside each of them counts.
     #[test]
-    fn a_row_stays_within_two_cache_lines() {
-        let bytes = size_of::<NeedEntry>();
-        assert!(bytes <= 128, "{bytes} bytes");
+    fn a_row_and_its_slot_stay_within_three_cache_lines() {
+        let (row, slot) = (size_of::<NeedEntry>(), size_of::<Slot>());
+        assert!(row + slot <= 192, "{row} and {slot} bytes");
     }
 }

@@ -9,7 +9,7 @@
 //! far as the largest class could use: with supply in plenty that is the first shape looked at.
 
 use crate::{
-    fleet_tables::{Class, FleetTables, Fold, Member},
+    fleet_tables::{Class, FleetTables, Fold, NeedEntry},
     index::{
         ClassIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex, SupplyIndex,
     },
@@ -76,19 +76,20 @@ impl FleetTables {
         let entry = &mut self.classes[class];
         let mut members = std::mem::take(&mut entry.members);
         if entry.fold != Fold::All {
-            members.sort_by(|one, other| self.member_order(one, other));
+            members.sort_by(|one, other| self.member_order(*one, *other));
         }
         for member in &members {
-            let folds = 0 < room && !self.need(member.gang).homed;
+            let folds = 0 < room && !self.need(*member).homed;
             room -= u64::from(folds);
-            self.set_live(member.gang, !folds);
+            self.set_live(*member, !folds);
         }
         self.classes[class].members = members;
     }
 
     /// The total order among gangs of a class: only arrival and group differ (O-1).
-    fn member_order(&self, one: &Member, other: &Member) -> std::cmp::Ordering {
-        let group = |member: &Member| self.slots[self.need(member.gang).slot].group;
+    fn member_order(&self, one: NeedIndex, other: NeedIndex) -> std::cmp::Ordering {
+        let (one, other) = (self.need(one), self.need(other));
+        let group = |member: &NeedEntry| self.slots[member.slot].group;
         let by_group = || self.groups.compare(group(one), group(other));
         one.arrival.cmp(&other.arrival).then_with(by_group)
     }
@@ -108,9 +109,10 @@ impl FleetTables {
         } else {
             room as usize
         };
-        let folds = |member: &&Member| homed.is_empty() || !self.need(member.gang).homed;
+        let folds = |member: &&NeedEntry| homed.is_empty() || !member.homed;
         let arrivals = members
             .iter()
+            .map(|member| self.need(*member))
             .filter(folds)
             .take(most)
             .map(|member| member.arrival);

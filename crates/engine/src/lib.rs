@@ -16,9 +16,9 @@
 //!
 //! | What | Arithmetic | |
 //! |---|---|---|
-//! | records | 2.4 M × 40 B | 96 MB |
-//! | ids | 2.4 M × (14 B + 8 B + 14 B of table) | 87 MB |
-//! | rows | 460 K × (176 B + 144 B of slot) | 147 MB |
+//! | records | 2.4 M × 32 B | 77 MB |
+//! | ids | 2.4 M × (14 B + 8 B + 7 B of table) | 70 MB |
+//! | rows | 460 K × (96 B + 96 B of slot) | 88 MB |
 //! | full cycle | 35 K Needs × 7 cache lines × 50 ns + 20 K classes × 6 × 50 ns | 18 ms |
 //! | steady cycle | per changed row 6 cache lines to take it in, 6 to decide × 50 ns | 0.6 µs a row |
 //! | quiet cycle | two comparisons | < 1 µs |
@@ -27,13 +27,14 @@
 //! `holding.rs`). That is why it costs less than reading 579,000 records would. What was measured is in
 //! `docs/performance.md`.
 //!
-//! No clock, thread, hash order or randomness is in here: the same facts, in any order, give the
-//! same bytes.
+//! No clock, thread, hash order or randomness is in here: the same facts, in any order and with any
+//! [`HashKey`], give the same bytes.
 
 mod index;
 mod names;
 mod requested_amounts;
 mod slab;
+mod slim_list;
 mod small_list;
 mod table;
 mod texts;
@@ -76,8 +77,8 @@ pub use fleet_tables::{Counts, Work};
 pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
-    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, Holds, Machine, MachineId,
-    Need, Price, Probability, Restamp, Shape, Time, Verdict,
+    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, HashKey, Holds, Machine,
+    MachineId, Need, Price, Probability, Restamp, Shape, Time, Verdict,
 };
 use cycle::Outcome;
 use fleet_tables::FleetTables;
@@ -119,6 +120,15 @@ impl Engine {
     /// An engine with an empty fleet and the default holds of R-4.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// As [`Self::new`], for names that strangers choose: none of them can make searches slow without knowing
+    /// the key (D-6). Nothing that is decided depends on it.
+    pub fn keyed(key: HashKey) -> Self {
+        Self {
+            tables: FleetTables::new(key),
+            outcome: Outcome::default(),
+        }
     }
 
     /// Adds every cluster and machine of a fleet.
@@ -362,6 +372,12 @@ impl Engine {
     /// How many machines, shapes, profiles and rows the engine holds.
     pub fn counts(&self) -> Counts {
         self.tables.counts()
+    }
+
+    /// How many places of its tables the engine looks at to find every name in them once: not many more than
+    /// there are names.
+    pub fn places_searched(&self) -> usize {
+        self.tables.places_searched()
     }
 
     /// What deciding has touched so far.

@@ -99,13 +99,16 @@ impl FleetTables {
         );
         let slot = facts.attribution.and_then(|need| self.find_slot(need));
         let cluster = facts.cluster.filter(|_| facts.state.is_bound());
-        let cluster = cluster.map(|cluster| self.cluster(cluster.as_str()));
+        let cluster = cluster.map(|cluster| match (slot, facts.attribution) {
+            // Nearly always the same, which saves looking for its name again.
+            (Some(slot), Some(need)) if need.cluster == *cluster => self.slots[slot].cluster,
+            _ => self.cluster(cluster.as_str()),
+        });
         let record = Record {
-            keep_price: facts.keep_price,
             shape,
             slot,
             cluster,
-            terms: self.catalog.terms(facts.terms),
+            terms: self.catalog.terms(facts.terms, facts.keep_price),
             state: Some(facts.state),
             not_ready: facts.not_ready,
             unavailable: facts.unavailable,
@@ -117,7 +120,6 @@ impl FleetTables {
         }
         let idle_clock = self.idle_clock(facts);
         let is_new_slot = slot.is_none() && facts.attribution.is_some();
-        let known_slot = slot.map(|slot| (slot, self.slots[slot].identity()));
         if !is_new_slot
             && self.records[machine].states_the_same_as(&record)
             && self.idle.get(machine) == idle_clock
@@ -126,8 +128,8 @@ impl FleetTables {
         }
         self.detach(machine);
         // Only now: the machine may have been the last that named the slot.
-        let slot = match known_slot {
-            Some((slot, identity)) if self.slot_indexes.get(&identity) == Some(&slot) => Some(slot),
+        let slot = match slot {
+            Some(slot) if self.slots[slot].is_named() => Some(slot),
             _ => facts.attribution.map(|need| self.slot_of(need)),
         };
         self.records[machine] = Record { slot, ..record };
@@ -195,7 +197,9 @@ impl FleetTables {
         }
         self.mark_strays(machine);
         self.unpool(machine);
-        self.idle.remove(machine);
+        if state == State::Idle {
+            self.idle.remove(machine);
+        }
         let stock = &mut self.stocks[record.shape];
         stock.count[state as usize] -= 1;
         if state == State::Configured {
@@ -314,8 +318,7 @@ impl Record {
     }
 
     fn states_the_same_as(&self, other: &Self) -> bool {
-        self.keep_price == other.keep_price
-            && self.shape == other.shape
+        self.shape == other.shape
             && self.slot == other.slot
             && self.cluster == other.cluster
             && self.terms == other.terms

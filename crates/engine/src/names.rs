@@ -5,23 +5,29 @@
 //! ```
 //!
 //! One allocation for many texts instead of one each: 2.4 million ids of 14 bytes cost 34 MB of bytes,
-//! 19 MB of spans and 34 MB of table. Indexes of removed names are used again, and their bytes are
+//! 19 MB of spans and 17 MB of table. Indexes of removed names are used again, and their bytes are
 //! squeezed out once they are the larger part, so a fleet whose ids come and go stays bounded. The
-//! hash is fixed: the same names always give the same indexes.
+//! hash has a key, since strangers choose most names (D-6); an index depends only on the order in which
+//! names come and go, never on the key.
 
 use crate::{
     index::Index,
     table::Table,
     texts::{Span, Texts},
 };
-use bigfleet_model::text_hash;
+use bigfleet_model::HashKey;
+use std::fmt;
 
+/// A table grows when three in five of its places are taken: the largest fleet of the catalog then has seven in twelve taken, and
+/// a name is found within two looks on average.
+const FULL: (usize, usize) = (3, 5);
 /// Removed bytes fewer than this are not worth squeezing out.
 const WORTH_SQUEEZING: usize = 4096;
 
 /// A set of texts, each with an index that stays while it is in.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Names<I> {
+    key: HashKey,
     texts: Texts,
     spans: Table<I, Span>,
     /// Indexes by hash. Its length is a power of two.
@@ -31,9 +37,27 @@ pub(crate) struct Names<I> {
     dead_bytes: usize,
 }
 
+/// Without the table, whose order depends on the key.
+impl<I: fmt::Debug> fmt::Debug for Names<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names")
+            .field("texts", &self.texts)
+            .field("spans", &self.spans)
+            .field("free", &self.free)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<I> Default for Names<I> {
     fn default() -> Self {
+        Self::new(HashKey::default())
+    }
+}
+
+impl<I> Names<I> {
+    pub(crate) fn new(key: HashKey) -> Self {
         Self {
+            key,
             texts: Texts::default(),
             spans: Table::default(),
             table: Vec::new(),
@@ -47,12 +71,27 @@ impl<I> Default for Names<I> {
 impl<I: Index> Names<I> {
     /// The text with this index.
     pub(crate) fn get(&self, index: I) -> &str {
-        // Only whole texts are ever stored.
-        std::str::from_utf8(self.bytes(index)).unwrap_or_default()
+        self.texts.get(self.spans[index])
     }
 
     fn bytes(&self, index: I) -> &[u8] {
-        self.texts.get(self.spans[index])
+        self.texts.bytes(self.spans[index])
+    }
+
+    /// A few bits by which a text is known from others, whether or not it is in.
+    pub(crate) fn digest(&self, text: &str) -> u32 {
+        self.key.hash(text.as_bytes()) as u32
+    }
+
+    /// How many places are looked at to find every text once.
+    pub(crate) fn places_searched(&self) -> usize {
+        let mask = self.table.len().wrapping_sub(1);
+        let texts = self.table.iter().enumerate();
+        let steps = texts.filter_map(|(at, index)| {
+            let home = self.home(self.bytes((*index)?), mask);
+            Some(1 + (at.wrapping_sub(home) & mask))
+        });
+        steps.sum()
     }
 
     /// Bytewise order of two texts.
@@ -75,14 +114,14 @@ impl<I: Index> Names<I> {
 
     /// The index of a text, putting it in if it is not.
     pub(crate) fn intern(&mut self, text: &str) -> I {
-        if self.table.len() <= self.spans.len() * 2 {
+        if self.table.len() * FULL.0 < (self.spans.len() + 1) * FULL.1 {
             self.grow();
         }
         let place = self.place(text);
         if let Some(index) = self.table[place] {
             return index;
         }
-        let span = self.texts.push(text.as_bytes());
+        let span = self.texts.push(text);
         self.live_bytes += text.len();
         let index = match self.free.pop() {
             Some(index) => {
@@ -104,7 +143,7 @@ impl<I: Index> Names<I> {
         loop {
             at = (at + 1) & mask;
             let Some(next) = self.table[at] else { break };
-            let home = text_hash(self.bytes(next)) as usize & mask;
+            let home = self.home(self.bytes(next), mask);
             let stays = (at.wrapping_sub(home) & mask) < (at.wrapping_sub(hole) & mask);
             if !stays {
                 self.table[hole] = Some(next);
@@ -122,10 +161,15 @@ impl<I: Index> Names<I> {
         }
     }
 
+    /// Where in a table a search for a text begins.
+    fn home(&self, text: &[u8], mask: usize) -> usize {
+        self.key.hash(text) as usize & mask
+    }
+
     /// Where a text is in the table, or where it would go.
     fn place(&self, text: &str) -> usize {
         let mask = self.table.len() - 1;
-        let mut at = text_hash(text.as_bytes()) as usize & mask;
+        let mut at = self.home(text.as_bytes(), mask);
         while self.table[at].is_some_and(|index| self.bytes(index) != text.as_bytes()) {
             at = (at + 1) & mask;
         }
@@ -133,10 +177,10 @@ impl<I: Index> Names<I> {
     }
 
     fn grow(&mut self) {
-        let size = (self.spans.len() * 4).next_power_of_two().max(64);
+        let size = (self.table.len() * 2).max(64);
         let before = std::mem::replace(&mut self.table, vec![None; size]);
         for index in before.into_iter().flatten() {
-            let mut at = text_hash(self.bytes(index)) as usize & (size - 1);
+            let mut at = self.home(self.bytes(index), size - 1);
             while self.table[at].is_some() {
                 at = (at + 1) & (size - 1);
             }
@@ -153,15 +197,11 @@ impl<I: Index> Names<I> {
     }
 }
 
-/// A few bits by which a text is known from others, without a place to look it up in.
-pub(crate) fn text_digest(text: &str) -> u32 {
-    text_hash(text.as_bytes()) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::index::MachineIndex;
+    use bigfleet_seeded::Prng;
 
     #[test]
     fn names_keep_their_indexes_while_others_come_and_go() {
@@ -192,17 +232,51 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_never_more_than_half_full_and_rarely_grows() {
+    fn the_table_is_never_more_than_three_fifths_full_and_rarely_grows() {
         let mut names: Names<MachineIndex> = Names::default();
         let mut growths = 0;
         for count in 1..=10_000 {
             let before = names.table.len();
             names.intern(&format!("name-{count}"));
             growths += usize::from(before < names.table.len());
-            assert!(names.count() * 2 <= names.table.len(), "{count} names");
+            assert!(names.count() * 5 <= names.table.len() * 3, "{count} names");
         }
         assert!(growths <= 10, "grew {growths} times");
-        assert!(names.table.len() <= 65_536, "{} places", names.table.len());
+        assert!(names.table.len() <= 32_768, "{} places", names.table.len());
+    }
+
+    /// Names made up by somebody who knows the key are all in one place, and with any other key they are not (D-6).
+    #[test]
+    fn names_made_to_collide_are_found_at_once_with_another_key() {
+        let known = HashKey::default();
+        let texts: Vec<String> = (0_u64..)
+            .map(|number| format!("name-{number}"))
+            .filter(|text| known.hash(text.as_bytes()) % 4096 == 0)
+            .take(2000)
+            .collect();
+        let searched = |key| {
+            let mut names: Names<MachineIndex> = Names::new(key);
+            for text in &texts {
+                names.intern(text);
+            }
+            assert_eq!(names.table.len(), 4096);
+            names.places_searched()
+        };
+        assert_eq!(searched(known), 2000 * 2001 / 2, "each after all before it");
+        let mut random = Prng::new(1);
+        for drawn in 0..20 {
+            let key = HashKey::new([(); 3].map(|()| random.next_u64()));
+            let searched = searched(key);
+            assert!(searched < 2 * texts.len(), "{searched} with key {drawn}");
+        }
+    }
+
+    #[test]
+    fn places_are_counted_from_where_a_search_begins() {
+        let mut names: Names<MachineIndex> = Names::default();
+        assert_eq!(names.places_searched(), 0);
+        names.intern("one");
+        assert_eq!(names.places_searched(), 1);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::{
     pool::PoolKind,
     spread::Balance,
 };
-use bigfleet_model::State;
+use bigfleet_model::{Cost, State};
 use std::cmp::Ordering;
 
 /// Needs waiting to be served, in the total order. A Need that loses a claim joins the queue.
@@ -212,19 +212,9 @@ impl FleetTables {
         scope: SearchScope,
         kind: PoolKind,
     ) -> Vec<Vec<ShapeIndex>> {
-        let usage = self.need(need).usage;
-        let count = self.catalog.uses[usage].by_price.len();
         let mut groups: Vec<Vec<ShapeIndex>> = Vec::new();
         let mut last = None;
-        for at in 0..count {
-            let entry = &self.catalog.uses[usage];
-            let (cost, shape) = match kind {
-                PoolKind::Speculative => entry.by_cost[at],
-                _ => (Default::default(), entry.by_price[at]),
-            };
-            if self.stocks[shape].pool(kind).free() == 0 || !self.is_in(need, scope, shape) {
-                continue;
-            }
+        for (cost, shape) in self.free_shapes(need, scope, kind) {
             let Self {
                 stocks,
                 ids,
@@ -242,6 +232,27 @@ impl FleetTables {
             last = Some(key);
         }
         groups
+    }
+
+    /// Usable shapes with free machines in the order of the step, each with the cost that puts it there.
+    fn free_shapes(
+        &self,
+        need: NeedIndex,
+        scope: SearchScope,
+        kind: PoolKind,
+    ) -> Vec<(Cost, ShapeIndex)> {
+        let usage = &self.catalog.uses[self.need(need).usage];
+        let is_free = |(_, shape): &(Cost, ShapeIndex)| {
+            0 < self.stocks[*shape].pool(kind).free() && self.is_in(need, scope, *shape)
+        };
+        match kind {
+            PoolKind::Speculative => usage.by_cost.iter().copied().filter(is_free).collect(),
+            PoolKind::Idle | PoolKind::Creating | PoolKind::Draining => {
+                let shapes = usage.by_price.iter();
+                let shapes = shapes.map(|shape| (Cost::default(), *shape));
+                shapes.filter(is_free).collect()
+            }
+        }
     }
 
     fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {

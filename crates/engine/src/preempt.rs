@@ -254,7 +254,7 @@ impl FleetTables {
                     .cluster
                     .is_some_and(|cluster| self.may_reclaim(cluster));
                 let is_loose = self.claimant(*machine).is_none() && may_reclaim;
-                let terms = &self.catalog.terms[record.terms];
+                let terms = &self.catalog.terms[record.terms].terms;
                 let gap = i64::from(priority) - i64::from(standing);
                 victims.push(VictimCandidate {
                     machine: *machine,

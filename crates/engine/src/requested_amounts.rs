@@ -4,12 +4,16 @@
 //! in amounts that fit 64 bits. Those lie beside the row; anything else is at the end of a pointer.
 
 use crate::index::DimensionIndex;
+use std::{iter::Zip, slice};
 
 /// As many as lie beside the row.
 const INLINE: usize = 3;
 
 /// Amounts in thousandths, each above zero; ascending by the *name* of the dimension.
-#[derive(Clone, Debug)]
+///
+/// Equal amounts are made of equal parts: whatever fits is inline, and what is beyond the count is always the same. Their order is
+/// one to find them by and means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequestedAmounts {
     Inline {
         count: u8,
@@ -37,19 +41,38 @@ impl RequestedAmounts {
         self.len() == 0
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (DimensionIndex, i128)> {
-        (0..self.len()).map(|at| match self {
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        match self {
             Self::Inline {
-                dimensions, milli, ..
-            } => (dimensions[at], i128::from(milli[at])),
-            Self::Elsewhere(amounts) => amounts[at],
-        })
+                count,
+                dimensions,
+                milli,
+            } => {
+                let count = usize::from(*count);
+                Iter::Inline(dimensions[..count].iter().zip(&milli[..count]))
+            }
+            Self::Elsewhere(amounts) => Iter::Elsewhere(amounts.iter()),
+        }
     }
 }
 
-impl PartialEq for RequestedAmounts {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
+/// What is wanted of each dimension, in their order.
+pub(crate) enum Iter<'a> {
+    Inline(Zip<slice::Iter<'a, DimensionIndex>, slice::Iter<'a, i64>>),
+    Elsewhere(slice::Iter<'a, (DimensionIndex, i128)>),
+}
+
+impl Iterator for Iter<'_> {
+    type Item = (DimensionIndex, i128);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Inline(amounts) => {
+                let (dimension, milli) = amounts.next()?;
+                Some((*dimension, i128::from(*milli)))
+            }
+            Self::Elsewhere(amounts) => amounts.next().copied(),
+        }
     }
 }
 

@@ -88,14 +88,15 @@ impl<I: Index, T> ops::IndexMut<I> for Table<I, T> {
     }
 }
 
-/// As many as lie together in a [`LongTable`].
-const CHUNK: usize = 1 << 16;
+/// As many as lie together in a [`LongTable`]: few enough that a small fleet does not take room for a large one.
+const CHUNK: usize = 1 << 10;
 
 /// A table too large to be copied as it grows.
 #[derive(Clone, Debug)]
 pub(crate) struct LongTable<I, T> {
-    /// All full but the last.
-    chunks: Vec<Vec<T>>,
+    /// All in use but for the end of the last. Arrays, so that a place in one needs no check.
+    chunks: Vec<Box<[T; CHUNK]>>,
+    length: usize,
     index: PhantomData<I>,
 }
 
@@ -103,38 +104,36 @@ impl<I, T> Default for LongTable<I, T> {
     fn default() -> Self {
         Self {
             chunks: Vec::new(),
+            length: 0,
             index: PhantomData,
         }
     }
 }
 
-impl<I: Index, T> LongTable<I, T> {
+impl<I: Index, T: Copy> LongTable<I, T> {
     pub(crate) fn len(&self) -> usize {
-        let last = self.chunks.last().map_or(0, Vec::len);
-        self.chunks.len().saturating_sub(1) * CHUNK + last
+        self.length
     }
 
     pub(crate) fn push(&mut self, item: T) -> I {
-        let index = I::at(self.len());
-        match self.chunks.last_mut() {
-            Some(last) if last.len() < CHUNK => last.push(item),
-            // A small fleet does not take room for a large one.
-            None => self.chunks.push(vec![item]),
-            Some(_) => {
-                let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(item);
-                self.chunks.push(chunk);
-            }
+        if self.length == self.chunks.len() * CHUNK {
+            self.chunks.push(Box::new([item; CHUNK]));
         }
+        let index = I::at(self.length);
+        self.length += 1;
+        self[index] = item;
         index
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.chunks.iter().flatten()
+        self.chunks
+            .iter()
+            .flat_map(|chunk| &**chunk)
+            .take(self.length)
     }
 
     pub(crate) fn indexes(&self) -> impl Iterator<Item = I> + use<I, T> {
-        (0..self.len()).map(I::at)
+        (0..self.length).map(I::at)
     }
 }
 
@@ -168,8 +167,7 @@ mod tests {
             assert_eq!(index, MachineIndex::at(position));
             assert_eq!(table.len(), position + 1);
         }
-        let full = &table.chunks[1];
-        assert_eq!(full.capacity(), CHUNK, "no room beyond what is used");
+        assert_eq!(table.chunks.len(), 3, "no room beyond what is used");
         for index in table.indexes() {
             assert_eq!(table[index], index.position());
             table[index] += 1;

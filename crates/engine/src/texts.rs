@@ -1,4 +1,4 @@
-//! Texts: the bytes of many short texts, end to end.
+//! Texts: many short texts, end to end.
 //!
 //! They lie in chunks of four megabytes, so that millions of them grow without being copied. No text lies in
 //! two chunks; one that is longer than a chunk has a longer chunk to itself.
@@ -8,7 +8,7 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
-    chunks: Vec<Vec<u8>>,
+    chunks: Vec<String>,
 }
 
 /// Where a text lies.
@@ -26,9 +26,9 @@ impl Span {
 }
 
 impl Texts {
-    pub(crate) fn push(&mut self, text: &[u8]) -> Span {
+    pub(crate) fn push(&mut self, text: &str) -> Span {
         // A text never begins at the very end: that place has the number of the next chunk's first.
-        let fits = |last: &Vec<u8>| last.len() + text.len() < CHUNK;
+        let fits = |last: &String| last.len() + text.len() < CHUNK;
         if !self.chunks.last().is_some_and(fits) {
             // The first grows with what is in it: most lists of texts are short.
             let room = if self.chunks.is_empty() {
@@ -36,7 +36,7 @@ impl Texts {
             } else {
                 CHUNK.max(text.len())
             };
-            self.chunks.push(Vec::with_capacity(room));
+            self.chunks.push(String::with_capacity(room));
         }
         let number = self.chunks.len() - 1;
         let chunk = &mut self.chunks[number];
@@ -44,11 +44,17 @@ impl Texts {
             start: ((number << CHUNK_BITS) + chunk.len()) as u32,
             length: text.len() as u32,
         };
-        chunk.extend_from_slice(text);
+        chunk.push_str(text);
         span
     }
 
-    pub(crate) fn get(&self, span: Span) -> &[u8] {
+    pub(crate) fn bytes(&self, span: Span) -> &[u8] {
+        let chunk = (span.start >> CHUNK_BITS) as usize;
+        let start = span.start as usize % CHUNK;
+        &self.chunks[chunk].as_bytes()[start..start + span.length()]
+    }
+
+    pub(crate) fn get(&self, span: Span) -> &str {
         let chunk = (span.start >> CHUNK_BITS) as usize;
         let start = span.start as usize % CHUNK;
         &self.chunks[chunk][start..start + span.length()]
@@ -76,16 +82,17 @@ mod tests {
             CHUNK / 2,
             7,
         ];
-        let spans: Vec<(Span, Vec<u8>)> = lengths
+        let spans: Vec<(Span, String)> = lengths
             .into_iter()
-            .zip(b'a'..)
-            .map(|(length, letter)| vec![letter; length])
+            .zip('a'..)
+            .map(|(length, letter)| letter.to_string().repeat(length))
             .map(|text| (texts.push(&text), text))
             .collect();
         for (span, text) in spans {
             assert!(texts.get(span) == text, "a text of {} bytes", text.len());
+            assert!(texts.bytes(span) == text.as_bytes(), "{} bytes", text.len());
         }
-        let room: usize = texts.chunks.iter().map(Vec::capacity).sum();
+        let room: usize = texts.chunks.iter().map(String::capacity).sum();
         assert!(room <= 9 * CHUNK, "{room} bytes of room");
     }
 }

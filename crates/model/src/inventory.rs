@@ -10,7 +10,7 @@
 //!
 //! A machine is looked up far more often than the fleet is walked, so the tree only orders.
 
-use crate::{Machine, MachineId, State, Time, Via, places::Places};
+use crate::{HashKey, Machine, MachineId, State, Time, Via, places::Places};
 use std::{collections::BTreeMap, fmt, ops::Bound};
 
 /// Why a write was refused.
@@ -79,6 +79,14 @@ struct KnownMachine {
 }
 
 impl Inventory {
+    /// No machines yet; their ids are found with this key.
+    pub fn keyed(key: HashKey) -> Self {
+        Self {
+            places: Places::new(key),
+            ..Self::default()
+        }
+    }
+
     fn slot(&self, number: u32) -> Option<&KnownMachine> {
         self.slots.get(number as usize)?.as_ref()
     }

@@ -7,6 +7,7 @@
 //!
 //! Nothing here reads a clock, allocates an id or talks to anyone, and it depends on `std` alone.
 
+mod hash;
 mod text;
 mod time;
 
@@ -37,6 +38,7 @@ pub use decision::{
 };
 pub use echoed::Echoed;
 pub use fleet::{Cluster, Fleet, FleetMachine, Holds};
+pub use hash::HashKey;
 pub use inventory::{Inventory, WriteRefused};
 pub use machine::{
     Breach, Host, Machine, MachineFacts, MachineRefused, StatedFacts, StepProblem, StepRefused,
@@ -49,6 +51,6 @@ pub use shape::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, Shape, ZONE_
 pub use state::{State, StateNumber, Via};
 pub use text::{
     ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey, ordinal,
-    shown, text_hash,
+    shown,
 };
 pub use time::Time;

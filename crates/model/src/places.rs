@@ -6,31 +6,53 @@
 //!
 //! In a fleet of hundreds of thousands a search tree compares some thirty ids to find one, each
 //! somewhere else in memory; this looks at one or two. It is only ever asked for an id, never walked,
-//! so its order can reach nothing, and the hash is fixed, so that the same ids give the same table.
+//! so its order can reach nothing. The hash has a key, since a provider chooses the ids (D-6).
 
-use crate::text_hash;
+use crate::HashKey;
+use std::fmt;
 
 /// Where ids are kept, by their hash.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Places {
+    key: HashKey,
     /// Its length is a power of two, and at least half of it is empty.
     table: Vec<Option<Entry>>,
     len: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Entry {
     hash: u32,
     place: u32,
 }
 
+/// Without the table, whose order depends on the key.
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Places")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Places {
+    pub(crate) fn new(key: HashKey) -> Self {
+        Self {
+            key,
+            ..Self::default()
+        }
+    }
+
+    fn hash(&self, text: &str) -> u32 {
+        self.key.hash(text.as_bytes()) as u32
+    }
+
     /// The place of a text, where `is` tells whether a place is that of the text.
     pub(crate) fn find(&self, text: &str, is: impl Fn(u32) -> bool) -> Option<u32> {
         if self.table.is_empty() {
             return None;
         }
-        let at = self.walk(hash32(text), is);
+        let at = self.walk(self.hash(text), is);
         self.table[at].map(|entry| entry.place)
     }
 
@@ -39,7 +61,7 @@ impl Places {
         if self.table.len() <= self.len * 2 {
             self.grow();
         }
-        let hash = hash32(text);
+        let hash = self.hash(text);
         let at = self.walk(hash, |_| false);
         self.table[at] = Some(Entry { hash, place });
         self.len += 1;
@@ -50,7 +72,7 @@ impl Places {
         if self.table.is_empty() {
             return;
         }
-        let mut hole = self.walk(hash32(text), |one| one == place);
+        let mut hole = self.walk(self.hash(text), |one| one == place);
         if self.table[hole].take().is_none() {
             return;
         }
@@ -93,10 +115,6 @@ impl Places {
     }
 }
 
-fn hash32(text: &str) -> u32 {
-    text_hash(text.as_bytes()) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +153,32 @@ mod tests {
             1024,
             "as large as 350 to 400 texts need"
         );
+    }
+
+    /// As many ids as a hostile provider makes up to be in one place of a table whose key it knows (D-6).
+    #[test]
+    fn ids_made_to_collide_are_apart_with_another_key() {
+        let known = HashKey::default();
+        let texts: Vec<String> = (0_u64..)
+            .map(|number| format!("m-{number}"))
+            .filter(|text| known.hash(text.as_bytes()) % 2048 == 0)
+            .take(500)
+            .collect();
+        let longest_run = |key| {
+            let mut places = Places::new(key);
+            for (place, text) in (0..).zip(&texts) {
+                places.insert(text, place);
+            }
+            let runs = places.table.split(Option::is_none).map(<[_]>::len);
+            runs.max()
+        };
+        assert_eq!(longest_run(known), Some(500));
+        let drawn = longest_run(HashKey::new([
+            known.hash(b"a"),
+            known.hash(b"b"),
+            known.hash(b"c"),
+        ]));
+        assert!(drawn < Some(50), "{drawn:?}");
     }
 
     #[test]

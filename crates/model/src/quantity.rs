@@ -248,7 +248,7 @@ impl Wide {
     fn divide(&mut self, divisor: u32) -> u32 {
         let mut remainder = 0_u64;
         for limb in self.0.iter_mut().rev() {
-            let dividend = remainder << 32 | u64::from(*limb);
+            let dividend = (remainder << 32) + u64::from(*limb);
             *limb = (dividend / u64::from(divisor)) as u32;
             remainder = dividend % u64::from(divisor);
         }
@@ -261,7 +261,7 @@ impl Wide {
         let value = low
             .iter()
             .rev()
-            .fold(0_u128, |sum, limb| sum << 32 | u128::from(*limb));
+            .fold(0_u128, |sum, limb| (sum << 32) + u128::from(*limb));
         i128::try_from(value).ok().filter(|_| fits)
     }
 }

@@ -181,24 +181,6 @@ pub fn ordinal(position: usize) -> String {
     format!("{position}{ending}")
 }
 
-/// A hash of a text: FNV-1a over words of eight bytes, finished by a multiply-shift. Quick, and the same
-/// everywhere.
-pub fn text_hash(bytes: &[u8]) -> u64 {
-    const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut sum = bytes.len() as u64;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        sum = (sum ^ u64::from_le_bytes(*word))
-            .wrapping_mul(PRIME)
-            .rotate_left(29);
-    }
-    let last = rest
-        .iter()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte));
-    sum = (sum ^ last).wrapping_mul(PRIME);
-    (sum ^ sum >> 32).wrapping_mul(PRIME) >> 7
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use bigfleet_model::{
     Echoed, Fingerprint, Group, Host, IdRefused, Inventory, MAX_ID_BYTES, Machine, MachineFacts,
     MachineId, MachineRefused, MatchingSupply, Need, NeedKey, Operator, QuantityProblem,
     QuantityRefused, Reason, Restamp, RowFacts, RowRefused, Skipped, State, StateNumber, Terms,
-    Time, UnmetReason, Verdict, Via, WhenUnsatisfiable, WriteRefused, shown, text_hash,
+    Time, UnmetReason, Verdict, Via, WhenUnsatisfiable, WriteRefused, shown,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -357,20 +357,6 @@ fn a_host_is_none_only_if_both_parts_are_empty() {
     assert!(host("", "").is_empty());
     assert!(!host("p", "").is_empty());
     assert!(!host("", "h").is_empty());
-}
-
-/// The table of ids in the inventory is the same on every machine.
-#[test]
-fn the_hash_of_a_text_is_fixed() {
-    let hashes =
-        ["", "m-1", "m-00000001", "m-0000000000000001"].map(|text| text_hash(text.as_bytes()));
-    let fixed = [
-        0,
-        23_321_061_902_185_614,
-        107_452_171_188_359_353,
-        51_098_382_757_647_170,
-    ];
-    assert_eq!(hashes, fixed);
 }
 
 fn verdict() -> Verdict {

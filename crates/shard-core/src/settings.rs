@@ -3,7 +3,7 @@
 //! A number is a constant until there is evidence for a second value.
 
 use crate::defect::Defect;
-use bigfleet_model::Holds;
+use bigfleet_model::{HashKey, Holds};
 use std::time::Duration;
 
 /// At least this long between two cycles (SH-1).
@@ -71,6 +71,8 @@ pub struct ShardConfig {
     pub dry_run: bool,
     /// How long unclaimed machines stay idle.
     pub holds: Holds,
+    /// The key that names are found with. A process draws one when it starts, and no effect depends on it (D-6).
+    pub hash_key: HashKey,
     /// Labels (key, value) of machines that are ours; empty for no such limit.
     pub own_domains: Vec<(String, String)>,
     /// An old mistake switched back on; only for the simulator's failing arms, and no flag sets it.
@@ -108,6 +110,7 @@ impl ShardConfig {
             },
             dry_run: false,
             holds: Holds::default(),
+            hash_key: HashKey::default(),
             own_domains: Vec::new(),
             defect: None,
         }

@@ -32,6 +32,7 @@ mod settings;
 mod trouble;
 
 mod clock;
+mod hash_key;
 mod hub;
 mod offload;
 mod panics;

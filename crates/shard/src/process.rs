@@ -29,6 +29,7 @@ use crate::audit::{AuditCounts, AuditLog};
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
+use crate::hash_key::draw_hash_key;
 use crate::history::History;
 use crate::hub::{Hub, Told};
 use crate::incoming::SessionServer;
@@ -172,6 +173,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let epoch = opened.epoch;
     let records = std::mem::take(&mut opened.records);
     let config = ShardConfig {
+        hash_key: draw_hash_key(),
         full_lists: !settings.incremental_reconcile,
         ..settings.core.clone()
     };

@@ -11,11 +11,12 @@ use crate::{
     defect::Defect,
     effect::{ListId, OperationId},
     rails::Pool,
+    settings::ShardConfig,
 };
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Bucket, CapacityType, Cluster, ClusterId, Fingerprint, FleetMachine, Group, Holds, Inventory,
-    Machine, MachineId, Need, Shape, State, Time, Via, WriteRefused,
+    Bucket, CapacityType, Cluster, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
+    MachineId, Need, Shape, State, Time, Via, WriteRefused,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -91,13 +92,15 @@ impl EngineRows<'_> {
 }
 
 impl Ledger {
-    pub(super) fn new(holds: Holds, defect: Option<Defect>) -> Self {
+    pub(super) fn new(config: &ShardConfig) -> Self {
         let mut ledger = Self {
-            defect,
+            machines: Inventory::keyed(config.hash_key),
+            engine: Engine::keyed(config.hash_key),
+            defect: config.defect,
             ..Self::default()
         };
-        ledger.engine.set_holds(holds);
-        if let Some(mistake) = defect.and_then(Defect::of_the_engine) {
+        ledger.engine.set_holds(config.holds);
+        if let Some(mistake) = config.defect.and_then(Defect::of_the_engine) {
             ledger.engine.make(mistake);
         }
         ledger
@@ -535,6 +538,33 @@ fn count<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, from: Option<&K>, to: Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bigfleet_model::HashKey;
+
+    /// What an operator can make up to be slow to find, with a key it knows and with one that was drawn (D-6).
+    #[test]
+    fn names_are_found_with_the_key_of_the_process() {
+        let known = ShardConfig::production("s", "p");
+        let crafted = |name: &String| known.hash_key.hash(name.as_bytes()).is_multiple_of(1024);
+        let names: Vec<String> = (0..)
+            .map(|number| format!("cluster-{number}"))
+            .filter(crafted)
+            .take(500)
+            .collect();
+        let searched = |config: &ShardConfig| {
+            let mut ledger = Ledger::new(config);
+            for name in &names {
+                let id = ClusterId::new(name).unwrap();
+                ledger.rows().put_cluster(&id, &Cluster::default());
+            }
+            ledger.engine().places_searched()
+        };
+        let drawn = ShardConfig {
+            hash_key: HashKey::new([b"a", b"b", b"c"].map(|text| known.hash_key.hash(text))),
+            ..known.clone()
+        };
+        assert!(searched(&drawn) < 2 * names.len());
+        assert!(100 * names.len() < searched(&known), "nobody would notice");
+    }
 
     /// Whoever has fallen further behind than is remembered begins anew.
     #[test]

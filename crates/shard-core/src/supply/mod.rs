@@ -69,7 +69,7 @@ pub(crate) struct Decided {
 impl Supply {
     pub(crate) fn new(config: &ShardConfig) -> Self {
         Self {
-            ledger: Ledger::new(config.holds, config.defect),
+            ledger: Ledger::new(config),
             provider: Provider::new(config.full_lists),
             ownership: Ownership::new(&config.shard, &config.own_domains),
             nodes: Nodes::default(),

@@ -2,7 +2,7 @@
 //! same to a shard in every effect and in everything it remembers (RI-1).
 
 use crate::support::{FULL, World, cluster, id, rows};
-use bigfleet_model::{ClusterId, Row, State};
+use bigfleet_model::{ClusterId, HashKey, Row, State};
 use bigfleet_shard_core::{Defect, Echo, Event, Frame, SessionId, ShardConfig};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -166,17 +166,23 @@ impl Both {
 
 fn live_through(config: ShardConfig, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut both = Both::new(config);
-    both.each(|world| {
-        world.run(1.0);
-        for name in CLUSTERS {
-            world.connect(name, FULL);
-        }
-    });
-    for step in steps {
-        both.take(step);
-    }
-    both.each(|world| world.run(30.0));
+    both.live(steps);
     both.check()
+}
+
+impl Both {
+    fn live(&mut self, steps: &[Step]) {
+        self.each(|world| {
+            world.run(1.0);
+            for name in CLUSTERS {
+                world.connect(name, FULL);
+            }
+        });
+        for step in steps {
+            self.take(step);
+        }
+        self.each(|world| world.run(30.0));
+    }
 }
 
 proptest! {
@@ -185,6 +191,19 @@ proptest! {
     #[test]
     fn a_repeated_roll_up_is_the_rows_again(steps in steps()) {
         live_through(ShardConfig::production("s", "p"), &steps)?;
+    }
+
+    /// The key is another in every process, and what was recorded of one is true of the next (D-6).
+    #[test]
+    fn no_effect_depends_on_the_hash_key(steps in steps()) {
+        let config = ShardConfig::production("s", "p");
+        let hash_key = HashKey::new([u64::MAX, 7, 11]);
+        let mut both = Both {
+            repeated: World::new(ShardConfig { hash_key, ..config.clone() }, FLEET),
+            ..Both::new(config)
+        };
+        both.live(&steps);
+        prop_assert_eq!(&both.repeated.every, &both.rows.every);
     }
 
     #[test]

@@ -25,6 +25,7 @@ use super::ShardInfo;
 use super::copy::copy;
 use super::explained::ClaimOrigin;
 use super::machines::state;
+use crate::hash_key::draw_hash_key;
 use crate::hub::Hub;
 
 /// How long a loaded copy that nobody asks stays in memory.
@@ -161,7 +162,7 @@ fn start(fleet: Fleet, questions: mpsc::Receiver<Question>) -> Result<(), Status
 }
 
 fn answer_all(fleet: &Fleet, questions: &mpsc::Receiver<Question>) {
-    let mut explainer = Explainer::new(fleet);
+    let mut explainer = Explainer::keyed(fleet, draw_hash_key());
     let mut claims: BTreeMap<NeedKey, Vec<MachineId>> = BTreeMap::new();
     for claim in explainer.decision().claims {
         claims.entry(claim.need).or_default().push(claim.machine);
