@@ -52,6 +52,7 @@ impl Steady {
             needs,
             machines,
             classes,
+            ..
         } = self.work;
         needs + machines + classes
     }
@@ -85,6 +86,7 @@ fn steady(workload: &Workload, clusters: usize) -> Steady {
         needs: after.needs - before.needs,
         machines: after.machines - before.machines,
         classes: after.classes - before.classes,
+        marked: after.marked - before.marked,
     };
     Steady { work, changes }
 }
@@ -132,6 +134,7 @@ fn a_steady_cycle_touches_what_changed() {
         needs,
         machines,
         classes,
+        ..
     } = work;
     // A changed row is one Need; several changes often meet in one folded row.
     assert!(needs <= changes, "{needs} needs for {changes} changes");

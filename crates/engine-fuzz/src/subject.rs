@@ -49,7 +49,8 @@ pub enum Feed {
 }
 
 impl Feed {
-    fn follow(self, engine: &mut Engine, before: &Fleet, after: &Fleet) {
+    /// Tells an engine what differs between two fleets.
+    pub fn follow(self, engine: &mut Engine, before: &Fleet, after: &Fleet) {
         match self {
             Self::Clusters => engine.follow(before, after),
             Self::Rows => follow_rows(engine, before, after),

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 impl FleetTables {
     /// Finds an heir for the machines of every orphaned slot of the clusters that changed.
     pub(crate) fn pass_on(&mut self) {
+        self.work.marked += self.dirty_clusters.len() as u64;
         for cluster in std::mem::take(&mut self.dirty_clusters) {
             self.clusters[cluster].heirs_dirty = false;
             let range = (cluster, SlotIndex::FIRST)..=(cluster, SlotIndex::LAST);
@@ -87,6 +88,7 @@ impl FleetTables {
     /// intents of Needs that are back.
     pub(crate) fn end_intents(&mut self) {
         let mut slots: BTreeSet<SlotIndex> = BTreeSet::new();
+        self.work.marked += self.dirty_slots.len() as u64;
         for slot in std::mem::take(&mut self.dirty_slots) {
             self.slots[slot].dirty = false;
             slots.extend(&self.slots[slot].bequests);

@@ -176,6 +176,7 @@ impl FleetTables {
     /// The Needs marked since the last cycle that are still there.
     fn take_dirty(&mut self) -> Vec<NeedIndex> {
         let mut dirty = std::mem::take(&mut self.dirty_needs);
+        self.work.marked += dirty.len() as u64;
         dirty.retain(|need| {
             self.needs[*need].dirty = false;
             self.need(*need).is_live()

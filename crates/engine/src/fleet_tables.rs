@@ -277,6 +277,8 @@ pub struct Work {
     pub machines: u64,
     /// Classes of gangs folded anew.
     pub classes: u64,
+    /// Needs, classes, slots and clusters looked at because something about them may have changed.
+    pub marked: u64,
 }
 
 /// How much the engine holds.

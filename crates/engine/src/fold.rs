@@ -30,6 +30,7 @@ impl FleetTables {
                 }
             }
         }
+        self.work.marked += self.dirty_classes.len() as u64;
         for class in std::mem::take(&mut self.dirty_classes) {
             self.classes[class].dirty = false;
             if !self.classes[class].members.is_empty() {
