@@ -1,13 +1,15 @@
 //! Listening: from an address to connections whose callers are known.
 //!
 //! ```text
-//! accept ─▶ a place ─▶ handshake, a task each, 10 s ──┬─ done ──▶ Connection{ Caller }
+//! accept ─▶ a place ─▶ handshake, a task each, 10 s ──┬─ done ──▶ Connection{ Caller } ─▶ opening, 10 s
 //!                                                     └─ not ───▶ closed, counted, said
 //! ```
 //!
 //! A caller that is slow to shake hands delays nobody else, and all callers together hold a bounded
-//! number of connections: beyond it they wait in the backlog of the system.
+//! number of connections: beyond it they wait in the backlog of the system. One that says nothing, or
+//! stops in the middle of what opens a connection, is closed; one that stops later does not answer pings.
 
+use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -19,6 +21,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -30,6 +33,10 @@ use crate::tls::Tls;
 /// Connections at once, those that still shake hands included.
 const MOST_CONNECTIONS: usize = 16_384;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a caller may take to open HTTP/2, after its handshake if there is one.
+const OPENED_WITHIN: Duration = Duration::from_secs(10);
+/// What opens HTTP/2: its preface, and the head of a SETTINGS frame.
+const OPENING_BYTES: usize = 24 + 9;
 /// Connections the system holds until they are accepted.
 const BACKLOG: i32 = 1024;
 /// How long to let a shortage of file handles pass.
@@ -116,13 +123,8 @@ pub(crate) async fn accept(
         drop(stream.set_nodelay(true));
         let Some(tls) = tls.clone() else {
             let caller = Caller::plaintext(Some(addr));
-            let io = Io::Plain(stream);
-            let _place = place;
-            if ready
-                .send(Ok(Connection { io, caller, _place }))
-                .await
-                .is_err()
-            {
+            let connection = Connection::new(Io::Plain(stream), caller, place);
+            if ready.send(Ok(connection)).await.is_err() {
                 return;
             }
             continue;
@@ -131,9 +133,9 @@ pub(crate) async fn accept(
         tokio::spawn(async move {
             match tokio::time::timeout(HANDSHAKE_WITHIN, shake(stream, addr, &tls)).await {
                 Ok(Ok((io, caller))) => {
-                    let _place = place;
+                    let connection = Connection::new(io, caller, place);
                     // Nobody takes connections any more: this one is closed like all the others.
-                    drop(ready.send(Ok(Connection { io, caller, _place })).await);
+                    drop(ready.send(Ok(connection)).await);
                 }
                 Ok(Err(error)) => tracing::info!(%addr, %error, "a TLS handshake was refused"),
                 Err(_) => tracing::info!(%addr, "a TLS handshake took too long"),
@@ -160,7 +162,36 @@ async fn shake(stream: TcpStream, addr: SocketAddr, tls: &Tls) -> io::Result<(Io
 pub(crate) struct Connection {
     io: Io,
     caller: Caller,
+    opening: Option<Opening>,
     _place: OwnedSemaphorePermit,
+}
+
+/// A connection that is not open yet: what is missing, and until when.
+struct Opening {
+    missing: usize,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl Connection {
+    fn new(io: Io, caller: Caller, place: OwnedSemaphorePermit) -> Self {
+        let opening = Opening {
+            missing: OPENING_BYTES,
+            deadline: Box::pin(tokio::time::sleep(OPENED_WITHIN)),
+        };
+        Self {
+            io,
+            caller,
+            opening: Some(opening),
+            _place: place,
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.io {
+            Io::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Io::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
 }
 
 enum Io {
@@ -182,10 +213,19 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.io {
-            Io::Plain(stream) => Pin::new(stream).poll_read(cx, into),
-            Io::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+        let before = into.filled().len();
+        let read = self.read(cx, into);
+        let Some(opening) = &mut self.opening else {
+            return read;
+        };
+        let more = into.filled().len() - before;
+        opening.missing = opening.missing.saturating_sub(more);
+        if opening.missing == 0 {
+            self.opening = None;
+        } else if opening.deadline.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
+        read
     }
 }
 
@@ -238,6 +278,7 @@ impl AsyncWrite for Connection {
 mod tests {
     use super::*;
     use std::net::IpAddr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// A port alone is every address: callers of either family get through, and are named as they are.
     #[tokio::test]
@@ -258,5 +299,28 @@ mod tests {
             assert_eq!(caller.addr().map(|addr| addr.ip()), Some(from));
         }
         accepting.abort();
+    }
+
+    /// wire 8.3: a caller that says nothing, or stops in the middle of the preface, is closed; one that is
+    /// open may be silent for as long as it answers pings.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_not_opened_in_time_is_closed() {
+        let whole = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &[0; 9]].concat();
+        for (said, is_closed) in [(0, true), (7, true), (whole.len(), false)] {
+            let listener = listen("127.0.0.1:0").await.unwrap();
+            let addr = listener.local_addr().unwrap();
+            let (ready, mut connections) = mpsc::channel(4);
+            let accepting = tokio::spawn(accept(listener, None, ready));
+            let mut stream = TcpStream::connect(addr).await.unwrap();
+            stream.write_all(&whole[..said]).await.unwrap();
+            let mut connection = connections.recv().await.unwrap().unwrap();
+            let mut seen = vec![0; said];
+            connection.read_exact(&mut seen).await.unwrap();
+            let next = tokio::time::timeout(2 * OPENED_WITHIN, connection.read_u8()).await;
+            let ended = next.map(|read| read.unwrap_err().kind());
+            let timed_out = ended == Ok(io::ErrorKind::TimedOut);
+            assert_eq!(timed_out, is_closed, "after {said} bytes: {ended:?}");
+            accepting.abort();
+        }
     }
 }

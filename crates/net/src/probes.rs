@@ -1,26 +1,40 @@
 //! Probes: `/healthz`, `/readyz` and `/metrics`, for kubelets and scrapers.
 //!
-//! Plain HTTP without names or secrets. A connection is for one request and has five seconds, and
-//! only a few are served at once: a scraper that hangs takes nothing from anybody.
+//! Plain HTTP without names or secrets. A connection is for one request and has five seconds.
+//!
+//! ```text
+//! accept ─▶ headers, 2 s ──┬─ /healthz, /readyz ─────────────▶ answered at once
+//!     ▲ the oldest goes    └─ the rest ─▶ a place of sixteen ─▶ answered
+//! ```
+//!
+//! Whoever is slow to ask costs a socket, and gives it up when there are many; whoever is slow to read
+//! costs one of a few places, which probes do not need. So nobody can make a live process look dead.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{Request, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
+use tower::ServiceExt;
 
+/// Answers at once, probes not counted: the text of the metrics can be large.
 const MOST_AT_ONCE: usize = 16;
+/// Connections at once, those that have not asked yet included.
+const MOST_CONNECTIONS: usize = 512;
+const HEADERS_WITHIN: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What the encoder of the metrics writes.
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -75,27 +89,49 @@ impl Probes {
 
 async fn answer(listener: TcpListener, routes: Router) {
     let places = Arc::new(Semaphore::new(MOST_AT_ONCE));
+    let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
         // A failed accept is the peer's trouble, or a shortage that the next one will show again.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let service = TowerToHyperService::new(routes.clone());
-        tokio::spawn(async move {
-            let served = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
-                .keep_alive(false)
-                .serve_connection(TokioIo::new(stream), service);
-            // Neither a broken request nor a slow one is ours to mend.
-            drop(tokio::time::timeout(PATIENCE, served).await);
-            drop(place);
-        });
+        if MOST_CONNECTIONS <= open.len() {
+            open.retain(|connection| !connection.is_finished());
+        }
+        if MOST_CONNECTIONS <= open.len()
+            && let Some(oldest) = open.pop_front()
+        {
+            oldest.abort();
+        }
+        let serving = tokio::spawn(serve(stream, routes.clone(), Arc::clone(&places)));
+        open.push_back(serving.abort_handle());
     }
+}
+
+/// One request, and its answer written.
+async fn serve(stream: TcpStream, routes: Router, places: Arc<Semaphore>) {
+    // Held until all is written, and not only until the answer is made.
+    let held = Arc::new(OnceLock::new());
+    let place = Arc::clone(&held);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (routes, places, place) = (routes.clone(), Arc::clone(&places), Arc::clone(&place));
+        async move {
+            if !["/healthz", "/readyz"].contains(&request.uri().path()) {
+                // An error means that nobody gives places any more, which never happens.
+                drop(place.set(places.acquire_owned().await));
+            }
+            routes.oneshot(request).await
+        }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    // Neither a broken request nor a slow one is ours to mend.
+    drop(tokio::time::timeout(PATIENCE, served).await);
+    drop(held);
 }
 
 #[cfg(test)]
@@ -103,7 +139,6 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
 
     async fn get(addr: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(addr).await.unwrap();
@@ -140,6 +175,43 @@ mod tests {
         assert!(get(addr, "/metrics").await.ends_with("up 1\n"));
         assert!(get(addr, "/config").await.ends_with("ours\n"));
         assert!(get(addr, "/secrets").await.starts_with("HTTP/1.1 404"));
+        task.abort();
+    }
+
+    /// The metrics of a process that is busy, which take as long as they are let.
+    fn busy() -> Probes {
+        Probes {
+            ready: Arc::new(|| Ok(())),
+            metrics: Arc::new(|| Box::pin(std::future::pending())),
+        }
+    }
+
+    async fn is_live(addr: SocketAddr) {
+        let asked = get(addr, "/healthz");
+        let answer = tokio::time::timeout(Duration::from_secs(1), asked).await;
+        let answer = answer.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    /// wire 8.4: neither half a request nor an answer that nobody gets makes a live process look dead.
+    #[tokio::test]
+    async fn probes_answer_while_others_are_slow_to_ask_and_to_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (addr, task) = busy().serve(listener).unwrap();
+        let mut slow = Vec::new();
+        for number in 0..MOST_CONNECTIONS + 50 {
+            let mut stream = TcpStream::connect(addr).await.unwrap();
+            let said = [
+                "GET /healthz HT",
+                "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n",
+            ];
+            stream.write_all(said[number % 2].as_bytes()).await.unwrap();
+            slow.push(stream);
+            if number == 200 {
+                is_live(addr).await;
+            }
+        }
+        is_live(addr).await;
         task.abort();
     }
 }
