@@ -8,6 +8,7 @@ mod shard_scene;
 
 mod aborts;
 mod admin;
+mod adversary;
 mod capped;
 mod coordinator;
 mod flags;

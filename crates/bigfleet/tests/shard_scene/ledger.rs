@@ -66,6 +66,8 @@ pub(crate) struct Ledger {
     lies: Arc<Mutex<VecDeque<Lie>>>,
     remembered: Arc<Mutex<wire::MachineList>>,
     gone: Arc<Mutex<BTreeMap<String, Gone>>>,
+    refusals: Arc<Mutex<BTreeMap<CallKind, Status>>>,
+    cursed: Arc<Mutex<Cursed>>,
     held: watch::Sender<bool>,
     waiting: Arc<AtomicUsize>,
     deltas: Arc<AtomicUsize>,
@@ -81,6 +83,16 @@ pub(crate) enum Gone {
     /// It is in no answer any more; only who asks for everything can miss it.
     Untold,
 }
+
+/// Clusters no machine ever starts for, and the machines that were tried.
+#[derive(Debug, Default)]
+struct Cursed {
+    clusters: BTreeSet<String>,
+    machines: BTreeSet<String>,
+}
+
+/// What a machine that did not start is said to have died of.
+pub(crate) const CURSE: &str = "kubelet never joined";
 
 /// The ledger at work, and where.
 pub(crate) struct Ledgered {
@@ -100,6 +112,8 @@ impl Ledgered {
             lies: Arc::default(),
             remembered: Arc::default(),
             gone: Arc::default(),
+            refusals: Arc::default(),
+            cursed: Arc::default(),
             held: watch::Sender::new(false),
             waiting: Arc::default(),
             deltas: Arc::default(),
@@ -143,6 +157,34 @@ impl Ledger {
 
     fn exists(&self, machine: &str) -> bool {
         !self.gone.lock().unwrap().contains_key(machine)
+    }
+
+    /// Every call of this kind is answered with this from now on, and reaches nobody.
+    pub(crate) fn refuse(&self, kind: CallKind, status: Status) {
+        self.refusals.lock().unwrap().insert(kind, status);
+    }
+
+    /// Calls of this kind are handed on again.
+    pub(crate) fn relent(&self, kind: CallKind) {
+        self.refusals.lock().unwrap().remove(&kind);
+    }
+
+    /// From now on a machine that is configured for this cluster is shown as Failed.
+    pub(crate) fn curse(&self, cluster: &str) {
+        let clusters = &mut self.cursed.lock().unwrap().clusters;
+        clusters.insert(cluster.to_owned());
+    }
+
+    /// What is configured for it from now on starts; what was tried before stays Failed.
+    pub(crate) fn lift_curse(&self, cluster: &str) {
+        self.cursed.lock().unwrap().clusters.remove(cluster);
+    }
+
+    fn as_cursed(&self, machine: &mut wire::Machine) {
+        if self.cursed.lock().unwrap().machines.contains(&machine.id) {
+            machine.set_state(wire::MachineState::Failed);
+            machine.last_error = CURSE.to_owned();
+        }
     }
 
     /// Every mutation from now on waits, on its way to the provider, until they are let go.
@@ -259,12 +301,16 @@ impl Ledger {
         let (seen, waiting) = (Arc::clone(&self.seen), Arc::clone(&self.waiting));
         let (mut held, moments) = (self.held.subscribe(), self.moments.clone());
         let at = Instant::now();
+        let refusal = self.refusals.lock().unwrap().get(&kind).cloned();
         let handed_on = tokio::spawn(async move {
             moments.send_modify(|count| *count += 1);
             waiting.fetch_add(1, Ordering::Relaxed);
             drop(held.wait_for(|held| !held).await);
             waiting.fetch_sub(1, Ordering::Relaxed);
-            let answer = call.await;
+            let answer = match refusal {
+                Some(status) => Err(status),
+                None => call.await,
+            };
             seen.lock().unwrap().push(Seen {
                 at,
                 kind,
@@ -304,7 +350,16 @@ impl CapacityProvider for Ledger {
             asked.cluster_id.clone(),
             intent.cloned().unwrap_or_default(),
         );
-        let call = async move { client.configure(asked).await };
+        let cursed = Arc::clone(&self.cursed);
+        let call = async move {
+            let (cluster, id) = (asked.cluster_id.clone(), asked.machine_id.clone());
+            let answer = client.configure(asked).await;
+            let mut cursed = cursed.lock().unwrap();
+            if answer.is_ok() && cursed.clusters.contains(&cluster) {
+                cursed.machines.insert(id);
+            }
+            answer
+        };
         self.hand_on(call, CallKind::Configure, machine, token, with)
             .await
     }
@@ -333,7 +388,9 @@ impl CapacityProvider for Ledger {
     ) -> Result<Response<wire::Machine>, Status> {
         let asked = request.into_inner();
         if self.exists(&asked.id) {
-            self.client.clone().get(asked).await
+            let mut machine = self.client.clone().get(asked).await?;
+            self.as_cursed(machine.get_mut());
+            Ok(machine)
         } else {
             Err(Status::not_found(asked.id))
         }
@@ -346,7 +403,10 @@ impl CapacityProvider for Ledger {
         let asked = request.into_inner();
         let delta = !asked.since_revision.is_empty();
         self.deltas.fetch_add(usize::from(delta), Ordering::Relaxed);
-        let truth = self.client.clone().list(asked).await?.into_inner();
+        let mut truth = self.client.clone().list(asked).await?.into_inner();
+        for machine in &mut truth.machines {
+            self.as_cursed(machine);
+        }
         let truth = self.without_the_gone(truth, delta);
         let lie = self.lies.lock().unwrap().pop_front();
         let lie = lie.unwrap_or(Lie::None);
