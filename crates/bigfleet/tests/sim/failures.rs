@@ -30,10 +30,10 @@ fn a_shortened_history_is_of_the_same_failure() {
     let output = sim("run runway --seed 2 --defect creating-not-credited -o json");
     let said = text(&output.stderr);
     let headline = said.lines().next().unwrap();
-    assert!(headline.starts_with("gate at ") && headline.ends_with(": 20 Creates, not 1"));
+    assert!(headline.starts_with("gate at ") && headline.ends_with(": 19 Creates, not 1"));
     assert!(said.contains("317.000 machines vanish: 1 of a"), "{said}");
     assert!(
-        said.contains("Provision spec-0000 … spec-0019 a (20)"),
+        said.contains("Provision spec-0000 … spec-0018 a (19)"),
         "{said}"
     );
     assert!(

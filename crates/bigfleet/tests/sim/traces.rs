@@ -75,13 +75,13 @@ fn a_broken_rule_is_the_last_line_of_its_trace_and_is_drawn() {
     assert_eq!(sim(&run).status.code(), Some(1));
     let text = fs::read_to_string(&trace).unwrap();
     let last = text.lines().rev().nth(1).unwrap();
-    assert!(last.ends_with(" broke gate: 20 Creates, not 1"), "{last}");
+    assert!(last.ends_with(" broke gate: 19 Creates, not 1"), "{last}");
     let again = said(&format!("replay {trace}"));
-    assert!(again.contains("20 Creates, not 1"), "{again}");
+    assert!(again.contains("19 Creates, not 1"), "{again}");
     let drawn = said(&format!("view {trace}"));
-    assert!(drawn.contains("broke gate: 20 Creates, not 1"), "{drawn}");
+    assert!(drawn.contains("broke gate: 19 Creates, not 1"), "{drawn}");
     let svg = fs::read_to_string(folder.file("t.svg")).unwrap();
-    assert!(svg.contains("20 Creates, not 1") && svg.contains("a rule broke (1)"));
+    assert!(svg.contains("19 Creates, not 1") && svg.contains("a rule broke (1)"));
 }
 
 #[test]
