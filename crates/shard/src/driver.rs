@@ -24,6 +24,7 @@ use tonic::Status;
 use crate::attribution::Probe;
 use crate::audit::{AuditLog, RailRecord};
 use crate::clock::Clock;
+use crate::departure::Departures;
 use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
 use crate::news::{self, HeldBack};
@@ -34,6 +35,7 @@ use crate::read::EndedCycle;
 use crate::stopwatch::Stopwatch;
 use crate::store::Store;
 use crate::timing::{TIMING, milliseconds};
+use crate::trouble::Trouble;
 
 /// Events between two questions, while both wait.
 const EVENTS_PER_QUESTION: u32 = 8;
@@ -68,11 +70,14 @@ pub(crate) struct Driver {
     pub(crate) runtime: Handle,
     /// Told once, when the shard cannot go on.
     pub(crate) failed: watch::Sender<Option<Failed>>,
+    pub(crate) trouble: Trouble,
 }
 
 struct Running {
     driver: Driver,
     sessions: BTreeMap<SessionId, Arc<Link>>,
+    /// Calls that have not ended, for those that are not written yet.
+    departures: Departures,
     effects: Vec<Effect>,
     wake: Option<Time>,
     /// What was handed to the store last, and what it has on disk.
@@ -126,6 +131,7 @@ impl Driver {
         let mut running = Running {
             driver: self,
             sessions: BTreeMap::new(),
+            departures: Departures::default(),
             effects: Vec::new(),
             wake,
             handed: Barrier::default(),
@@ -292,9 +298,26 @@ impl Running {
         let (core, watch) = (&mut self.driver.core, &mut self.stopwatch);
         news::of_event(core, &event);
         watch.start(&event, Instant::now());
+        if let Event::CallEnded { sequence, .. } = &event {
+            self.departures.ended(*sequence);
+        }
         core.handle_in_phases(now, event, &mut self.effects, &mut |phase| {
             watch.begins(Some(phase), Instant::now());
         });
+        self.withdraw();
+    }
+
+    /// Whatever the gate let go and nobody wrote yet stays here, once the gate has closed for it (SH-16).
+    fn withdraw(&self) {
+        let core = &self.driver.core;
+        if self.departures.is_empty() || core.is_gate_open() || self.driver.trouble.lets_calls_go()
+        {
+            return;
+        }
+        let withdrawn = self.departures.withdraw(|machine| core.holds_back(machine));
+        if 0 < withdrawn {
+            tracing::info!(withdrawn, "calls that were not written yet are held back");
+        }
     }
 
     fn publish(&mut self) {
@@ -333,7 +356,11 @@ impl Running {
                 machine,
                 token,
                 call,
-            } => self.driver.provider.call(operation, machine, token, call),
+            } => {
+                let departure = self.departures.begin(token.sequence, machine.clone());
+                let provider = &self.driver.provider;
+                provider.call(operation, machine, token, call, departure);
+            }
             Effect::Get { get, machine } => self.driver.provider.get(get, machine),
             Effect::List { list, cursor } => self.driver.provider.list(list, cursor),
             Effect::Send { session, frame } => self.send(session, frame),

@@ -40,6 +40,7 @@ mod timing;
 
 mod store;
 
+mod departure;
 mod digest;
 mod incoming;
 mod listing;

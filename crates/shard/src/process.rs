@@ -242,6 +242,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         attribution_probe: settings.attribution_probe,
         runtime: Handle::current(),
         failed,
+        trouble: settings.trouble.clone(),
     };
     let driver = drive(driver, span.clone())?;
 

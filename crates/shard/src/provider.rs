@@ -23,12 +23,17 @@ use bigfleet_wire::v1alpha1::{
     ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, MachineRef, TransitionAck,
 };
 use bigfleet_wire::{Ack, Record, check_metadata};
+use prost::Message;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
-use tonic::{Response, Status};
+use tonic::{Request, Response, Status};
+use tonic_prost::ProstCodec;
 use tracing::Instrument;
 
+use crate::departure::{Departure, Leaving};
 use crate::hub::Hub;
 use crate::listing::{Broken, Lister};
 use crate::panics::Task;
@@ -37,10 +42,35 @@ use crate::settings::Settings;
 use crate::timing::{TIMING, milliseconds};
 use crate::trouble::{self, Trouble};
 
+/// A call that changes a machine, by its name and where it is served.
+struct Method {
+    name: &'static str,
+    path: &'static str,
+}
+
+const CREATE: Method = Method {
+    name: "Create",
+    path: "/bigfleet.v1alpha1.CapacityProvider/Create",
+};
+const CONFIGURE: Method = Method {
+    name: "Configure",
+    path: "/bigfleet.v1alpha1.CapacityProvider/Configure",
+};
+const DRAIN: Method = Method {
+    name: "Drain",
+    path: "/bigfleet.v1alpha1.CapacityProvider/Drain",
+};
+const DELETE: Method = Method {
+    name: "Delete",
+    path: "/bigfleet.v1alpha1.CapacityProvider/Delete",
+};
+
 /// The provider, as the driver's effects reach it.
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
     client: CapacityProviderClient<Channel>,
+    /// For calls that change a machine: their messages are written at the last moment.
+    calls: Grpc<Channel>,
     lister: Lister,
     hub: Hub,
     runtime: Handle,
@@ -82,13 +112,16 @@ impl Provider {
         trouble: Trouble,
         span: tracing::Span,
     ) -> Self {
-        let calls = (hub.clone(), Arc::clone(&rpcs));
-        let lister = Lister::new(channel.clone(), calls);
+        let lister = Lister::new(channel.clone(), (hub.clone(), Arc::clone(&rpcs)));
+        let calls = Grpc::new(channel.clone())
+            .max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
         let client = CapacityProviderClient::new(channel)
             .max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES)
             .max_encoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
         Self {
             client,
+            calls,
             lister,
             hub,
             runtime: Handle::current(),
@@ -104,13 +137,14 @@ impl Provider {
         self.runtime.spawn(work.instrument(self.span.clone()))
     }
 
-    /// Makes a call.
+    /// Makes a call. It can be withdrawn until it is written.
     pub(crate) fn call(
         &self,
         operation: OperationId,
         machine: MachineId,
         token: Token,
         call: ProviderCall,
+        departure: Arc<Departure>,
     ) {
         let provider = self.clone();
         self.spawn(async move {
@@ -118,7 +152,11 @@ impl Provider {
             let moments = trouble::Call::from(&call);
             let attempt = async {
                 provider.trouble.leaves(moments);
-                let outcome = provider.attempt(&machine, token, call).await;
+                let attempt = provider.attempt(&machine, token, call, &departure);
+                let outcome = tokio::select! {
+                    outcome = attempt => outcome,
+                    () = departure.withdrawn() => CallOutcome::NeverSent,
+                };
                 provider.trouble.answered(moments);
                 outcome
             };
@@ -141,12 +179,16 @@ impl Provider {
         });
     }
 
-    async fn attempt(&self, machine: &MachineId, token: Token, call: ProviderCall) -> CallOutcome {
-        let mut client = self.client.clone();
+    async fn attempt(
+        &self,
+        machine: &MachineId,
+        token: Token,
+        call: ProviderCall,
+        departure: &Arc<Departure>,
+    ) -> CallOutcome {
         let machine_id = machine.to_string();
         let (shard_id, shard_epoch) = (token.shard, number(token.epoch));
         let sequence_number = number(token.sequence);
-        let within = Settings::CALL_WITHIN;
         let answer = match call {
             ProviderCall::Create => {
                 let request = CreateRequest {
@@ -156,7 +198,7 @@ impl Provider {
                     sequence_number,
                     shard_metadata: Default::default(),
                 };
-                self.timed("Create", within, client.create(request)).await
+                self.write(&CREATE, request, departure).await
             }
             ProviderCall::Configure {
                 cluster,
@@ -179,8 +221,7 @@ impl Provider {
                     sequence_number,
                     shard_metadata: metadata,
                 };
-                self.timed("Configure", within, client.configure(request))
-                    .await
+                self.write(&CONFIGURE, request, departure).await
             }
             ProviderCall::Drain { grace_seconds } => {
                 let request = DrainRequest {
@@ -190,7 +231,7 @@ impl Provider {
                     shard_epoch,
                     sequence_number,
                 };
-                self.timed("Drain", within, client.drain(request)).await
+                self.write(&DRAIN, request, departure).await
             }
             ProviderCall::Delete => {
                 let request = DeleteRequest {
@@ -199,10 +240,31 @@ impl Provider {
                     shard_epoch,
                     sequence_number,
                 };
-                self.timed("Delete", within, client.delete(request)).await
+                self.write(&DELETE, request, departure).await
             }
         };
         self.outcome(machine, answer)
+    }
+
+    /// Makes one call whose message the connection takes when it can write it.
+    async fn write<M: Message + Unpin + 'static>(
+        &self,
+        method: &Method,
+        message: M,
+        departure: &Arc<Departure>,
+    ) -> Result<TransitionAck, Status> {
+        let mut calls = self.calls.clone();
+        let message = Leaving::new(message, departure);
+        let call = async {
+            let ready = calls.ready().await;
+            ready.map_err(|why| Status::unavailable(bigfleet_net::chain(&why)))?;
+            let path = PathAndQuery::from_static(method.path);
+            let codec = ProstCodec::<M, TransitionAck>::default();
+            calls
+                .client_streaming(Request::new(message), path, codec)
+                .await
+        };
+        self.timed(method.name, Settings::CALL_WITHIN, call).await
     }
 
     async fn timed<T>(

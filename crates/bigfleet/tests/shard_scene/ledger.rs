@@ -103,6 +103,11 @@ pub(crate) struct Ledgered {
 
 impl Ledgered {
     pub(crate) async fn start(provider: SocketAddr) -> Self {
+        Self::start_within(provider, Limits::PROVIDER).await
+    }
+
+    /// The same, for callers within these limits.
+    pub(crate) async fn start_within(provider: SocketAddr, limits: Limits) -> Self {
         let channel = Dial::provider(None).channel(&provider.to_string()).unwrap();
         let client =
             CapacityProviderClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
@@ -120,7 +125,7 @@ impl Ledgered {
             moments: watch::Sender::new(0),
         };
         let service = CapacityProviderServer::new(ledger.clone());
-        let router = Limits::PROVIDER.server().add_service(service);
+        let router = limits.server().add_service(service);
         let server = serve(listen("127.0.0.1:0").await.unwrap(), None, router).unwrap();
         Self {
             ledger,

@@ -44,6 +44,16 @@ impl ShardCore {
         self.rails.is_paused()
     }
 
+    /// Whether nothing stops or pauses anything: then no call is held back.
+    pub fn is_gate_open(&self) -> bool {
+        self.rails.is_open()
+    }
+
+    /// Whether nothing may leave now that concerns this machine (SH-16).
+    pub fn holds_back(&self, machine: &MachineId) -> bool {
+        self.is_closed(machine)
+    }
+
     /// What is still to be seen before anything is decided (SH-10); `None` once it was.
     pub fn awaits(&self) -> Option<Awaits> {
         self.reads().awaits()

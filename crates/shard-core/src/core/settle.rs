@@ -80,6 +80,11 @@ impl ShardCore {
     }
 
     fn never_sent(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        // SH-16: the gate closed before it was written. It keeps its intent, and leaves when it may.
+        if self.is_closed(machine) {
+            self.work.make_ready(machine, now);
+            return;
+        }
         // An earlier attempt, or the operator, may have been reached: then it is not unsent.
         if self.work.get(machine).is_some_and(Operation::is_unsent) {
             self.roll_back(now, machine, Outcome::NeverSent, effects);

@@ -1,6 +1,6 @@
 //! Rails, pause, dry-run, admission: what limits what leaves (shard.md §5, SH-2).
 
-use crate::support::{FULL, Refusal, World, at, cluster, world};
+use crate::support::{FULL, Refusal, World, at, cluster, id, world};
 use bigfleet_model::{ActionKind, ClusterId, State};
 use bigfleet_shard_core::{
     Code, Effect, Event, Frame, OperationId, Outcome, PauseNote, PausedBy, ProviderCall, Record,
@@ -71,6 +71,41 @@ fn a_held_roll_up_keeps_the_last_demand() {
         1,
         "rail 1 still holds"
     );
+}
+
+/// SH-40: what the gate let go and nobody wrote before it closed waits behind it, and leaves as what it was.
+#[test]
+fn a_call_that_was_withdrawn_by_a_pause_keeps_its_intent() {
+    let mut world = world("s1..s2 Speculative cpu=4 $1");
+    world.provider.answer_after = 5.0;
+    for machine in ["s1", "s2"] {
+        let refusals = vec![Refusal::NeverSent];
+        world.provider.refuse.insert(id(machine), refusals);
+    }
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.roll_up("a", "cpu=4");
+    world.run(1.0);
+    let called = world.calls();
+    assert_eq!(called.len(), 1, "{called:?}");
+    let (by, scope) = (PausedBy::Admin, Scope::All);
+    world.tell(Event::Pause {
+        by,
+        scope: scope.clone(),
+        since: None,
+        until: None,
+        note: PauseNote::default(),
+    });
+    world.run(30.0);
+    assert_eq!(world.core.counters().rollbacks, 0);
+    assert_eq!(world.outcomes(), []);
+    assert_eq!(world.core.gauges().in_flight, 1, "it is still meant");
+    assert_eq!(world.calls(), called, "nothing left meanwhile");
+    world.provider.refuse.clear();
+    world.tell(Event::Resume { by, scope });
+    world.run(1.0);
+    let again = [called.clone(), called].concat();
+    assert_eq!(world.calls(), again, "the same machine, at once");
 }
 
 /// SR-4: paused, the cycle runs, and what it decides is counted, audited and dropped.

@@ -19,6 +19,10 @@ impl Trouble {
         false
     }
 
+    pub(crate) fn lets_calls_go(&self) -> bool {
+        false
+    }
+
     pub(crate) fn panics_unheard(&self) -> bool {
         false
     }

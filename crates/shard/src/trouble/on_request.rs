@@ -47,13 +47,15 @@ pub struct Trouble {
     /// Where to panic: once each, so that what survives it is seen to.
     panics: Option<Arc<Mutex<Vec<&'static str>>>>,
     panics_unheard: bool,
+    lets_calls_go: bool,
 }
 
 impl Trouble {
     /// Whether this build takes requests for trouble.
     pub const CAN_BE_REQUESTED: bool = true;
 
-    /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard` or `store-forgets`.
+    /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard`, `calls-not-withdrawn` or
+    /// `store-forgets`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         match text.split_once('=') {
             None if text == "store-forgets" => {
@@ -62,6 +64,10 @@ impl Trouble {
             }
             None if text == "panics-unheard" => {
                 self.panics_unheard = true;
+                Ok(())
+            }
+            None if text == "calls-not-withdrawn" => {
+                self.lets_calls_go = true;
                 Ok(())
             }
             Some(("abort-at", name)) => {
@@ -88,6 +94,11 @@ impl Trouble {
     /// The store says that it has written, and has not.
     pub(crate) fn store_forgets(&self) -> bool {
         self.store_forgets
+    }
+
+    /// A call that was let go leaves, whatever closes meanwhile.
+    pub(crate) fn lets_calls_go(&self) -> bool {
+        self.lets_calls_go
     }
 
     /// A task takes its panic with it.
