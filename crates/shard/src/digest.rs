@@ -23,7 +23,7 @@ const NEEDS: u32 = 3;
 const ROLLUP_ID: u32 = 1000;
 
 /// What a roll-up says, apart from its id and its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; SHA256_OUTPUT_LEN]);
 
 impl Digest {
@@ -34,6 +34,13 @@ impl Digest {
         for need in &roll_up.needs {
             digest.field(NEEDS, &need.encode_to_vec());
         }
+        digest.end()
+    }
+
+    /// Of the name a provider gives to a page of a List.
+    pub(crate) fn of_token(token: &[u8]) -> Self {
+        let mut digest = Digesting::new();
+        digest.field(0, token);
         digest.end()
     }
 }

@@ -12,6 +12,7 @@
 //! Nothing beyond the public contract is assumed: a provider that does not page answers with one page,
 //! one that does not count is not counted.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bigfleet_model::{Breach, IdRefused, MachineId, MachineRefused, shown};
@@ -27,6 +28,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 
+use crate::digest::Digest;
 use crate::hub::{Hub, Stopping};
 use crate::offload::offload;
 use crate::provider::{sighting, timed};
@@ -40,6 +42,10 @@ const MACHINES_PER_PAGE: i32 = 5_000;
 const PIECE: usize = 250;
 /// Refused records named in the log, per List.
 const NAMED: usize = 10;
+/// Pages of one List: of a hundred machines each, twice the largest fleet.
+const MOST_PAGES: usize = 20_000;
+/// Pages without a machine in a row.
+const MOST_EMPTY_PAGES: usize = 100;
 
 /// Why a List did not come to its end.
 pub(crate) enum Broken {
@@ -77,6 +83,48 @@ pub(crate) struct Lister {
 struct ScreenedPage {
     pieces: Vec<Vec<Sighting>>,
     refused: Vec<RefusedRecord>,
+}
+
+impl ScreenedPage {
+    /// How many machines it shows, whether or not they can be used.
+    fn machines(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum::<usize>() + self.refused.len()
+    }
+}
+
+/// The tokens of a List's pages (RC-5): a List that leads back to a page, or on for ever, is no List.
+#[derive(Default)]
+struct PageTokens {
+    /// Hashes of the tokens so far: as long as a token may be, twenty thousand are few bytes.
+    seen: HashSet<Digest>,
+    empty: usize,
+}
+
+impl PageTokens {
+    /// The next page was offered under this token; empty after the last.
+    fn offered(&mut self, token: &[u8]) -> Result<(), Broken> {
+        if token.is_empty() {
+            return Ok(());
+        }
+        let problem = if !self.seen.insert(Digest::of_token(token)) {
+            "the List leads back to a page it had already (RC-5)".to_owned()
+        } else if MOST_PAGES <= self.seen.len() {
+            format!("the List has more than {MOST_PAGES} pages (RC-5)")
+        } else {
+            return Ok(());
+        };
+        Err(Broken::Provider(problem))
+    }
+
+    /// A page showed so many machines.
+    fn showed(&mut self, machines: usize) -> Result<(), Broken> {
+        self.empty = if machines == 0 { self.empty + 1 } else { 0 };
+        if MOST_EMPTY_PAGES < self.empty {
+            let text = format!("the List has {} empty pages in a row (RC-5)", self.empty);
+            return Err(Broken::Provider(text));
+        }
+        Ok(())
+    }
 }
 
 /// What the pages of a List say together.
@@ -144,14 +192,11 @@ impl Lister {
         read: mpsc::Sender<ScreenedPage>,
     ) -> Result<ListTotals, Broken> {
         let (mut end, mut alike) = (ListTotals::default(), Alike::default());
+        let mut tokens = PageTokens::default();
         let mut answer = self.page(filter.clone()).await?;
         loop {
-            let token = Listing::next_page(&answer)?.to_vec();
-            if !token.is_empty() && filter.page_token == token {
-                let text = "the same page was offered twice".to_owned();
-                return Err(Broken::Provider(text));
-            }
-            filter.page_token = token;
+            filter.page_token = Listing::next_page(&answer)?.to_vec();
+            tokens.offered(&filter.page_token)?;
             let next = async {
                 if filter.page_token.is_empty() {
                     None
@@ -168,6 +213,7 @@ impl Lister {
             let (screened, next) = tokio::join!(screening, next);
             let (page, listing);
             ((page, listing), alike) = screened??;
+            tokens.showed(page.machines())?;
             end.add(&page, listing);
             let sent = read.send(page).await;
             sent.map_err(|_| Broken::Stopping)?;
@@ -226,7 +272,7 @@ impl ListTotals {
             let machine = record.id.as_ref().map_or("", MachineId::as_str);
             tracing::warn!(machine, err = %record.problem, "provider record rejected");
         }
-        self.seen += page.pieces.iter().map(Vec::len).sum::<usize>() + page.refused.len();
+        self.seen += page.machines();
         self.removed.extend(std::mem::take(&mut listing.removed));
         self.last = listing;
     }
@@ -301,5 +347,43 @@ impl Encoder for Pages {
     fn encode(&mut self, filter: ListFilter, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
         let written = filter.encode(into);
         written.map_err(|why| Status::internal(why.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(ended: Result<(), Broken>) -> String {
+        match ended {
+            Ok(()) => String::new(),
+            Err(Broken::Stopping) => panic!("nobody stops"),
+            Err(Broken::Provider(text)) => text,
+        }
+    }
+
+    /// RC-5: also a loop of several pages, which no page shows by itself.
+    #[test]
+    fn a_list_that_leads_back_ends_at_once() {
+        let mut tokens = PageTokens::default();
+        for token in [&b"2"[..], b"3", b"4"] {
+            assert_eq!(problem(tokens.offered(token)), "");
+        }
+        assert!(problem(tokens.offered(b"2")).contains("leads back"));
+        assert_eq!(problem(tokens.offered(b"")), "", "the last page has none");
+    }
+
+    #[test]
+    fn a_list_without_end_ends() {
+        let mut tokens = PageTokens::default();
+        let pages = (0..u32::MAX).position(|page| tokens.offered(&page.to_be_bytes()).is_err());
+        assert_eq!(pages, Some(MOST_PAGES - 1));
+        let mut tokens = PageTokens::default();
+        for _ in 0..MOST_EMPTY_PAGES {
+            assert_eq!(problem(tokens.showed(0)), "");
+        }
+        assert_eq!(problem(tokens.showed(1)), "");
+        let empty = (0..).position(|_| tokens.showed(0).is_err());
+        assert_eq!(empty, Some(MOST_EMPTY_PAGES));
     }
 }
