@@ -321,7 +321,7 @@ impl Running {
     }
 
     fn publish(&mut self) {
-        let published = Published::of(&self.driver.core, self.driver.clock.now());
+        let published = Published::of(&self.driver.core);
         self.driver.publisher.publish(published);
         (self.stale, self.published) = (false, Instant::now());
         self.shown = Urgent::of(&self.driver.core);

@@ -61,6 +61,7 @@ mod stopwatch;
 
 mod admin;
 mod read;
+mod services;
 
 mod process;
 

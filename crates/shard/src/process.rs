@@ -23,6 +23,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::server::Router;
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_reflection::server::Error as ReflectionError;
 
 use crate::admin::Admin;
 use crate::audit::{AuditCounts, AuditLog};
@@ -37,6 +39,7 @@ use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{About, Metrics, Publisher};
 use crate::read::{EndedCycle, Reads, ShardInfo};
+use crate::services;
 use crate::session::Sessions;
 use crate::settings::Settings;
 use crate::store::{self, Store, StoreRefused};
@@ -183,6 +186,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     tracing::info!(config = %shown, "effective configuration");
     let (hub, inbox) = Hub::new(settings.trouble.clone());
     let metrics = Metrics {
+        clock,
         publisher: Publisher::default(),
         commits: Arc::default(),
         lists: Arc::default(),
@@ -256,14 +260,18 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         ended_cycles,
     );
     let admin = Admin::new(hub.clone(), info, lines);
-    let router = router(settings.reflection, sessions, reads, admin)?;
+    let (health, reporting) = services::health(metrics.publisher.readiness()).await;
+    let router = router(settings.reflection, health, sessions, reads, admin)?;
     let server = serve(grpc, tls.clone(), router)?;
     let (trouble, watching) = (settings.trouble.clone(), pause.watch(hub.clone()));
     let watching = tokio::spawn(async move {
         trouble.works("pause file");
         watching.await;
     });
-    let mut beside = vec![("pause file", watching)];
+    let mut beside = vec![
+        ("pause file", watching),
+        ("health", tokio::spawn(reporting)),
+    ];
     let metrics_addr = match http {
         None => None,
         Some(listener) => {
@@ -316,22 +324,24 @@ fn drive(driver: Driver, span: tracing::Span) -> std::io::Result<std::thread::Jo
 /// Every service on the gRPC address. Whoever adds one asks the core through the hub.
 fn router(
     reflection: bool,
+    health: HealthServer<impl Health>,
     sessions: Sessions,
     reads: Reads,
     admin: Admin,
 ) -> Result<Router, StartRefused> {
-    let (_, health) = tonic_health::server::health_reporter();
-    let reflection = reflection.then(|| {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(bigfleet_wire::FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            .build_v1()
-            .map_err(|why| StartRefused::Reflection(why.to_string()))
-    });
+    let refused = |why: ReflectionError| StartRefused::Reflection(why.to_string());
+    let (v1, v1alpha) = if reflection {
+        let v1 = services::reflected().build_v1().map_err(refused)?;
+        let v1alpha = services::reflected().build_v1alpha().map_err(refused)?;
+        (Some(v1), Some(v1alpha))
+    } else {
+        (None, None)
+    };
     Ok(Limits::SESSIONS
         .server()
         .add_service(health)
-        .add_optional_service(reflection.transpose()?)
+        .add_optional_service(v1)
+        .add_optional_service(v1alpha)
         .add_service(SessionServer(sessions))
         .add_service(ShardReadServer::new(reads))
         .add_service(ShardAdminServer::new(admin)))

@@ -18,8 +18,10 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 
 use crate::audit::AuditCounts;
+use crate::clock::Clock;
 use crate::news::twin_text;
 use crate::panics::Panics;
 use crate::provider::ListTimes;
@@ -43,12 +45,13 @@ pub(crate) struct Published {
     in_flight: usize,
     removals_held: usize,
     numbers: Vec<Number>,
-    /// The oldest work in each stage, in seconds.
-    oldest: Vec<(&'static str, f64)>,
+    /// Since when the oldest work in each stage is there: its age is counted when somebody looks, so
+    /// that it grows between two cycles too.
+    oldest: [(&'static str, Option<Time>); STAGES.len()],
 }
 
 impl Published {
-    pub(crate) fn of(core: &ShardCore, now: Time) -> Self {
+    pub(crate) fn of(core: &ShardCore) -> Self {
         let (gauges, rails) = (core.gauges(), core.rails());
         Self {
             ready: core.is_ready(),
@@ -60,25 +63,25 @@ impl Published {
             cycle: gauges.cycle,
             in_flight: gauges.in_flight,
             numbers: core.numbers(),
-            oldest: oldest(core, now),
+            oldest: oldest(core),
         }
     }
 }
 
 /// Work in flight is bounded (SH-2), and so is what this looks at.
-fn oldest(core: &ShardCore, now: Time) -> Vec<(&'static str, f64)> {
-    let mut ages = STAGES.map(|stage| (stage, 0.0));
+fn oldest(core: &ShardCore) -> [(&'static str, Option<Time>); STAGES.len()] {
+    let mut oldest = STAGES.map(|stage| (stage, None));
     let mut page = core.work_page(None);
     loop {
         for WorkView { stage, since, .. } in &page.entries {
             let word = stage_word(*stage);
-            if let Some(age) = ages.iter_mut().find(|(stage, _)| *stage == word) {
-                age.1 = f64::max(age.1, now.duration_since(*since).as_secs_f64());
+            if let Some((_, first)) = oldest.iter_mut().find(|(stage, _)| *stage == word) {
+                *first = Some(first.map_or(*since, |first: Time| first.min(*since)));
             }
         }
         match &page.next {
             Some(next) => page = core.work_page(Some(next)),
-            None => return ages.into(),
+            None => return oldest,
         }
     }
 }
@@ -103,16 +106,27 @@ fn stage_word(stage: Stage) -> &'static str {
 
 /// The last snapshot, for everybody who asks whether the shard is ready or scrapes its metrics.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Publisher(Arc<ArcSwap<Option<Published>>>);
+pub(crate) struct Publisher {
+    last: Arc<ArcSwap<Option<Published>>>,
+    is_ready: watch::Sender<bool>,
+}
 
 impl Publisher {
     pub(crate) fn publish(&self, published: Published) {
-        self.0.store(Arc::new(Some(published)));
+        let is_ready = published.ready;
+        self.last.store(Arc::new(Some(published)));
+        self.is_ready
+            .send_if_modified(|said| std::mem::replace(said, is_ready) != is_ready);
+    }
+
+    /// Whether the shard is ready, for whoever waits for that to change.
+    pub(crate) fn readiness(&self) -> watch::Receiver<bool> {
+        self.is_ready.subscribe()
     }
 
     /// Whether the shard is ready, or why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
-        match self.0.load().as_ref() {
+        match self.last.load().as_ref() {
             Some(published) if published.ready => Ok(()),
             Some(published) if published.fenced => {
                 Err("fenced: another process runs this shard".to_owned())
@@ -150,6 +164,7 @@ fn awaited(awaits: Awaits) -> String {
 /// Everything a scrape shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
+    pub(crate) clock: Clock,
     pub(crate) publisher: Publisher,
     pub(crate) commits: Arc<CommitTimes>,
     pub(crate) lists: Arc<ListTimes>,
@@ -300,7 +315,7 @@ fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
         let mut text = MetricsText(&mut encoder);
-        if let Some(published) = self.publisher.0.load().as_ref() {
+        if let Some(published) = self.publisher.last.load().as_ref() {
             for of_name in published.numbers.chunk_by(same_name) {
                 match of_name {
                     [one] if one.name == IDENTITY_REJECTED => {
@@ -309,7 +324,7 @@ impl Collector for Metrics {
                     of_name => text.series(of_name)?,
                 }
             }
-            of_core(&mut text, published)?;
+            of_core(&mut text, published, self.clock.now())?;
         }
         for number in self.about.numbers() {
             text.series(&[number])?;
@@ -329,7 +344,7 @@ fn same_name(one: &Number, other: &Number) -> bool {
     one.name == other.name
 }
 
-fn of_core(text: &mut MetricsText<'_, '_>, published: &Published) -> Encoded {
+fn of_core(text: &mut MetricsText<'_, '_>, published: &Published, now: Time) -> Encoded {
     text.gauge(
         "bigfleet_shard_cycle",
         "The cycle counter",
@@ -353,10 +368,10 @@ fn of_core(text: &mut MetricsText<'_, '_>, published: &Published) -> Encoded {
     let ages: Vec<Number> = published
         .oldest
         .iter()
-        .map(|(stage, age)| Number {
+        .map(|(stage, since)| Number {
             name: "bigfleet_shard_oldest_work_seconds",
             labels: vec![("stage", (*stage).to_owned())],
-            value: Value::Gauge(*age),
+            value: Value::Gauge(since.map_or(0.0, |since| now.duration_since(since).as_secs_f64())),
         })
         .collect();
     text.series(&ages)

@@ -236,13 +236,17 @@ fn work_view(operation: &Operation) -> WorkView {
         WorkStage::Backoff => Stage::Backoff,
         WorkStage::Confirm => Stage::Confirm,
     };
+    // Between two attempts it is as old as its trouble.
+    let failing = operation.failing_since;
+    let failing = failing.filter(|_| stage == Stage::Backoff);
+    let since = operation.held_since.or(failing);
     WorkView {
         id: operation.id,
         machine: operation.machine.clone(),
         action: operation.action,
         reason: operation.reason,
         stage,
-        since: operation.held_since.unwrap_or(operation.since),
+        since: since.unwrap_or(operation.since),
         cluster: operation.cluster.clone(),
         need: operation.need.clone(),
         committed: operation.committed,

@@ -183,9 +183,13 @@ impl Work {
             return;
         };
         self.lists.leave(operation);
+        // A List that shows it on its way once more is no reason to count its age anew.
+        let is_still_there = [operation.stage, stage] == [WorkStage::Provider; 2];
         let is_early = stage == WorkStage::Ready && self.durable < operation.barrier;
         operation.stage = if is_early { WorkStage::Disk } else { stage };
-        operation.since = now;
+        if !is_still_there {
+            operation.since = now;
+        }
         self.lists.join(operation);
     }
 }
@@ -225,7 +229,8 @@ impl Work {
         machine: &MachineId,
         now: Time,
     ) -> Option<(Time, OperationId)> {
-        let operation = self.operations.get(machine)?;
+        let operation = self.operations.get_mut(machine)?;
+        operation.failing_since.get_or_insert(now);
         let doubled = FIRST_RETRY * (1 << operation.attempts.min(16));
         let again = (now + doubled.min(LONGEST_RETRY), operation.id);
         self.enter(machine, WorkStage::Backoff, now);
@@ -437,6 +442,7 @@ impl Work {
     pub(crate) fn taken_on(&mut self, machine: &MachineId, now: Time) {
         if let Some(operation) = self.operations.get_mut(machine) {
             operation.acked = true;
+            operation.failing_since = None;
             self.enter(machine, WorkStage::Provider, now);
         }
     }

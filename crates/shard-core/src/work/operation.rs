@@ -79,6 +79,8 @@ pub(crate) struct Operation {
     /// What the provider calls it, once it has taken it on; for people.
     pub(crate) name: String,
     pub(crate) attempts: u32,
+    /// Since when its calls are refused or lost; until one is taken on.
+    pub(crate) failing_since: Option<Time>,
     /// A call may have reached the provider: no rollback from here on.
     pub(crate) touched: bool,
     /// The provider took it on at least once.
@@ -125,6 +127,7 @@ impl Operation {
             trouble: String::new(),
             name: String::new(),
             attempts: 0,
+            failing_since: None,
             touched: false,
             acked: false,
             overtaken: false,
@@ -159,6 +162,7 @@ impl Operation {
             name: String::new(),
             // The earlier process may have sent it.
             attempts: 1,
+            failing_since: None,
             touched: true,
             acked: false,
             overtaken: false,
