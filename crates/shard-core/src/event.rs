@@ -102,6 +102,24 @@ pub enum Code {
 }
 
 impl Code {
+    /// Whether it says that the provider was not reached, and nothing of what it would have said.
+    pub(crate) fn is_silence(self) -> bool {
+        match self {
+            Self::Transport
+            | Self::Unavailable
+            | Self::DeadlineExceeded
+            | Self::Cancelled
+            | Self::Unknown => true,
+            Self::ResourceExhausted
+            | Self::NotFound
+            | Self::Internal
+            | Self::AlreadyExists
+            | Self::InvalidArgument
+            | Self::Unimplemented
+            | Self::FailedPrecondition => false,
+        }
+    }
+
     /// Its name, as people know it.
     pub fn name(self) -> &'static str {
         match self {

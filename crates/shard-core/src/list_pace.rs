@@ -44,6 +44,8 @@ pub(crate) struct ListPace {
     early: Option<Time>,
     /// The earliest reminder that is set.
     reminder: Option<Time>,
+    /// The last List did not come to its end.
+    has_failed: bool,
 }
 
 impl ListPace {
@@ -55,6 +57,7 @@ impl ListPace {
             under_way: None,
             early: None,
             reminder: None,
+            has_failed: false,
         }
     }
 
@@ -74,14 +77,17 @@ impl ListPace {
         (self.began, self.under_way, self.early) = (Some(now), Some(kind), None);
     }
 
-    /// The List has ended. One that failed is made again with the interval.
-    pub(crate) fn ended(&mut self, now: Time, is_complete: bool) {
+    /// The List has ended. One that failed is made again with the interval. Says whether the provider is
+    /// back: this one came to its end, and the one before did not.
+    pub(crate) fn ended(&mut self, now: Time, is_complete: bool) -> bool {
         self.under_way = None;
+        let had_failed = std::mem::replace(&mut self.has_failed, !is_complete);
         let Some(began) = self.began.filter(|_| is_complete) else {
-            return;
+            return false;
         };
         let rest = now.duration_since(began).saturating_mul(REST);
         self.early = Some((began + SPACING).max(now + rest));
+        had_failed
     }
 
     /// When the next List of the interval is to be made: it waits for an early one that is under way, but

@@ -81,7 +81,9 @@ impl ShardCore {
         let Some(listing) = self.supply.end_list(list) else {
             return self.late(LateAnswer::List);
         };
-        self.list_pace.ended(now, outcome != Listed::Failed);
+        if self.list_pace.ended(now, outcome != Listed::Failed) {
+            self.work.retry_unreached(now); // SH-41
+        }
         let is_believed = self.has(Defect::TruncatedListBelieved);
         let (full, removed, cursor) = match outcome {
             Listed::Complete {

@@ -22,7 +22,7 @@ pub(crate) use operation::{Blob, Operation, WalkPosition, WorkStage};
 
 use crate::{
     effect::{Barrier, OperationId, RequestId},
-    event::CallOutcome,
+    event::{CallOutcome, Code},
     settings::{FIRST_RETRY, LONGEST_RETRY, MOST_IN_FLIGHT, ShardConfig},
 };
 use bigfleet_model::{Action, ClusterId, Machine, MachineId, Time};
@@ -219,6 +219,17 @@ impl Work {
         };
         let known = self.operations.get(&machine);
         if known.is_some_and(|known| known.stage == WorkStage::Backoff) {
+            self.enter(&machine, WorkStage::Ready, now);
+        }
+    }
+
+    /// The provider is back: whatever waits because it could not be reached is tried at once.
+    pub(crate) fn retry_unreached(&mut self, now: Time) {
+        let unreached = self.operations.values().filter(|one| {
+            let code = one.refused.as_ref().map(|(code, _)| *code);
+            one.stage == WorkStage::Backoff && code.is_some_and(Code::is_silence)
+        });
+        for machine in unreached.map(|one| one.machine.clone()).collect::<Vec<_>>() {
             self.enter(&machine, WorkStage::Ready, now);
         }
     }

@@ -1,7 +1,7 @@
 //! How often a shard decides, and what makes it decide again (SH-1, SH-2).
 
-use crate::support::{FULL, World, at};
-use bigfleet_shard_core::{Effect, Event, Phase, ShardConfig};
+use crate::support::{FULL, Refusal, World, at, id};
+use bigfleet_shard_core::{Code, Effect, Event, Phase, ShardConfig};
 
 /// More machines than may be under way at once, at a provider that takes its time.
 fn busy() -> World {
@@ -182,4 +182,28 @@ fn a_list_that_failed_is_made_again_with_the_interval() {
     let before = lists(&world).len();
     world.run(20.0);
     assert!(lists(&world).len() <= before + 4, "{:?}", lists(&world));
+}
+
+/// SH-41: what waits for a provider that could not be reached leaves when a List shows that it is back, not
+/// after the rest of a long backoff.
+#[test]
+fn a_provider_that_comes_back_is_used_at_once() {
+    let mut world = World::new(ShardConfig::undamped("s", "p"), "m1 Idle cpu=4 $1");
+    world.connect("a", FULL);
+    world.run(1.0);
+    world.provider.list_fails = true;
+    let away = vec![Refusal::Code(Code::Unavailable); 100];
+    world.provider.refuse.insert(id("m1"), away);
+    world.roll_up("a", "cpu=4");
+    // 2 s, 4 s, … 60 s: until the next attempt is a whole minute away.
+    let attempts = |world: &World| world.calls().len();
+    while attempts(&world) < 8 {
+        world.run(1.0);
+        assert!(world.now < 600.0, "{:?}", world.calls());
+    }
+    world.provider.list_fails = false;
+    world.provider.refuse.clear();
+    world.run(11.0);
+    assert_eq!(attempts(&world), 9, "one interval, and not one minute");
+    assert_eq!(world.provider.serving()["a"], 1);
 }
