@@ -34,6 +34,11 @@ impl<T> RollUpLane<T> {
         Some(roll_up)
     }
 
+    /// Whether one is at work.
+    pub fn is_busy(&self) -> bool {
+        self.at_work
+    }
+
     /// The work is done: go on with what is returned, if anything.
     pub fn done(&mut self) -> Option<T> {
         let next = self.waiting.take();

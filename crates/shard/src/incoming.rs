@@ -80,6 +80,11 @@ impl Incoming {
     }
 }
 
+/// How a session ends whose operator sent something that is no frame (wire 6.1).
+pub(crate) fn undecodable(why: &DecodeError) -> Status {
+    Status::invalid_argument(format!("a frame cannot be decoded: {why}"))
+}
+
 /// The roll-up in a frame that holds one and nothing else.
 fn roll_up(frame: &Bytes) -> Option<Bytes> {
     let mut rest = frame.clone();
@@ -162,8 +167,7 @@ impl Decoder for Reading {
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Incoming>, Status> {
         let frame = bytes.copy_to_bytes(bytes.remaining());
         let read = Incoming::read(frame);
-        read.map(Some)
-            .map_err(|why| Status::internal(why.to_string()))
+        read.map(Some).map_err(|why| undecodable(&why))
     }
 }
 

@@ -30,7 +30,7 @@ use roll_up::RollUps;
 
 use crate::clock::Clock;
 use crate::hub::{Hub, Told};
-use crate::incoming::{Frames, Incoming};
+use crate::incoming::{self, Frames, Incoming};
 use crate::offload::Offload;
 use crate::outbox::{Link, Outgoing};
 use crate::panics::Task;
@@ -187,7 +187,8 @@ impl Sessions {
         let reading = reader.read(&mut incoming, &link, self.clock);
         let read = self.hub.survive(Task::Session, reading).await;
         self.counts.open().remove(&session);
-        link.end(read.map_err(|panicked| Status::internal(panicked.to_string())));
+        let end = read.unwrap_or_else(|panicked| Err(Status::internal(panicked.to_string())));
+        link.end(end);
         drop(self.hub.tell(Event::SessionClosed { session }).await);
     }
 
@@ -204,7 +205,7 @@ impl Sessions {
         };
         let first = first
             .transpose()
-            .map_err(|why| Status::internal(why.to_string()))?;
+            .map_err(|why| incoming::undecodable(&why))?;
         let greeting =
             Greeting::open(first).map_err(|why| Status::invalid_argument(why.to_string()))?;
         let wanted = Identity::Cluster(greeting.cluster.to_string());

@@ -1,7 +1,8 @@
 //! The receiving side of one session: what an operator says, as events for the core.
 //!
 //! Everything but roll-ups goes to the core at once and in order. A frame that cannot be used is logged
-//! and skipped; nothing but a missing Hello ends a stream.
+//! and skipped. One that cannot be read, or is too large to be, ends the session with the reason: what
+//! comes after it may not be what it seems. Whatever came before an operator's last word is taken in.
 
 use bigfleet_model::ClusterId;
 use bigfleet_shard_core::{BlobAnswer, Event, NodeFact, OperationId, RequestId, SessionId};
@@ -11,12 +12,12 @@ use bigfleet_wire::v1alpha1::{
 use bigfleet_wire::{DrainProgress, NodeSightings, unix_nanos};
 use prost::DecodeError;
 use prost::bytes::Bytes;
-use tonic::Streaming;
+use tonic::{Code, Status, Streaming};
 
 use super::roll_up::RollUps;
 use crate::clock::Clock;
 use crate::hub::Hub;
-use crate::incoming::Incoming;
+use crate::incoming::{self, Incoming};
 use crate::offload::Offload;
 use crate::outbox::Link;
 use crate::session_messages;
@@ -39,45 +40,61 @@ enum Heard {
     Skipped,
 }
 
+/// Whether the operator, or the way to it, is gone: nobody said anything wrong.
+fn is_gone(code: Code) -> bool {
+    [Code::Cancelled, Code::Unknown, Code::Unavailable].contains(&code)
+}
+
 impl Reader {
-    pub(super) async fn read(&self, incoming: &mut Streaming<Incoming>, link: &Link, clock: Clock) {
+    /// Reads until the operator has said its last word, or cannot be understood any more; answers with how
+    /// the session is to end.
+    pub(super) async fn read(
+        &self,
+        incoming: &mut Streaming<Incoming>,
+        link: &Link,
+        clock: Clock,
+    ) -> Result<(), Status> {
         loop {
             let message = tokio::select! {
                 message = incoming.message() => message,
-                () = link.over.notified() => return,
+                () = link.over.notified() => return Ok(()),
             };
             let frame = match message {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return,
-                Err(status) => {
-                    tracing::debug!(cluster = %self.cluster, %status, "session broke off");
-                    return;
+                Ok(None) => {
+                    self.roll_ups.finished().await;
+                    return Ok(());
                 }
+                Err(status) if is_gone(status.code()) => {
+                    tracing::debug!(cluster = %self.cluster, %status, "session broke off");
+                    return Ok(()); // there is nobody to tell
+                }
+                Err(status) => return Err(self.unreadable(status)),
             };
             link.hear(unix_nanos(clock.now()));
             let heard = if matches!(frame, Incoming::Large(_)) {
                 let reader = self.clone();
-                match self.offload.run(move || reader.heard(frame)).await {
-                    Ok(heard) => heard,
-                    Err(_stopping) => return,
-                }
+                self.offload.run(move || reader.heard(frame)).await?
             } else {
                 self.heard(frame)
             };
             match heard {
                 Ok(Heard::RollUp(bytes)) => self.roll_ups.arrived(bytes),
-                Ok(Heard::Event(event)) => {
-                    if self.hub.tell(event).await.is_err() {
-                        return;
-                    }
-                }
+                Ok(Heard::Event(event)) => self.hub.tell(event).await?,
                 Ok(Heard::Skipped) => {}
-                Err(err) => {
-                    tracing::debug!(cluster = %self.cluster, %err, "session broke off");
-                    return;
-                }
+                Err(why) => return Err(self.unreadable(incoming::undecodable(&why))),
             }
         }
+    }
+
+    fn unreadable(&self, status: Status) -> Status {
+        tracing::warn!(
+            cluster = %self.cluster,
+            code = ?status.code(),
+            reason = status.message(),
+            "session ended: a frame cannot be read"
+        );
+        status
     }
 
     fn heard(&self, frame: Incoming) -> Result<Heard, DecodeError> {

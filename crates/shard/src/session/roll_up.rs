@@ -17,6 +17,7 @@ use bigfleet_wire::Rollup;
 use bigfleet_wire::v1alpha1::ClusterCapacityNeeds;
 use prost::Message;
 use prost::bytes::Bytes;
+use tokio::sync::watch;
 
 use super::SessionCounts;
 use crate::digest::{Digest, Sent};
@@ -40,6 +41,8 @@ pub(super) struct RollUps {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     lane: Mutex<RollUpLane<Bytes>>,
+    /// Whether one is at work.
+    is_busy: watch::Sender<bool>,
     /// Roll-ups accepted on this session so far.
     accepted: AtomicU64,
     /// The roll-up in force, to recognise it when it is sent again.
@@ -119,8 +122,7 @@ fn read(bytes: Bytes, before: Option<InForce>, cluster: &ClusterId) -> Read {
 impl RollUps {
     /// A roll-up arrived. Waits for nothing: a task exists only while there is work.
     pub(super) fn arrived(&self, bytes: Bytes) {
-        let next = self.lane().arrived(bytes);
-        if let Some(first) = next {
+        if let Some(first) = self.lane_moves(|lane| lane.arrived(bytes)) {
             let roll_ups = self.clone();
             tokio::spawn(async move {
                 let mut at_work = Some(first);
@@ -129,10 +131,17 @@ impl RollUps {
                     if let Err(panicked) = taken.await {
                         roll_ups.refused(String::new(), panicked.to_string()).await;
                     }
-                    at_work = roll_ups.lane().done();
+                    at_work = roll_ups.lane_moves(RollUpLane::done);
                 }
             });
         }
+    }
+
+    /// Waits until those that arrived are judged. To be called once no more arrive.
+    pub(super) async fn finished(&self) {
+        let mut busy = self.progress.is_busy.subscribe();
+        // The sender is here, so that it cannot be gone.
+        drop(busy.wait_for(|is_busy| !is_busy).await);
     }
 
     async fn take_in(&self, bytes: Bytes) {
@@ -206,9 +215,16 @@ impl RollUps {
         drop(self.hub.tell(event).await);
     }
 
-    fn lane(&self) -> MutexGuard<'_, RollUpLane<Bytes>> {
+    /// What is to be worked on next; said within the lock, so that nobody hears it out of order.
+    fn lane_moves(
+        &self,
+        moves: impl FnOnce(&mut RollUpLane<Bytes>) -> Option<Bytes>,
+    ) -> Option<Bytes> {
         let lane = self.progress.lane.lock();
-        lane.unwrap_or_else(PoisonError::into_inner)
+        let mut lane = lane.unwrap_or_else(PoisonError::into_inner);
+        let next = moves(&mut lane);
+        self.progress.is_busy.send_replace(lane.is_busy());
+        next
     }
 
     fn in_force(&self) -> MutexGuard<'_, Option<InForce>> {
@@ -292,5 +308,20 @@ mod tests {
         assert_eq!(next_id(&mut inbox).await, "3");
         roll_ups.arrived(unusable("4", 1));
         assert_eq!(next_id(&mut inbox).await, "4");
+    }
+
+    /// wire 6.1: what an operator said before it hung up is heard before its session ends.
+    #[tokio::test]
+    async fn whoever_waits_for_the_last_roll_up_waits_until_it_was_told() {
+        let (roll_ups, mut inbox) = roll_ups();
+        roll_ups.finished().await; // of none
+        for id in ["1", "2"] {
+            roll_ups.arrived(unusable(id, LARGE_BYTES));
+        }
+        roll_ups.finished().await;
+        for id in ["1", "2"] {
+            assert!(!inbox.events.is_empty(), "{id} was told already");
+            assert_eq!(next_id(&mut inbox).await, id);
+        }
     }
 }
