@@ -75,6 +75,9 @@ pub(crate) struct Args {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "false", action = ArgAction::Set)]
     incremental_reconcile: bool,
+    /// The largest message a cluster's operator may send, in MiB: a report of what the cluster needs
+    #[arg(long, default_value_t = Settings::LARGEST_FRAME_MIB)]
+    max_rollup_mib: usize,
     /// How often to decide if nothing happens, and how often to ask the provider for its machines
     #[arg(long, value_parser = duration, default_value = "10s")]
     cycle_interval: Duration,
@@ -220,6 +223,10 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
         "--reclaim-cap-fraction is not between 0 and 1",
     );
     must(
+        (1..=64).contains(&args.max_rollup_mib),
+        "--max-rollup-mib is not between 1 and 64, which is what one caller may have in memory",
+    );
+    must(
         Duration::from_millis(100) <= args.cycle_interval,
         "--cycle-interval is below 100ms",
     );
@@ -287,6 +294,7 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
         epoch_floor: args.epoch_floor,
         provider_addr: args.provider_addr.clone(),
         incremental_reconcile: args.incremental_reconcile,
+        largest_frame: args.max_rollup_mib << 20,
         actuation_paused: args.actuation_paused,
         pause_file: args
             .pause_file

@@ -49,14 +49,18 @@ impl Limits {
     pub const SESSIONS: Self = Self {
         ping_after: Duration::from_secs(30),
         ping_timeout: Duration::from_secs(20),
-        most_streams: 1024,
-        stream_window: 1 << 20,
-        connection_window: 4 << 20,
+        // What a peer sends and nobody takes lies in memory here, and what it asks for and does not take, too.
+        most_streams: 128,
+        stream_window: 256 << 10,
+        connection_window: 1 << 20,
     };
 
     /// A provider, as all providers do it: its callers keep nothing open that could go stale.
     pub const PROVIDER: Self = Self {
         ping_after: Duration::from_secs(2 * 60 * 60),
+        most_streams: 1024,
+        stream_window: 1 << 20,
+        connection_window: 4 << 20,
         ..Self::SESSIONS
     };
 

@@ -215,6 +215,7 @@ impl Scene {
             // Nobody is there.
             provider_addr: "127.0.0.1:1".to_owned(),
             incremental_reconcile: false,
+            largest_frame: Settings::LARGEST_FRAME_MIB << 20,
             actuation_paused: false,
             pause_file: folder.join("pause"),
             audit_log: None,

@@ -12,6 +12,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bigfleet_net::MAX_MESSAGE_BYTES;
@@ -29,6 +30,7 @@ use tonic::codegen::{BoxFuture, Service as TowerService, http};
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::intake::{Charge, Intake};
 use crate::session::Sessions;
 
 const SESSION: &str = "/bigfleet.v1alpha1.Shard/Session";
@@ -122,7 +124,9 @@ impl TowerService<http::Request<Body>> for SessionServer {
                 return Ok(Status::unimplemented("the service has no such method").into_http());
             }
             let most = Some(MAX_MESSAGE_BYTES);
-            let mut grpc = Grpc::new(Reading).apply_max_message_size_config(most, most);
+            let intake = sessions.intake(&request);
+            let request = request.map(|body| intake.meter(body));
+            let mut grpc = Grpc::new(Reading(intake)).apply_max_message_size_config(most, most);
             Ok(grpc.streaming(Session(sessions), request).await)
         })
     }
@@ -130,44 +134,52 @@ impl TowerService<http::Request<Body>> for SessionServer {
 
 struct Session(Sessions);
 
-impl StreamingService<Incoming> for Session {
+impl StreamingService<Received> for Session {
     type Response = ShardMessage;
     type ResponseStream = Frames;
     type Future = BoxFuture<Response<Frames>, Status>;
 
-    fn call(&mut self, request: Request<Streaming<Incoming>>) -> Self::Future {
+    fn call(&mut self, request: Request<Streaming<Received>>) -> Self::Future {
         let sessions = self.0.clone();
         Box::pin(async move { Ok(sessions.session(request)) })
     }
 }
 
+/// A frame, and what it costs until it is taken in.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) frame: Incoming,
+    pub(crate) charge: Charge,
+}
+
 /// Operators' frames in, ours out.
-#[derive(Clone, Copy, Debug, Default)]
-struct Reading;
+#[derive(Clone, Debug)]
+struct Reading(Arc<Intake>);
 
 impl Codec for Reading {
     type Encode = ShardMessage;
-    type Decode = Incoming;
+    type Decode = Received;
     type Encoder = Self;
     type Decoder = Self;
 
     fn encoder(&mut self) -> Self {
-        Self
+        self.clone()
     }
 
     fn decoder(&mut self) -> Self {
-        Self
+        self.clone()
     }
 }
 
 impl Decoder for Reading {
-    type Item = Incoming;
+    type Item = Received;
     type Error = Status;
 
-    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Incoming>, Status> {
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
         let frame = bytes.copy_to_bytes(bytes.remaining());
-        let read = Incoming::read(frame);
-        read.map(Some).map_err(|why| undecodable(&why))
+        let charge = self.0.decoded();
+        let read = Incoming::read(frame).map_err(|why| undecodable(&why));
+        read.map(|frame| Some(Received { frame, charge }))
     }
 }
 

@@ -43,6 +43,7 @@ mod store;
 mod departure;
 mod digest;
 mod incoming;
+mod intake;
 mod listing;
 mod outbox;
 mod provider;

@@ -6,16 +6,17 @@
 //! ```
 //!
 //! The driver never waits: pushing takes a short lock. An operator that does not read fills its own
-//! outbox only; when that is full its session ends, and it is told everything when it is back. Words on
-//! machines and on capacity never fill it, as there is at most one of each between two marks: the resync
-//! of a cluster of any size fits. No frame moves across the marks of a resync, or the operator would
-//! count wrong.
+//! outbox only; when that is full, or nothing was read from it for a minute, its session ends, and it is
+//! told everything when it is back. Words on machines never fill it, as there is at most one of each between
+//! two marks: the resync of a cluster of any size fits. Hints are advice: past a number of them the next is
+//! not kept. No frame moves across the marks of a resync, or the operator would count wrong.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use bigfleet_model::{ClusterId, Fingerprint, MachineId};
 use bigfleet_shard_core::{Echo, Frame};
@@ -29,6 +30,12 @@ use crate::session_messages;
 /// Frames that wait for one operator and that no newer one replaces: acknowledgements, and a request or
 /// an instruction for each of the operations that may be under way, several times over.
 const MOST_FRAMES: usize = 32_768;
+/// Acknowledgements among them: an operator sends a roll-up every few seconds, and reads what becomes of it.
+const MOST_ACKS: usize = 256;
+/// Hints that wait for one operator. It chooses what it asks for, and so how many there could be.
+const MOST_HINTS: usize = 1024;
+/// How long an operator may read nothing while something waits for it.
+const READ_WITHIN: Duration = Duration::from_secs(60);
 
 /// The operator does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +68,9 @@ struct Frames {
     at: HashMap<Key, u64>,
     /// How many wait that no newer one replaces.
     lasting: usize,
+    /// How many of those are acknowledgements.
+    acks: usize,
+    hints: usize,
 }
 
 impl Frames {
@@ -81,12 +91,20 @@ impl Frames {
                 return Ok(());
             }
         }
+        let is_ack = matches!(frame, Frame::Ack { .. });
         match key {
+            Some(Key::Available(_)) if MOST_HINTS <= self.hints => return Ok(()),
             Some(key) => {
+                self.hints += usize::from(matches!(key, Key::Available(_)));
                 self.at.insert(key, self.taken + self.waiting.len() as u64);
             }
-            None if most <= self.lasting => return Err(Stuck),
-            None => self.lasting += 1,
+            None if most <= self.lasting || (is_ack && MOST_ACKS <= self.acks) => {
+                return Err(Stuck);
+            }
+            None => {
+                self.lasting += 1;
+                self.acks += usize::from(is_ack);
+            }
         }
         self.waiting.push_back(frame);
         Ok(())
@@ -94,6 +112,11 @@ impl Frames {
 
     fn pop(&mut self) -> Option<Frame> {
         let frame = self.waiting.pop_front()?;
+        match &frame {
+            Frame::Available { .. } => self.hints -= 1,
+            Frame::Ack { .. } => self.acks -= 1,
+            _ => {}
+        }
         match key(&frame) {
             Some(key) if self.at.get(&key) == Some(&self.taken) => {
                 self.at.remove(&key);
@@ -112,6 +135,26 @@ struct State {
     /// How the stream ends, once everything that waits is written. `Ok` is a plain end.
     end: Option<Result<(), Status>>,
     waker: Option<Waker>,
+    /// Since when something waits, or when a frame was last taken, if that is later.
+    waits_since: Option<Instant>,
+}
+
+impl State {
+    fn push(&mut self, frame: Frame, now: Instant) -> Result<(), Stuck> {
+        let waited = self.waits_since.map(|since| now.duration_since(since));
+        if waited.is_some_and(|waited| READ_WITHIN < waited) {
+            return Err(Stuck);
+        }
+        self.frames.push(frame, MOST_FRAMES)?;
+        self.waits_since.get_or_insert(now);
+        Ok(())
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        self.waits_since = Some(now).filter(|_| !self.frames.waiting.is_empty());
+        Some(frame)
+    }
 }
 
 /// One session's connection, as the driver and the reader of the session share it.
@@ -152,7 +195,7 @@ impl Link {
         if state.end.is_some() {
             return Ok(()); // it would not arrive, and the core hears of the end in its own time
         }
-        state.frames.push(frame, MOST_FRAMES)?;
+        state.push(frame, Instant::now())?;
         wake(&mut state);
         Ok(())
     }
@@ -204,7 +247,7 @@ impl Stream for Outgoing {
         }
         let link = Arc::clone(&self.link);
         let mut state = link.lock();
-        if let Some(frame) = state.frames.pop() {
+        if let Some(frame) = state.pop(Instant::now()) {
             drop(state);
             return Poll::Ready(Some(Ok(session_messages::message(frame, &link.cluster))));
         }
@@ -317,6 +360,42 @@ mod tests {
         frames.push(node("m1", MachineState::Failed), 2).unwrap();
         frames.pop().unwrap();
         frames.push(cancel(3), 2).unwrap();
+    }
+
+    /// SE-9: also one that only asks, and one for which there is nothing but advice.
+    #[test]
+    fn neither_acknowledgements_nor_hints_pile_up() {
+        let mut frames = Frames::default();
+        for _ in 0..MOST_ACKS {
+            frames.push(mark(Echo::RollUpHeld), MOST_FRAMES).unwrap();
+        }
+        assert_eq!(frames.push(mark(Echo::RollUpHeld), MOST_FRAMES), Err(Stuck));
+        let hint = |number: usize| Frame::Available {
+            fingerprint: Fingerprint::new(&number.to_string()),
+            requirements: Default::default(),
+            count: 1,
+            confidence: bigfleet_shard_core::Confidence::High,
+            cost_per_hour: 1.0,
+        };
+        for number in 0..2 * MOST_HINTS {
+            frames.push(hint(number), MOST_FRAMES).unwrap();
+        }
+        assert_eq!(all(&mut frames).len(), MOST_ACKS + MOST_HINTS);
+        assert_eq!((frames.acks, frames.hints, frames.lasting), (0, 0, 0));
+        assert!(frames.at.is_empty());
+    }
+
+    /// SE-9: a minute in which nothing is taken is enough.
+    #[test]
+    fn an_operator_that_reads_nothing_is_found_out_by_the_clock() {
+        let (mut state, began) = (State::default(), Instant::now());
+        let after = |seconds| began + Duration::from_secs(seconds);
+        let word = |state: &mut State, at| state.push(node("m1", MachineState::Idle), at);
+        word(&mut state, began).unwrap();
+        word(&mut state, after(60)).unwrap();
+        assert!(state.pop(after(61)).is_some() && state.pop(after(61)).is_none());
+        word(&mut state, after(200)).unwrap();
+        assert_eq!(word(&mut state, after(261)), Err(Stuck));
     }
 
     /// SE-6, SH-15: everything a cluster has is told at once, however much it is.

@@ -44,6 +44,9 @@ use crate::session::Sessions;
 use crate::settings::Settings;
 use crate::store::{self, Store, StoreRefused};
 
+/// The largest request of a reader or an admin: they name things, and there is nothing large to name.
+const MOST_ASKED: usize = 64 << 10;
+
 /// Why a shard did not start, by the part that refused.
 #[derive(Debug, thiserror::Error)]
 pub enum StartRefused {
@@ -251,7 +254,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let driver = drive(driver, span.clone())?;
 
     let info = Arc::new(ShardInfo::new(&settings, clock));
-    let sessions = Sessions::new(hub.clone(), Arc::clone(&metrics.sessions), clock);
+    let counts = Arc::clone(&metrics.sessions);
+    let sessions = Sessions::new(hub.clone(), counts, clock, settings.largest_frame);
     let reads = Reads::new(
         hub.clone(),
         Arc::clone(&info),
@@ -343,8 +347,8 @@ fn router(
         .add_optional_service(v1)
         .add_optional_service(v1alpha)
         .add_service(SessionServer(sessions))
-        .add_service(ShardReadServer::new(reads))
-        .add_service(ShardAdminServer::new(admin)))
+        .add_service(ShardReadServer::new(reads).max_decoding_message_size(MOST_ASKED))
+        .add_service(ShardAdminServer::new(admin).max_decoding_message_size(MOST_ASKED)))
 }
 
 fn probes(

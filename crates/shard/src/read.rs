@@ -55,7 +55,7 @@ use crate::hub::Hub;
 use crate::session::SessionCounts;
 use copy::Exports;
 use explainer::Explainers;
-use stream::{Frames, frames};
+use stream::{Frames, Place, Places, frames};
 pub(crate) use verdicts::EndedCycle;
 use verdicts::Verdicts;
 
@@ -69,6 +69,7 @@ pub(crate) struct Reads {
     verdicts: Arc<Verdicts>,
     explainers: Arc<Explainers>,
     exports: Exports,
+    places: Places,
 }
 
 impl Reads {
@@ -83,11 +84,21 @@ impl Reads {
             verdicts: Arc::new(Verdicts::new(info.patience(), cycles)),
             explainers: Arc::default(),
             exports: Exports::default(),
+            places: Places::default(),
             hub,
             info,
             history,
             sessions,
         }
+    }
+}
+
+impl Reads {
+    /// A place for an answer, for whoever may read.
+    fn place<T>(&self, request: &Request<T>, what: &str) -> Result<Place, Status> {
+        let caller = Caller::of(request);
+        caller.may_read(what)?;
+        self.places.take(&caller)
     }
 }
 
@@ -117,10 +128,10 @@ impl ShardRead for Reads {
         &self,
         request: Request<InspectNeedsRequest>,
     ) -> Result<Response<Self::InspectNeedsStream>, Status> {
-        Caller::of(&request).may_read("InspectNeeds")?;
+        let place = self.place(&request, "InspectNeeds")?;
         let wanted = needs::NeedsFilter::read(&request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(&self.hub, async move |out| {
+        Ok(frames(&self.hub, place, async move |out| {
             needs::send(&reads, &wanted, &out).await
         }))
     }
@@ -129,10 +140,10 @@ impl ShardRead for Reads {
         &self,
         request: Request<InspectMachinesRequest>,
     ) -> Result<Response<Self::InspectMachinesStream>, Status> {
-        Caller::of(&request).may_read("InspectMachines")?;
+        let place = self.place(&request, "InspectMachines")?;
         let wanted = machines::MachinesQuery::read(request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(&self.hub, async move |out| {
+        Ok(frames(&self.hub, place, async move |out| {
             machines::send(&reads, wanted, &out).await
         }))
     }
@@ -141,10 +152,10 @@ impl ShardRead for Reads {
         &self,
         request: Request<InspectClustersRequest>,
     ) -> Result<Response<Self::InspectClustersStream>, Status> {
-        Caller::of(&request).may_read("InspectClusters")?;
+        let place = self.place(&request, "InspectClusters")?;
         let wanted = cluster_filter(&request.into_inner().cluster_id)?;
         let reads = self.clone();
-        Ok(frames(&self.hub, async move |out| {
+        Ok(frames(&self.hub, place, async move |out| {
             clusters::send(&reads, wanted, &out).await
         }))
     }
@@ -153,10 +164,10 @@ impl ShardRead for Reads {
         &self,
         request: Request<InspectWorkRequest>,
     ) -> Result<Response<Self::InspectWorkStream>, Status> {
-        Caller::of(&request).may_read("InspectWork")?;
+        let place = self.place(&request, "InspectWork")?;
         let wanted = work::WorkFilter::read(&request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(&self.hub, async move |out| {
+        Ok(frames(&self.hub, place, async move |out| {
             work::send(&reads, &wanted, &out).await
         }))
     }
@@ -165,10 +176,10 @@ impl ShardRead for Reads {
         &self,
         request: Request<InspectActionsRequest>,
     ) -> Result<Response<Self::InspectActionsStream>, Status> {
-        Caller::of(&request).may_read("InspectActions")?;
+        let place = self.place(&request, "InspectActions")?;
         let wanted = actions::ActionsFilter::read(&request.into_inner())?;
         let reads = self.clone();
-        Ok(frames(&self.hub, async move |out| {
+        Ok(frames(&self.hub, place, async move |out| {
             actions::send(&reads, &wanted, &out).await
         }))
     }
@@ -194,10 +205,10 @@ impl ShardRead for Reads {
         &self,
         request: Request<ExportFleetRequest>,
     ) -> Result<Response<Self::ExportFleetStream>, Status> {
-        Caller::of(&request).may_read("ExportFleet")?;
+        let place = self.place(&request, "ExportFleet")?;
         let wanted = cluster_filter(&request.into_inner().cluster_id)?;
         let reads = self.clone();
-        Ok(frames(&self.hub, async move |out| {
+        Ok(frames(&self.hub, place, async move |out| {
             export::send(&reads, wanted, &out).await
         }))
     }

@@ -23,6 +23,7 @@ use bigfleet_shard_core::{Event, SessionId};
 use bigfleet_wire::{Greeting, unix_nanos};
 use tokio::sync::oneshot;
 use tokio_stream::Stream;
+use tonic::codegen::http;
 use tonic::{Request, Response, Status, Streaming};
 
 use reader::Reader;
@@ -30,7 +31,8 @@ use roll_up::RollUps;
 
 use crate::clock::Clock;
 use crate::hub::{Hub, Told};
-use crate::incoming::{self, Frames, Incoming};
+use crate::incoming::{self, Frames, Incoming, Received};
+use crate::intake::{Budget, Intake};
 use crate::offload::Offload;
 use crate::outbox::{Link, Outgoing};
 use crate::panics::Task;
@@ -47,6 +49,8 @@ pub(crate) struct Sessions {
     clock: Clock,
     /// Where large frames are decoded and checked, for all sessions together.
     offload: Offload,
+    /// How much of what they send may be in memory.
+    budget: Budget,
 }
 
 /// What became of streams before the core heard of them.
@@ -84,18 +88,30 @@ impl SessionCounts {
 }
 
 impl Sessions {
-    pub(crate) fn new(hub: Hub, counts: Arc<SessionCounts>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        hub: Hub,
+        counts: Arc<SessionCounts>,
+        clock: Clock,
+        largest_frame: usize,
+    ) -> Self {
         Self {
             hub,
             counts,
             clock,
             offload: Offload::per_processor(),
+            budget: Budget::new(largest_frame),
         }
+    }
+
+    /// Who pays for the frames of a stream.
+    pub(crate) fn intake<T>(&self, request: &http::Request<T>) -> Arc<Intake> {
+        let caller = request.extensions().get::<Caller>();
+        self.budget.intake(&caller.cloned().unwrap_or_default())
     }
 
     /// Begins a session. Answered at once, so that an operator that waits for the answer before its
     /// Hello gets one.
-    pub(crate) fn session(self, request: Request<Streaming<Incoming>>) -> Response<Frames> {
+    pub(crate) fn session(self, request: Request<Streaming<Received>>) -> Response<Frames> {
         let caller = Caller::of(&request);
         let (opened, open) = oneshot::channel();
         tokio::spawn(async move {
@@ -143,7 +159,7 @@ impl Sessions {
     async fn serve(
         &self,
         caller: Caller,
-        mut incoming: Streaming<Incoming>,
+        mut incoming: Streaming<Received>,
         opened: oneshot::Sender<Result<Outgoing, Status>>,
     ) {
         let greeting = match self.greet(&caller, &mut incoming).await {
@@ -195,11 +211,11 @@ impl Sessions {
     async fn greet(
         &self,
         caller: &Caller,
-        incoming: &mut Streaming<Incoming>,
+        incoming: &mut Streaming<Received>,
     ) -> Result<Greeting, Status> {
         let first = tokio::time::timeout(HELLO_WITHIN, incoming.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("no Hello came in time"))??;
-        let first = match first {
+        let first = match first.map(|first| first.frame) {
             Some(first @ Incoming::Large(_)) => Some(self.offload.run(|| first.message()).await?),
             first => first.map(Incoming::message),
         };

@@ -27,6 +27,8 @@ pub struct Settings {
     /// Once per interval, ask the provider for changes only, and for everything now and then. Sooner than
     /// that it is only ever asked for changes, where it can tell.
     pub incremental_reconcile: bool,
+    /// The largest frame of an operator, in bytes.
+    pub largest_frame: usize,
     /// Decide, but let nothing leave.
     pub actuation_paused: bool,
     /// A file that pauses while it is there.
@@ -67,6 +69,8 @@ pub struct Around {
 }
 
 impl Settings {
+    /// The largest frame of an operator unless something else is asked for, in MiB.
+    pub const LARGEST_FRAME_MIB: usize = 32;
     /// How long a call on one machine may take.
     pub(crate) const CALL_WITHIN: Duration = Duration::from_secs(30);
     /// How long one page of a List may take.
@@ -119,6 +123,7 @@ impl Settings {
             "epoch_floor": self.epoch_floor,
             "provider": { "name": core.provider, "addr": self.provider_addr },
             "incremental_reconcile": self.incremental_reconcile,
+            "largest_frame_bytes": self.largest_frame,
             "cycle_interval_seconds": core.cycle_interval.as_secs_f64(),
             "execute_concurrency": core.execute_concurrency,
             "calls_per_cluster": core.calls_per_cluster,

@@ -450,6 +450,7 @@ fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settin
         epoch_floor: 0,
         provider_addr,
         incremental_reconcile: false,
+        largest_frame: Settings::LARGEST_FRAME_MIB << 20,
         actuation_paused: false,
         audit_log: Some(folder.audit()),
         audit_rotation: Rotation::default(),

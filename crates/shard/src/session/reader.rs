@@ -17,7 +17,7 @@ use tonic::{Code, Status, Streaming};
 use super::roll_up::RollUps;
 use crate::clock::Clock;
 use crate::hub::Hub;
-use crate::incoming::{self, Incoming};
+use crate::incoming::{self, Incoming, Received};
 use crate::offload::Offload;
 use crate::outbox::Link;
 use crate::session_messages;
@@ -50,7 +50,7 @@ impl Reader {
     /// the session is to end.
     pub(super) async fn read(
         &self,
-        incoming: &mut Streaming<Incoming>,
+        incoming: &mut Streaming<Received>,
         link: &Link,
         clock: Clock,
     ) -> Result<(), Status> {
@@ -59,8 +59,8 @@ impl Reader {
                 message = incoming.message() => message,
                 () = link.over.notified() => return Ok(()),
             };
-            let frame = match message {
-                Ok(Some(frame)) => frame,
+            let Received { frame, charge } = match message {
+                Ok(Some(received)) => received,
                 Ok(None) => {
                     self.roll_ups.finished().await;
                     return Ok(());
@@ -79,7 +79,7 @@ impl Reader {
                 self.heard(frame)
             };
             match heard {
-                Ok(Heard::RollUp(bytes)) => self.roll_ups.arrived(bytes),
+                Ok(Heard::RollUp(bytes)) => self.roll_ups.arrived(bytes, charge),
                 Ok(Heard::Event(event)) => self.hub.tell(event).await?,
                 Ok(Heard::Skipped) => {}
                 Err(why) => return Err(self.unreadable(incoming::undecodable(&why))),

@@ -23,6 +23,7 @@ use super::SessionCounts;
 use crate::digest::{Digest, Sent};
 use crate::hub::Hub;
 use crate::incoming::LARGE_BYTES;
+use crate::intake::Charge;
 use crate::offload::Offload;
 use crate::panics::Task;
 
@@ -40,7 +41,7 @@ pub(super) struct RollUps {
 /// How far a session's roll-ups are.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    lane: Mutex<RollUpLane<Bytes>>,
+    lane: Mutex<RollUpLane<(Bytes, Charge)>>,
     /// Whether one is at work.
     is_busy: watch::Sender<bool>,
     /// Roll-ups accepted on this session so far.
@@ -121,12 +122,12 @@ fn read(bytes: Bytes, before: Option<InForce>, cluster: &ClusterId) -> Read {
 
 impl RollUps {
     /// A roll-up arrived. Waits for nothing: a task exists only while there is work.
-    pub(super) fn arrived(&self, bytes: Bytes) {
-        if let Some(first) = self.lane_moves(|lane| lane.arrived(bytes)) {
+    pub(super) fn arrived(&self, bytes: Bytes, charge: Charge) {
+        if let Some(first) = self.lane_moves(|lane| lane.arrived((bytes, charge))) {
             let roll_ups = self.clone();
             tokio::spawn(async move {
                 let mut at_work = Some(first);
-                while let Some(bytes) = at_work {
+                while let Some((bytes, _until_taken_in)) = at_work {
                     let taken = roll_ups.hub.survive(Task::RollUp, roll_ups.take_in(bytes));
                     if let Err(panicked) = taken.await {
                         roll_ups.refused(String::new(), panicked.to_string()).await;
@@ -218,8 +219,8 @@ impl RollUps {
     /// What is to be worked on next; said within the lock, so that nobody hears it out of order.
     fn lane_moves(
         &self,
-        moves: impl FnOnce(&mut RollUpLane<Bytes>) -> Option<Bytes>,
-    ) -> Option<Bytes> {
+        moves: impl FnOnce(&mut RollUpLane<(Bytes, Charge)>) -> Option<(Bytes, Charge)>,
+    ) -> Option<(Bytes, Charge)> {
         let lane = self.progress.lane.lock();
         let mut lane = lane.unwrap_or_else(PoisonError::into_inner);
         let next = moves(&mut lane);
@@ -237,7 +238,9 @@ impl RollUps {
 mod tests {
     use super::*;
     use crate::hub::{Inbox, Told};
+    use crate::intake::Budget;
     use crate::trouble::Trouble;
+    use bigfleet_net::Caller;
     use bigfleet_wire::v1alpha1::CapacityNeed;
     use std::cell::Cell;
 
@@ -270,6 +273,10 @@ mod tests {
         roll_up.encode_to_vec().into()
     }
 
+    fn free() -> Charge {
+        Budget::new(0).intake(&Caller::default()).decoded()
+    }
+
     async fn next_id(inbox: &mut Inbox) -> String {
         match inbox.events.recv().await {
             Some(Told::Event(
@@ -290,10 +297,10 @@ mod tests {
         let (roll_ups, mut inbox) = roll_ups();
         let (small, large) = (unusable("small", 1), unusable("large", LARGE_BYTES));
         assert!(small.len() < LARGE_BYTES && LARGE_BYTES < large.len());
-        roll_ups.arrived(large);
+        roll_ups.arrived(large, free());
         assert_eq!(next_id(&mut inbox).await, "large");
         assert_eq!(READ_HERE.get(), 0, "a worker has read it");
-        roll_ups.arrived(small);
+        roll_ups.arrived(small, free());
         assert_eq!(next_id(&mut inbox).await, "small");
         assert_eq!(READ_HERE.get(), 1, "what is small is not worth a thread");
     }
@@ -302,11 +309,11 @@ mod tests {
     async fn the_newest_waits_while_one_is_read_and_order_is_kept() {
         let (roll_ups, mut inbox) = roll_ups();
         for id in ["1", "2", "3"] {
-            roll_ups.arrived(unusable(id, LARGE_BYTES));
+            roll_ups.arrived(unusable(id, LARGE_BYTES), free());
         }
         assert_eq!(next_id(&mut inbox).await, "1");
         assert_eq!(next_id(&mut inbox).await, "3");
-        roll_ups.arrived(unusable("4", 1));
+        roll_ups.arrived(unusable("4", 1), free());
         assert_eq!(next_id(&mut inbox).await, "4");
     }
 
@@ -316,7 +323,7 @@ mod tests {
         let (roll_ups, mut inbox) = roll_ups();
         roll_ups.finished().await; // of none
         for id in ["1", "2"] {
-            roll_ups.arrived(unusable(id, LARGE_BYTES));
+            roll_ups.arrived(unusable(id, LARGE_BYTES), free());
         }
         roll_ups.finished().await;
         for id in ["1", "2"] {
