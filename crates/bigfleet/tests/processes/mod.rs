@@ -182,6 +182,15 @@ impl Process {
         text
     }
 
+    /// What it has in memory, in MB.
+    pub(crate) fn memory_mb(&self) -> f64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(status).unwrap();
+        let line = text.lines().find(|line| line.starts_with("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        kib.unwrap().parse::<f64>().unwrap() / 1000.0
+    }
+
     /// Ends it without a word.
     pub(crate) fn kill(mut self) {
         self.end();

@@ -15,6 +15,7 @@ mod departures;
 mod flags;
 mod following;
 mod gates;
+mod hostile;
 mod identity;
 mod kills;
 mod measured;
