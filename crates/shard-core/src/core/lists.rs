@@ -282,9 +282,7 @@ impl ShardCore {
                 self.believe(now, &sighting, effects);
             }
             Got::NotFound => self.gone(now, &machine, effects),
-            Got::Found(_) | Got::Failed => {
-                self.schedule.set(now + ASK_AGAIN, Timer::Confirm(machine));
-            }
+            Got::Found(_) | Got::Failed => self.ask_again_later(now, &machine),
         }
     }
 
@@ -316,12 +314,16 @@ impl ShardCore {
                 self.see(now, began, *sighting, effects);
             }
             Got::NotFound if is_remembered => self.gone(now, machine, effects),
-            Got::Failed if is_remembered => {
-                let machine = machine.clone();
-                self.schedule.set(now + ASK_AGAIN, Timer::Confirm(machine));
-            }
+            Got::Failed if is_remembered => self.ask_again_later(now, machine),
             Got::Found(_) | Got::NotFound | Got::Failed => self.late(LateAnswer::Get),
         }
+    }
+
+    /// A Get said nothing. Lists that lack the machine meanwhile do not ask for it once more.
+    fn ask_again_later(&mut self, now: Time, machine: &MachineId) {
+        self.supply.put_off(machine);
+        let reminder = Timer::Confirm(machine.clone());
+        self.schedule.set(now + ASK_AGAIN, reminder);
     }
 
     fn settled(&mut self, machine: &MachineId) {

@@ -271,7 +271,7 @@ impl ShardCore {
             Timer::Abandoned(cluster) => self.end_abandoned(now, &cluster, effects),
             Timer::Forgotten(cluster) => self.forget_cluster(now, &cluster),
             Timer::Node(machine) => self.judge_node(now, &machine, effects),
-            Timer::Confirm(machine) => self.supply.doubt(&machine),
+            Timer::Confirm(machine) => self.supply.ask_again(&machine),
         }
     }
 

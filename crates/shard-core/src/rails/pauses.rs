@@ -186,6 +186,20 @@ mod tests {
     }
 
     #[test]
+    fn what_admins_paused_is_on_record_and_what_configuration_did_is_not() {
+        let mut pauses = Pauses::default();
+        let provider = Scope::Provider("p".to_owned());
+        pauses.pause(PausedBy::Configuration, provider, from_the_start(None));
+        let kept = from_the_start(Time::from_seconds(9.0));
+        pauses.pause(PausedBy::Admin, Scope::All, kept.clone());
+        let record = Record::Paused {
+            scope: Scope::All,
+            kept: Some(kept),
+        };
+        assert_eq!(pauses.records().collect::<Vec<_>>(), [record]);
+    }
+
+    #[test]
     fn an_expiry_lifts_by_itself() {
         let mut pauses = Pauses::default();
         let until = Time::from_seconds(9.0);

@@ -338,6 +338,18 @@ impl Supply {
         }
     }
 
+    /// A Get failed, and is made again later.
+    pub(crate) fn put_off(&mut self, id: &MachineId) {
+        self.provider.put_off(id);
+    }
+
+    /// The time has come for a Get that failed.
+    pub(crate) fn ask_again(&mut self, id: &MachineId) {
+        if self.provider.ask_again(id) && self.ledger.get(id).is_some() {
+            self.set_unconfirmed(id, true);
+        }
+    }
+
     /// The next Get to send, if any.
     pub(crate) fn next_get(&mut self) -> Option<(GetId, MachineId)> {
         let ledger = &mut self.ledger;

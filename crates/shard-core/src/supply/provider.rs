@@ -306,6 +306,17 @@ impl Provider {
         is_new
     }
 
+    /// A Get failed: until it is made again nobody else asks for the machine.
+    pub(super) fn put_off(&mut self, machine: &MachineId) {
+        self.confirming.insert(machine.clone());
+    }
+
+    /// The Get that failed is made again; says whether it was not on the way already.
+    pub(super) fn ask_again(&mut self, machine: &MachineId) -> bool {
+        self.confirming.remove(machine);
+        self.doubt(machine)
+    }
+
     /// The next Get to send; a bounded number is on the way.
     pub(super) fn next_get(
         &mut self,

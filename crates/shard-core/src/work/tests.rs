@@ -128,6 +128,31 @@ fn a_write_does_not_release_a_later_operation_of_the_same_machine() {
     assert!(work.may_send(&machine));
 }
 
+/// The check that everything else relies on sees what it is for.
+#[test]
+fn an_operation_that_is_not_where_its_stage_says_is_seen() {
+    let stages = [
+        WorkStage::Disk,
+        WorkStage::Blob(RequestId {
+            epoch: 3,
+            number: 9,
+        }),
+        WorkStage::Call(9),
+        WorkStage::Backoff,
+    ];
+    for wrong in stages {
+        let mut work = work(9, 0);
+        let machine = ready(&mut work, 1, "a");
+        assert_eq!(work.check(), Ok(()));
+        work.operations.get_mut(&machine).unwrap().stage = wrong;
+        assert!(work.check().is_err(), "{wrong:?}");
+    }
+    let mut work = work(9, 0);
+    commit(&mut work, ActionKind::Provision, 1, "a");
+    work.operations.get_mut(&id(1)).unwrap().stage = WorkStage::Ready;
+    assert!(work.check().is_err(), "ready, and not listed as that");
+}
+
 /// SH-2: drains for somebody, machines for clusters, purchases, reclaims, deletes; then the oldest.
 #[test]
 fn the_line_is_ordered_by_urgency_and_age() {

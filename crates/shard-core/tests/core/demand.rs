@@ -84,3 +84,24 @@ fn rows_sent_in_parts_are_one_need() {
         .collect();
     assert_eq!(amounts, [(2, 1000), (1, 3500)]);
 }
+
+/// NT-3: nor is a row that was one before it came in parts.
+#[test]
+fn a_row_that_comes_in_parts_after_it_came_whole_is_their_sum() {
+    let mut world = world(&["a"]);
+    world.run(1.0);
+    world.roll_up("a", "cpu=1 prio=1");
+    let (session, _) = world.sessions[&cluster("a")];
+    let parts = ["cpu=1 prio=1", "cpu=2500m prio=1"];
+    world.tell(Event::RolledUp {
+        session,
+        cluster: cluster("a"),
+        rollup_id: String::new(),
+        rows: Ok(parts.iter().flat_map(|part| rows("a", part)).collect()),
+    });
+    let amounts = needs(&mut world)
+        .iter()
+        .map(|need| need.row.aggregate.get("cpu"))
+        .collect::<Vec<_>>();
+    assert_eq!(amounts, [3500]);
+}

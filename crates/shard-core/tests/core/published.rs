@@ -103,6 +103,31 @@ fn shown(world: &World, name: &str, labels: &[&str]) -> f64 {
     }
 }
 
+/// Machines are counted where they are, and no longer where they were.
+#[test]
+fn machines_are_counted_by_their_state() {
+    let mut world = World::new(ShardConfig::undamped("s", "p"), "m1..m3 Idle cpu=4 $1");
+    let counts = |world: &World| {
+        let numbers = world.core.numbers();
+        ["Idle", "Configured"].map(|state| {
+            let of_state = numbers.iter().filter(|number| {
+                let is_of_state = number.labels.iter().any(|(_, value)| value == state);
+                number.name == "bigfleet_shard_inventory_machines" && is_of_state
+            });
+            of_state
+                .map(|number| match number.value {
+                    Value::Gauge(value) => value,
+                    Value::Counter(_) | Value::Histogram(_) => f64::NAN,
+                })
+                .sum::<f64>()
+        })
+    };
+    world.run(1.0);
+    assert_eq!(counts(&world), [3.0, 0.0]);
+    world.ask("a", "cpu=8", 20.0);
+    assert_eq!(counts(&world), [1.0, 2.0]);
+}
+
 /// A day of one cluster, in the numbers the reference does not have.
 #[test]
 fn demand_money_and_rails_are_in_the_numbers() {

@@ -7,7 +7,7 @@ use bigfleet_model::{
     ClusterId, Fleet, Host, Machine, MachineFacts, MachineId, MachineRefused, Row, State, Time,
 };
 use bigfleet_shard_core::{
-    Alert, AuditRecord, CallOutcome, Code, Effect, Event, Features, Frame, Listed, Outcome,
+    Alert, AuditRecord, CallOutcome, Code, Effect, Event, Features, Frame, Got, Listed, Outcome,
     ProviderCall, Record, SessionId, ShardConfig, ShardCore, Sighting,
 };
 use bigfleet_shard_world::{Disk, bare, call_ended, found, listed, obey};
@@ -63,6 +63,8 @@ pub(crate) struct Provider {
     /// Those are there all the same, and a Get finds them.
     pub(crate) lists_lie: bool,
     pub(crate) list_fails: bool,
+    /// Every Get fails.
+    pub(crate) gets_fail: bool,
     /// Seconds until a List is answered; it shows what was when it began.
     pub(crate) list_after: f64,
     /// Records in Lists that nobody can believe.
@@ -195,6 +197,7 @@ impl World {
             hidden: BTreeSet::new(),
             lists_lie: false,
             list_fails: false,
+            gets_fail: false,
             list_after: 0.05,
             unbelievable: Vec::new(),
             cursor: Vec::new(),
@@ -314,6 +317,11 @@ impl World {
                 self.later(self.provider.answer_after, event);
             }
             Effect::Get { get, machine } => {
+                if self.provider.gets_fail {
+                    let answer = Got::Failed;
+                    self.later(0.05, Event::GotMachine { get, answer });
+                    return;
+                }
                 let is_hidden = self.provider.hidden.contains(&machine);
                 let is_found = self.provider.lists_lie || !is_hidden;
                 let there = self.provider.machines.get(&machine).filter(|_| is_found);

@@ -349,7 +349,7 @@ fn a_missing_machine_is_asked_for_before_it_is_believed_gone() {
         world.roll_up("a", "cpu=80");
         world.run(20.0);
         for number in 1..=20 {
-            let machine = id(&format!("m{number:02}"));
+            let machine = id(&format!("m{number}"));
             world.provider.hidden = [machine].into();
             world.run(10.0);
         }
@@ -357,7 +357,7 @@ fn a_missing_machine_is_asked_for_before_it_is_believed_gone() {
         (world.calls().len(), world.core.counters().removed)
     });
     assert_eq!(seen[0], (0, 0));
-    assert!(10 <= seen[1].0 && 10 <= seen[1].1, "{seen:?}");
+    assert!(20 <= seen[1].0 && 15 <= seen[1].1, "{seen:?}");
 }
 
 /// SH-13: one List that shows one machine with another shard's mark changes nothing for good.
@@ -384,4 +384,34 @@ fn a_foreign_mark_is_believed_when_it_was_seen_twice_and_confirmed() {
         world.run(20.0);
         assert_eq!(world.core.machine(&id("m2")).is_some(), lists == 1);
     }
+}
+
+/// SH-10: a Get that fails says nothing, and is made again a while later: of a machine that is known, and of one
+/// that an earlier process knew.
+#[test]
+fn a_get_that_fails_is_made_again_after_a_while() {
+    let in_100_seconds = |world: &mut World| {
+        let gets = |world: &World| {
+            let every = world.every.iter();
+            every
+                .filter(|effect| matches!(effect, Effect::Get { .. }))
+                .count()
+        };
+        world.run(200.0);
+        let before = gets(world);
+        world.run(100.0);
+        gets(world) - before
+    };
+    let config = || ShardConfig::undamped("s", "p");
+    let mut world = World::new(config(), "m01..m20 Configured a cpu=4 $1");
+    world.ask("a", "cpu=80", 60.0);
+    world.provider.gets_fail = true;
+    world.provider.hidden.insert(id("m1"));
+    let made = in_100_seconds(&mut world);
+    assert!((5..=20).contains(&made), "{made}");
+    let (provider, disk) = (world.provider.clone(), world.disk.found(0));
+    let mut again = World::around(config(), provider, 3, disk, world.now + 5.0);
+    let made = in_100_seconds(&mut again);
+    assert!((5..=20).contains(&made), "{made}");
+    assert!(again.core.machine(&id("m2")).is_some());
 }
