@@ -133,7 +133,8 @@ async fn calls_that_are_not_withdrawn_leave_a_paused_shard() {
     assert_eq!(scene.reached().await, MACHINES);
 }
 
-/// The first call is refused by a fence: those behind it stay where they are.
+/// The first call is refused by a fence: those behind it stay where they are. Its answer frees the stream, so the
+/// next may be written while the answer is on its way to the core, but not all of them.
 #[tokio::test]
 async fn calls_that_wait_to_be_written_do_not_leave_a_fenced_shard() {
     let scene = Narrow::new("departure-fence", &[]).await;
@@ -153,7 +154,9 @@ async fn calls_that_wait_to_be_written_do_not_leave_a_fenced_shard() {
         newer.configure(request).await.unwrap();
     }
     scene.ledger.ledger.let_go();
-    assert_eq!(scene.reached().await, 1, "which told it that it is fenced");
-    let seen = &scene.ledger.ledger.seen()[0];
-    assert_eq!(seen.answer, Err(tonic::Code::FailedPrecondition));
+    let reached = scene.reached().await;
+    assert!(reached <= MACHINES / 2, "{reached} of {MACHINES}");
+    for seen in scene.ledger.ledger.seen() {
+        assert_eq!(seen.answer, Err(tonic::Code::FailedPrecondition));
+    }
 }

@@ -341,6 +341,8 @@ impl ShardCore {
         match self.position(id, sighting) {
             WalkPosition::Target => self.done(now, sighting, effects),
             WalkPosition::Transitional => self.follow(now, sighting, effects),
+            // Its operator drains it, and nothing was asked of the provider yet: where else should it be?
+            WalkPosition::Source if self.work.awaits_drain(id) => {}
             WalkPosition::Source if self.is_delete_overdue(now, id) => {
                 self.give_up_delete(now, id, effects);
             }

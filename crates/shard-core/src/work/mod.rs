@@ -234,6 +234,12 @@ impl Work {
         }
     }
 
+    /// Whether an operator drains a machine.
+    pub(crate) fn awaits_drain(&self, machine: &MachineId) -> bool {
+        let operation = self.get(machine);
+        operation.is_some_and(|operation| operation.stage == WorkStage::DrainReport)
+    }
+
     /// Tries the same again later; says when, and whom to remind.
     pub(crate) fn back_off(
         &mut self,
