@@ -2,7 +2,7 @@
 
 use crate::support::{FULL, World, cluster, id, world};
 use bigfleet_model::{Machine, MachineFacts, State};
-use bigfleet_shard_core::{Defect, Effect, Event, Outcome, Record, ShardConfig};
+use bigfleet_shard_core::{Defect, Effect, Event, Outcome, Record, ShardConfig, Stage};
 
 /// EX-RC1.
 #[test]
@@ -414,4 +414,33 @@ fn a_get_that_fails_is_made_again_after_a_while() {
     let made = in_100_seconds(&mut again);
     assert!((5..=20).contains(&made), "{made}");
     assert!(again.core.machine(&id("m2")).is_some());
+}
+
+/// SH-9: while an operator drains a machine nothing was asked of the provider, and a Get that finds it where it was is
+/// no reason to begin anew.
+#[test]
+fn a_get_does_not_disturb_an_operator_that_drains() {
+    let mut world = World::new(
+        ShardConfig::undamped("s", "p"),
+        "m1..m20 Configured a cpu=4 $1",
+    );
+    world.provider.lists_lie = true;
+    world.drains = false;
+    world.ask("a", "cpu=80", 20.0);
+    world.roll_up("a", "cpu=76");
+    world.run(5.0);
+    let work = |world: &World| world.core.work_page(None).entries;
+    let [draining] = &work(&world)[..] else {
+        panic!("{:?}", work(&world));
+    };
+    assert_eq!(draining.stage, Stage::Drain);
+    // No List shows it, so it is asked for by name, and found where it was.
+    world.provider.hidden = [draining.machine.clone()].into();
+    world.clear();
+    world.run(60.0);
+    let gets = world.effects.iter();
+    let gets = gets.filter(|(_, effect)| matches!(effect, Effect::Get { .. }));
+    assert!(0 < gets.count(), "nobody asked");
+    assert_eq!(work(&world)[0].stage, Stage::Drain);
+    assert!(world.calls().is_empty(), "{:?}", world.calls());
 }
