@@ -11,6 +11,7 @@ use crate::shard_scene::scene::offerings;
 use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_net::{Dial, Limits};
 use bigfleet_wire::v1alpha1 as wire;
+use std::time::{Duration, Instant};
 use tonic::transport::Channel;
 use wire::capacity_provider_client::CapacityProviderClient;
 use wire::pause_scope::{All, Scope};
@@ -153,10 +154,12 @@ async fn calls_that_wait_to_be_written_do_not_leave_a_fenced_shard() {
         };
         newer.configure(request).await.unwrap();
     }
+    let refused = Instant::now();
     scene.ledger.ledger.let_go();
     let reached = scene.reached().await;
     assert!(reached <= MACHINES / 2, "{reached} of {MACHINES}");
     for seen in scene.ledger.ledger.seen() {
         assert_eq!(seen.answer, Err(tonic::Code::FailedPrecondition));
+        assert!(seen.at < refused + Duration::from_secs(1), "{seen:?}");
     }
 }
