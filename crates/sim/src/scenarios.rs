@@ -1,5 +1,6 @@
 //! The scenarios: each a name, a sentence, and a plan drawn from a seed.
 
+mod bad_days;
 mod closed_loop;
 mod day;
 mod fixed_point;
@@ -78,6 +79,7 @@ impl Scenario {
             fixed_point::ALL,
             gangs::ALL,
             guards::ALL,
+            bad_days::ALL,
             random::ALL,
             soak::ALL,
             day::ALL,
