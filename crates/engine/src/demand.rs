@@ -86,8 +86,10 @@ impl FleetTables {
             group_digest: self.groups.digest(need.row.group.as_str()),
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
-        if !self.catalog.profiles[profile].is_gang() {
-            self.clusters[cluster].plain.push(row);
+        if !self.is_gang(row) {
+            let plain = &mut self.clusters[cluster].plain;
+            self.needs[row].place_in_cluster = plain.len() as u32;
+            plain.push(row);
             self.set_live(row, true);
         }
         self.slots[slot].rows.push(row);
@@ -161,7 +163,16 @@ impl FleetTables {
         self.release(row);
         self.leave_class(row);
         let NeedEntry { cluster, slot, .. } = self.needs[row];
-        self.clusters[cluster].plain.retain(|held| *held != row);
+        if !self.is_gang(row) {
+            let (plain, place) = (
+                &mut self.clusters[cluster].plain,
+                self.needs[row].place_in_cluster,
+            );
+            plain.swap_remove(place as usize);
+            if let Some(moved) = plain.get(place as usize) {
+                self.needs[*moved].place_in_cluster = place;
+            }
+        }
         self.slots[slot].rows.retain(|held| *held != row);
         self.free_need(row);
         self.currency_changed(slot);
@@ -321,6 +332,7 @@ impl NeedEntry {
             profile,
             usage,
             class: None,
+            place_in_cluster: 0,
             group_digest: 0,
             arrival: None,
             wanted,

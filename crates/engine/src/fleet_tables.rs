@@ -125,6 +125,8 @@ pub(crate) struct NeedEntry {
     pub(crate) usage: UseIndex,
     /// The class a gang is a member of.
     pub(crate) class: Option<ClassIndex>,
+    /// Its place among the cluster's rows that are not gangs, if it is one.
+    pub(crate) place_in_cluster: u32,
     /// A digest of its group's text, to check a handle without looking the group up.
     pub(crate) group_digest: u32,
     pub(crate) arrival: Option<Time>,

@@ -216,12 +216,12 @@ impl FleetTables {
     fn count_supply(&self, supply: SupplyIndex) -> u64 {
         let supply = &self.supplies[supply];
         let mut holds = 0_u64;
-        for shape in &self.catalog.uses[supply.usage].by_price {
+        for shape in self.catalog.by_price(supply.usage) {
             if supply.most <= holds {
                 break;
             }
-            let machines = u64::from(self.stocks[*shape].unpromised);
-            let each = self.members_on(*shape, &supply.wanted);
+            let machines = u64::from(self.stocks[shape].unpromised);
+            let each = self.members_on(shape, &supply.wanted);
             holds = holds.saturating_add(machines.saturating_mul(each));
         }
         holds.min(supply.most)

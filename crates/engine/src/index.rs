@@ -68,7 +68,9 @@ indexes! {
     ShapeIndex;
     /// Of a profile.
     ProfileIndex;
-    /// Of a (profile, smallest unit).
+    /// Of a set of requirements.
+    ConditionsIndex;
+    /// Of a (set of requirements, smallest unit).
     UseIndex;
     /// Of a topology key.
     KeyIndex;
