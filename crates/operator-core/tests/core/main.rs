@@ -1,0 +1,10 @@
+//! The operator's core among things that behave: a cluster that applies what is written, and a shard that answers.
+
+mod acknowledging;
+mod bounds;
+mod defects;
+mod draining;
+mod leading;
+mod rolling_up;
+mod support;
+mod walks;
