@@ -1,6 +1,9 @@
 //! `bigfleet provider`: providers this binary can be.
 
+mod new;
+
 use crate::failure::Failure;
+use bigfleet_provider_exec::{ExecInstead, ProviderExecArgs};
 use bigfleet_provider_fake::{ProviderFakeArgs, Timepiece};
 use clap::{Args as ClapArgs, Subcommand};
 use std::{
@@ -19,11 +22,22 @@ pub(crate) struct Args {
 enum Which {
     /// Run a simulated cloud, which can be told to fail in many ways
     Fake(Box<ProviderFakeArgs>),
+    /// Run a provider whose hands are programs of yours: real machines with a script
+    Exec(Box<ProviderExecArgs>),
+    /// Write a provider of your own to begin with: it builds, and keeps the whole contract, as written
+    New(new::Args),
 }
 
 /// Runs it until the process is asked to end.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let Which::Fake(args) = &args.which;
+    match &args.which {
+        Which::Fake(args) => fake(args),
+        Which::Exec(args) => exec(args),
+        Which::New(args) => new::run(args),
+    }
+}
+
+fn fake(args: &ProviderFakeArgs) -> Result<(), Failure> {
     let origin = Instant::now();
     let time = Timepiece {
         clock: Arc::new(move || origin.elapsed()),
@@ -32,11 +46,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default(),
     };
-    bigfleet_provider_fake::run(args, Some(time)).map_err(|refused| {
-        if refused.is_usage() {
-            Failure::Input(refused.to_string())
-        } else {
-            Failure::Undone(refused.to_string())
+    bigfleet_provider_fake::run(args, Some(time))
+        .map_err(|refused| failure(refused.is_usage(), &refused))
+}
+
+fn exec(args: &ProviderExecArgs) -> Result<(), Failure> {
+    match &args.instead {
+        None => bigfleet_provider_exec::run(args)
+            .map_err(|refused| failure(refused.is_usage(), &refused)),
+        Some(ExecInstead::Check(args)) => {
+            bigfleet_provider_exec::check(args, |line| println!("{line}"))
+                .map_err(|failed| failure(failed.is_usage(), &failed))
         }
-    })
+    }
+}
+
+fn failure(is_usage: bool, why: &dyn std::error::Error) -> Failure {
+    if is_usage {
+        Failure::Input(why.to_string())
+    } else {
+        Failure::Undone(why.to_string())
+    }
 }

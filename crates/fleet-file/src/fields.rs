@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// An object being read.
-pub(crate) struct Fields<'a> {
+#[derive(Debug)]
+pub struct Fields<'a> {
     place: &'a FilePart,
     /// Where in its place this object is: `assigned.`, `requirements[2].`; empty for the whole.
     path: String,
@@ -21,7 +22,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Opens an object; notes it if it is something else, and keys that appear twice.
-    pub(crate) fn open(
+    pub fn open(
         node: Node,
         place: &'a FilePart,
         path: String,
@@ -50,42 +51,42 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes what is wrong with a field.
-    pub(crate) fn note(&mut self, key: &str, what: &str) {
+    pub fn note(&mut self, key: &str, what: &str) {
         let what = format!("{}{}: {what}", self.path, shown(key));
         self.refused.push(self.place, what);
     }
 
     /// How many problems the file has so far.
-    pub(crate) fn problems(&self) -> usize {
+    pub fn problems(&self) -> usize {
         self.refused.count()
     }
 
     /// The value under a key, as it is.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Node> {
+    pub fn take(&mut self, key: &str) -> Option<Node> {
         let found = self.entries.iter_mut().find(|(name, _)| name == key);
         found.and_then(|(_, node)| node.take())
     }
 
     /// The value under a key where `null` says the same as nothing.
-    pub(crate) fn take_some(&mut self, key: &str) -> Option<Node> {
+    pub fn take_some(&mut self, key: &str) -> Option<Node> {
         self.take(key).filter(|node| *node != Node::Null)
     }
 
     /// The object under a key, opened.
-    pub(crate) fn object(&mut self, key: &str) -> Option<Fields<'_>> {
+    pub fn object(&mut self, key: &str) -> Option<Fields<'_>> {
         let node = self.take_some(key)?;
         let path = format!("{}{key}.", self.path);
         Fields::open(node, self.place, path, self.refused)
     }
 
     /// One object of a list, opened.
-    pub(crate) fn item(&mut self, key: &str, at: usize, node: Node) -> Option<Fields<'_>> {
+    pub fn item(&mut self, key: &str, at: usize, node: Node) -> Option<Fields<'_>> {
         let path = format!("{}{key}[{at}].", self.path);
         Fields::open(node, self.place, path, self.refused)
     }
 
     /// A text; empty if absent.
-    pub(crate) fn text(&mut self, key: &str) -> String {
+    pub fn text(&mut self, key: &str) -> String {
         match self.take(key) {
             None => String::new(),
             Some(node) => self.as_text(key, node),
@@ -93,7 +94,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A text that must be there; `None`, and noted, if it is not.
-    pub(crate) fn required_text(&mut self, key: &str, rule: &str) -> Option<String> {
+    pub fn required_text(&mut self, key: &str, rule: &str) -> Option<String> {
         match self.take(key) {
             Some(Node::Text(text)) => Some(self.as_text(key, Node::Text(text))),
             Some(node) => {
@@ -121,7 +122,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One of these words; `None` if absent, or, noted, if it is another.
-    pub(crate) fn word<T: Copy>(
+    pub fn word<T: Copy>(
         &mut self,
         key: &str,
         words: impl IntoIterator<Item = (&'static str, T)>,
@@ -141,7 +142,7 @@ impl<'a> Fields<'a> {
     }
 
     /// True or false; `absent` if absent.
-    pub(crate) fn flag(&mut self, key: &str, absent: bool) -> bool {
+    pub fn flag(&mut self, key: &str, absent: bool) -> bool {
         match self.take(key) {
             None => absent,
             Some(Node::Flag(flag)) => flag,
@@ -153,7 +154,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number; `absent` if absent.
-    pub(crate) fn whole<T: TryFrom<i128>>(&mut self, key: &str, absent: T) -> T {
+    pub fn whole<T: TryFrom<i128>>(&mut self, key: &str, absent: T) -> T {
         let Some(node) = self.take(key) else {
             return absent;
         };
@@ -179,14 +180,18 @@ impl<'a> Fields<'a> {
     }
 
     /// A number of any kind, the nonsense ones included; 0 if absent.
-    pub(crate) fn number(&mut self, key: &str) -> f64 {
-        match self.take(key) {
-            None => 0.0,
-            Some(node) => as_number(&node).unwrap_or_else(|| {
-                self.note(key, &format!("{node} is not a number"));
-                0.0
-            }),
+    pub fn number(&mut self, key: &str) -> f64 {
+        self.optional_number(key).unwrap_or_default()
+    }
+
+    /// A number of any kind; `None` if absent, or, noted, if it is something else.
+    pub fn optional_number(&mut self, key: &str) -> Option<f64> {
+        let node = self.take(key)?;
+        let number = as_number(&node);
+        if number.is_none() {
+            self.note(key, &format!("{node} is not a number"));
         }
+        number
     }
 
     /// A penalty in dollars: a number or `"+Inf"`; 0 if absent.
@@ -229,7 +234,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list; empty if absent.
-    pub(crate) fn list(&mut self, key: &str) -> Vec<Node> {
+    pub fn list(&mut self, key: &str) -> Vec<Node> {
         match self.take(key) {
             None => Vec::new(),
             Some(Node::List(items)) => items,
@@ -241,7 +246,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of texts; empty if absent.
-    pub(crate) fn text_list(&mut self, key: &str) -> Vec<String> {
+    pub fn text_list(&mut self, key: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for (at, node) in self.list(key).into_iter().enumerate() {
             texts.push(self.as_text(&format!("{key}[{at}]"), node));
@@ -250,12 +255,12 @@ impl<'a> Fields<'a> {
     }
 
     /// An object of texts; empty if absent. Keys are bounded like texts.
-    pub(crate) fn text_map(&mut self, key: &str) -> BTreeMap<String, String> {
+    pub fn text_map(&mut self, key: &str) -> BTreeMap<String, String> {
         self.map(key, |fields, name, node| fields.as_text(name, node))
     }
 
     /// An object of quantity texts; plain numbers are read as the texts they are written as.
-    pub(crate) fn quantity_map(&mut self, key: &str) -> BTreeMap<String, String> {
+    pub fn quantity_map(&mut self, key: &str) -> BTreeMap<String, String> {
         self.map(key, |fields, name, node| match node {
             Node::Whole(number) => number.to_string(),
             Node::Number(number) => number.to_string(),
@@ -287,7 +292,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Ends the reading: what nobody took is unknown.
-    pub(crate) fn close(mut self) {
+    pub fn close(mut self) {
         for (key, node) in std::mem::take(&mut self.entries) {
             if node.is_some() {
                 self.note(&key, "is not a known key");

@@ -31,6 +31,12 @@ mod decision;
 mod lines;
 mod write;
 
+/// For other files of ours: a document as it was written, taken apart key by key, with all problems noted.
+pub mod document {
+    pub use crate::fields::Fields;
+    pub use crate::node::{Node, node};
+}
+
 pub use decision::{decision_json, decision_yaml};
 pub use fields::MAX_TEXT_BYTES;
 pub use problem::{FilePart, MAX_PROBLEMS, Problem, Refused};

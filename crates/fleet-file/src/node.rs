@@ -3,6 +3,7 @@
 //! Reading straight into records would stop at the first problem and drop the second of two equal
 //! keys. A node keeps everything, so that the walk over it can name all that is wrong.
 
+use crate::read::{Format, one_line};
 use bigfleet_model::shown;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -10,15 +11,22 @@ use std::fmt;
 
 /// A value of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub enum Node {
+    /// Nothing.
     Null,
+    /// True or false.
     Flag(bool),
+    /// A whole number.
     Whole(i128),
+    /// Any other number.
     Number(f64),
     /// A moment with a fraction or an exponent, as written.
     Digits(String),
+    /// A text.
     Text(String),
+    /// Values in order.
     List(Vec<Node>),
+    /// Values by name, in the order of the file; a name may be there twice.
     Object(Vec<(String, Node)>),
 }
 
@@ -34,6 +42,15 @@ impl Node {
             _ => None,
         }
     }
+}
+
+/// The whole of a document that has no moments, or in one line why it is none.
+pub fn node(text: &[u8], format: Format) -> Result<Node, String> {
+    let parsed = match format {
+        Format::Json => serde_json::from_slice(text).map_err(|why| why.to_string()),
+        Format::Yaml => serde_norway::from_slice(text).map_err(|why| why.to_string()),
+    };
+    parsed.map_err(|why| format!("not {}: {}", format.word(), one_line(&why)))
 }
 
 /// What was found where something else was expected.

@@ -44,7 +44,7 @@ impl Format {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Json => "JSON",
             Self::Yaml => "YAML",
@@ -115,7 +115,7 @@ fn read_as(text: &[u8], format: Format, digits: Digits) -> Result<Loaded, Refuse
     }
 }
 
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
 }

@@ -43,6 +43,8 @@ pub use serve::{
     Backend, Cancelled, Clock, Faithful, Job, Provider, Readiness, Reads, Settings, StartRefused,
     run, start,
 };
+#[cfg(feature = "flags")]
+pub use serve::{DurationRefused, ProviderFlags, duration};
 #[cfg(feature = "serve")]
 pub use store::StoreRefused;
 pub use tables::{Change, MachineEntry, Tables};

@@ -14,6 +14,8 @@ mod backend;
 mod backend_work;
 pub(crate) mod convert;
 mod driver;
+#[cfg(feature = "flags")]
+mod flags;
 mod listing;
 mod machine_encoding;
 mod metrics;
@@ -22,5 +24,7 @@ mod process;
 mod service;
 
 pub use backend::{Backend, Cancelled, Job, Readiness};
+#[cfg(feature = "flags")]
+pub use flags::{DurationRefused, ProviderFlags, duration};
 pub use process::{Clock, Provider, Settings, StartRefused, run, start};
 pub use service::{Faithful, Reads};

@@ -1,12 +1,13 @@
 //! `check` and `fix`: the same ground, once read-only and once rewriting.
 //!
 //! ```text
-//! formatting ─▶ tidy ─▶ lints ─▶ tests and doc tests ─▶ docs        cheapest first, stop at the first failure
+//! setup ─▶ formatting ─▶ tidy ─▶ lints ─▶ tests and doc tests ─▶ docs        cheapest first, stop at the first failure
 //! ```
 //!
 //! Every cargo step is `--locked` and uses the dev profile, so a check never edits `Cargo.lock` and
 //! builds the tree for tests once.
 
+use crate::setup::setup;
 use crate::steps::{Cargo, Failed, cargo_step, require, step, workspace_root};
 use crate::tidy;
 
@@ -56,10 +57,11 @@ const REPAIR: Cargo = Cargo {
     env: &[],
 };
 
-/// Everything CI runs. Writes nothing but build output.
+/// Everything CI runs. Beyond what `setup` installs it writes nothing but build output.
 pub(crate) fn check() -> Result<(), Failed> {
     require("fmt", "rustfmt")?;
     require("clippy", "clippy")?;
+    setup()?;
     let root = workspace_root()?;
     cargo_step("formatting", &FORMATTING, &root)?;
     step("tidy", "cargo xtask tidy", || {

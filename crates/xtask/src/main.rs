@@ -1,7 +1,8 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
 //! ```text
-//! check   exactly what CI runs; writes nothing
+//! setup   installs what the tests need and cargo does not bring
+//! check   exactly what CI runs; begins with setup, and else writes nothing
 //! tidy    the rules no compiler knows: who may import whom, what a core may not touch
 //! fix     the one that rewrites: formatting, and lints that can repair themselves
 //! fuzz    goes on where the tests stop, for as long as one likes
@@ -12,6 +13,7 @@ mod check;
 mod command_line;
 mod fuzz;
 mod mutants;
+mod setup;
 mod steps;
 mod tidy;
 
@@ -30,7 +32,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything CI runs: formatting, tidy, lints, tests, docs. Writes nothing.
+    /// Install what the tests need and cargo does not bring, or name it where that is not allowed.
+    Setup,
+    /// Run everything CI runs: setup, formatting, tidy, lints, tests, docs. Changes no file of the repository.
     Check,
     /// Check the dependency rings, the purity of the cores and the house rules for files.
     Tidy {
@@ -56,6 +60,7 @@ fn command_line() -> String {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Setup => setup::setup(),
         Command::Check => check::check(),
         Command::Tidy { root } => tidy::command(root),
         Command::Fix => check::fix(),

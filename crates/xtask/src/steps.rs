@@ -46,6 +46,10 @@ pub(crate) enum Failed {
         "xtask: the tests of {package} do not pass with nothing changed; see target/mutants/last.log"
     )]
     Baseline { package: String },
+    #[error(
+        "xtask: the tests need packages that could not be installed; try: sudo apt-get install {packages}"
+    )]
+    Missing { packages: String },
     #[error("tidy: {0} problem(s)")]
     Untidy(usize),
 }

@@ -35,18 +35,30 @@ pub struct Job {
 
 /// Turns true when the work has run out of time.
 #[derive(Clone, Debug)]
-pub struct Cancelled(pub(super) watch::Receiver<bool>);
+pub struct Cancelled(Option<watch::Receiver<bool>>);
 
 impl Cancelled {
+    pub(super) fn when(said: watch::Receiver<bool>) -> Self {
+        Self(Some(said))
+    }
+
+    /// For work that is never given up: a backend that is tried outside of a provider.
+    pub fn never() -> Self {
+        Self(None)
+    }
+
     /// Whether it already has.
     pub fn is_cancelled(&self) -> bool {
-        *self.0.borrow()
+        self.0.as_ref().is_some_and(|said| *said.borrow())
     }
 
     /// Waits until it does.
     pub async fn wait(&mut self) {
-        // An error means the kit is gone, which gives the work up just as well.
-        drop(self.0.wait_for(|cancelled| *cancelled).await);
+        match &mut self.0 {
+            // An error means the kit is gone, which gives the work up just as well.
+            Some(said) => drop(said.wait_for(|cancelled| *cancelled).await),
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -88,7 +88,7 @@ impl<B: Backend> BackendWork<B> {
         let (turned_away, refused) = watch::channel(None);
         let attempts = self
             .clone()
-            .attempts(work, Cancelled(cancelled), turned_away);
+            .attempts(work, Cancelled::when(cancelled), turned_away);
         let mut task = tokio::spawn(attempts);
         let ended = match tokio::time::timeout(timeout, &mut task).await {
             Ok(ended) => Some(ended),
@@ -155,7 +155,7 @@ impl<B: Backend> BackendWork<B> {
             let job = Job {
                 machine: Arc::clone(&machine),
                 operation: Arc::clone(&operation),
-                cancelled: Cancelled(cancelled),
+                cancelled: Cancelled::when(cancelled),
             };
             let backend = Arc::clone(&self.backend);
             let mut task = tokio::spawn(async move { backend.delete(job).await });

@@ -1,8 +1,8 @@
 //! The one table: every crate, its ring, and what it keeps out.
 //!
 //! ```text
-//! binaries     bigfleet ─▶ up · ctl · conformance
-//! runtimes     shard-link ─▶ shard · coordinator · operator · dashboard · provider-fake ─▶ provider-kit
+//! binaries     bigfleet ─▶ up · ctl · conformance ◀─ provider-template
+//! runtimes     shard-link ─▶ shard · coordinator · operator · dashboard · provider-fake, provider-exec ─▶ provider-kit
 //! edges        wire · net · k8s · fleet-file
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
@@ -54,9 +54,11 @@ pub(super) struct Row {
 pub(super) const SIDEWAYS: &[(&str, &str)] = &[
     ("shard-link", "shard"),
     ("provider-fake", "provider-kit"),
+    ("provider-exec", "provider-kit"),
     ("bigfleet", "up"),
     ("bigfleet", "ctl"),
     ("bigfleet", "conformance"),
+    ("provider-template", "conformance"),
 ];
 
 /// Crates beside the rings that tests everywhere, and other crates beside, may import.
@@ -233,6 +235,13 @@ pub(super) const TABLE: &[Row] = &[
         bans: &[Rule::Clock],
     },
     Row {
+        name: "provider-exec",
+        ring: Ring::Runtime,
+        keeps_out: &["engine", "shard*", "coordinator*", "operator*", "k8s"],
+        outside: Outside::Without(&["openraft", "kube"]),
+        bans: &[],
+    },
+    Row {
         name: "dashboard",
         ring: Ring::Runtime,
         keeps_out: CORES,
@@ -259,12 +268,20 @@ pub(super) const TABLE: &[Row] = &[
         keeps_out: &[
             "provider-kit",
             "provider-fake",
+            "provider-exec",
             "engine",
             "shard*",
             "coordinator*",
             "operator*",
         ],
         outside: Outside::Without(&["openraft", "redb", "kube"]),
+        bans: &[],
+    },
+    Row {
+        name: "provider-template",
+        ring: Ring::Binary,
+        keeps_out: &["engine", "shard*", "coordinator*", "operator*", "k8s"],
+        outside: Outside::Without(&["openraft", "kube"]),
         bans: &[],
     },
     Row {
@@ -326,7 +343,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "bench",
         ring: Ring::Beside,
-        keeps_out: &["provider-kit", "provider-fake", "coordinator*", "operator*"],
+        keeps_out: &["provider-*", "coordinator*", "operator*"],
         outside: Outside::Without(&["openraft", "kube"]),
         bans: &[],
     },
