@@ -7,6 +7,7 @@
 //! | 2 | the command line or a file it names is wrong; stderr names every problem, stdout is empty |
 
 mod bench;
+mod certs;
 #[cfg(test)]
 mod command_tree;
 mod decide;
@@ -71,6 +72,8 @@ enum Verb {
     Retire(verbs::RetireArgs),
     /// Give back the machines of a cluster that no longer exists.
     Release(verbs::ReleaseArgs),
+    /// Make certificates: an authority, and what it signs for shards, operators, providers and people.
+    Certs(certs::Args),
     /// Test the deciding code on simulated fleets with injected faults.
     Sim(sim::Args),
     /// Print a completion script for a shell.
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Verb::Resume(args) => verbs::resume(&args),
         Verb::Retire(args) => verbs::retire(&args),
         Verb::Release(args) => verbs::release(&args),
+        Verb::Certs(args) => certs::run(&args),
         Verb::Sim(args) => sim::run(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),

@@ -12,8 +12,11 @@
 mod identity;
 
 mod caller;
+#[cfg(any(test, feature = "certs"))]
+pub mod certs;
 mod dial;
 mod ending;
+mod exposure;
 mod grpc;
 mod listen;
 mod logs;
@@ -28,8 +31,9 @@ pub mod testing;
 pub use caller::Caller;
 pub use dial::{Dial, DialRefused};
 pub use ending::asked_to_end;
+pub use exposure::{Exposed, check_exposure, is_loopback};
 #[cfg(feature = "flags")]
-pub use flags::{LogFlags, TlsFlags};
+pub use flags::{LogFlags, ServingFlags, TlsFlags};
 pub use grpc::{Limits, MAX_MESSAGE_BYTES, Serving, serve};
 pub use identity::{Identity, IdentityRefused};
 pub use listen::{ListenRefused, listen};

@@ -14,7 +14,8 @@ use std::task::Poll;
 
 use axum::routing::get;
 use bigfleet_net::{
-    Dial, DialRefused, Limits, ListenRefused, Probes, Serving, Tls, TlsRefused, listen, serve,
+    Dial, DialRefused, Exposed, Limits, ListenRefused, Probes, Serving, Tls, TlsRefused,
+    check_exposure, is_loopback, listen, serve,
 };
 use bigfleet_shard_core::{ShardConfig, ShardCore};
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdminServer;
@@ -73,6 +74,9 @@ pub enum StartRefused {
     /// An address to listen on.
     #[error("listen: {}", bigfleet_net::chain(.0))]
     Listen(#[from] ListenRefused),
+    /// An address that would let everybody in.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// What reflection would answer.
     #[error("reflection: {0}")]
     Reflection(String),
@@ -170,6 +174,12 @@ fn lost(component: &'static str, problem: String) -> Failed {
 pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let clock = Clock::start(settings.speed);
     let tls = settings.tls.clone().map(Tls::load).transpose()?;
+    check_exposure(
+        "--listen",
+        &settings.listen,
+        tls.is_some(),
+        settings.insecure,
+    )?;
     let grpc = listen(&settings.listen).await?;
     let http = match &settings.metrics_addr {
         Some(addr) => Some(listen(addr).await?),
@@ -265,7 +275,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     );
     let admin = Admin::new(hub.clone(), info, lines);
     let (health, reporting) = services::health(metrics.publisher.readiness()).await;
-    let router = router(settings.reflection, health, sessions, reads, admin)?;
+    let reflection = settings.reflection && is_loopback(&settings.listen);
+    let router = router(reflection, health, sessions, reads, admin)?;
     let server = serve(grpc, tls.clone(), router)?;
     let (trouble, watching) = (settings.trouble.clone(), pause.watch(hub.clone()));
     let watching = tokio::spawn(async move {

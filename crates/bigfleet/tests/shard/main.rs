@@ -18,6 +18,7 @@ mod gates;
 mod hostile;
 mod identity;
 mod kills;
+mod listening;
 mod measured;
 mod panics;
 mod providers;

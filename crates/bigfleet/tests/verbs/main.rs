@@ -15,6 +15,7 @@ mod called;
 mod scene;
 mod terminal;
 
+mod certificates;
 mod letting_go;
 mod lists;
 mod operations;
