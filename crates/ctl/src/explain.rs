@@ -9,7 +9,7 @@ use bigfleet_wire::v1alpha1::ExplainNeedRequest;
 use crate::client::Client;
 use crate::error::CtlError;
 use crate::get::{Selection, needs, not_found};
-use crate::output::{Answer, Form, json, yaml};
+use crate::output::{Answer, Form, document};
 use crate::record::{ClusterRecord, ExplanationRecord, NeedRecord};
 use crate::select::Selector;
 use crate::text::{columns, printable, quantities};
@@ -23,7 +23,7 @@ const MOST_CLAIMS: usize = 20;
 pub async fn explain(
     client: &Client,
     selection: &Selection,
-    form: Form,
+    form: &Form,
 ) -> Result<Answer, CtlError> {
     let selection = &split_name(client, selection).await?;
     let (mut rows, source) = needs(client, selection).await?;
@@ -54,15 +54,20 @@ pub async fn explain(
             explained.push(ExplanationRecord::from(&answer));
         }
     }
-    let text = match form {
-        Form::Json => json(&explained),
-        Form::Yaml => yaml(&explained),
-        Form::Table | Form::Wide => {
-            let pages: Vec<String> = explained.iter().map(page).collect();
-            pages.join("\n")
-        }
+    let pages = || {
+        let pages: Vec<String> = explained.iter().map(page).collect();
+        pages.join("\n")
     };
-    Ok(Answer { text, notes })
+    // One that was named is a document by itself; several are a list of them.
+    let document = match (explained.as_slice(), selection.names.is_empty()) {
+        ([one], false) => document(one, form)?,
+        (all, _) => document(&all, form)?,
+    };
+    Ok(Answer {
+        text: document.unwrap_or_else(pages),
+        notes,
+        failed: None,
+    })
 }
 
 /// Splits `CLUSTER/NEED`, the form `bigfleet decide --explain` takes, unless there is a cluster of

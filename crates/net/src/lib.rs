@@ -22,6 +22,7 @@ mod listen;
 mod logs;
 mod probes;
 mod tls;
+mod tls_problem;
 
 #[cfg(feature = "flags")]
 mod flags;
@@ -40,6 +41,7 @@ pub use listen::{ListenRefused, listen};
 pub use logs::{LogFormat, LogsRefused, start as start_logs};
 pub use probes::{Answer, Probes};
 pub use tls::{Tls, TlsCounts, TlsFiles, TlsRefused};
+pub use tls_problem::TlsProblem;
 
 /// An error and everything that led to it, in one line: for the edge, which prints it once.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {

@@ -39,7 +39,7 @@ use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{About, Metrics, Publisher};
-use crate::read::{EndedCycle, Reads, ShardInfo};
+use crate::read::{EndedCycle, Reads, ShardInfo, Surroundings};
 use crate::services;
 use crate::session::Sessions;
 use crate::settings::Settings;
@@ -271,6 +271,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         Arc::clone(&info),
         history,
         Arc::clone(&metrics.sessions),
+        Surroundings::new(&metrics, &settings),
         ended_cycles,
     );
     let admin = Admin::new(hub.clone(), info, lines);

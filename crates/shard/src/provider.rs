@@ -360,6 +360,7 @@ impl Provider {
                 Err(Broken::Provider(err)) => {
                     provider.times.failed.fetch_add(1, Ordering::Relaxed);
                     provider.rpcs.listed(false);
+                    provider.rpcs.failed_with(&err);
                     tracing::warn!(err, "reconcile failed");
                     Listed::Failed
                 }

@@ -90,7 +90,7 @@ const STAGES: [&str; 9] = [
     "disk", "queued", "blob", "drain", "call", "provider", "backoff", "confirm", "paused",
 ];
 
-fn stage_word(stage: Stage) -> &'static str {
+pub(crate) fn stage_word(stage: Stage) -> &'static str {
     match stage {
         Stage::Disk => "disk",
         Stage::Queued => "queued",
@@ -199,7 +199,7 @@ impl Beside {
     }
 
     /// Those of one name together.
-    fn numbers(&self) -> Vec<Number> {
+    pub(crate) fn numbers(&self) -> Vec<Number> {
         self.sources().iter().flat_map(|source| source()).collect()
     }
 }

@@ -25,6 +25,7 @@ mod needs;
 mod rails;
 mod shard_info;
 mod shortfall_text;
+mod status;
 mod stream;
 #[cfg(test)]
 mod testing;
@@ -34,6 +35,7 @@ mod work;
 pub(crate) use machines::message as machine_message;
 pub(crate) use rails::{pause_id, pauses, scope_message};
 pub(crate) use shard_info::ShardInfo;
+pub(crate) use status::Surroundings;
 pub(crate) use work::{all as all_work, concerns};
 
 use std::sync::Arc;
@@ -45,7 +47,8 @@ use bigfleet_wire::v1alpha1::{
     ExplainNeedRequest, ExplainNeedResponse, ExportFleetRequest, ExportFleetResponse,
     InspectActionsRequest, InspectActionsResponse, InspectClustersRequest, InspectClustersResponse,
     InspectMachinesRequest, InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse,
-    InspectRailsRequest, InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
+    InspectRailsRequest, InspectRailsResponse, InspectStatusRequest, InspectStatusResponse,
+    InspectWorkRequest, InspectWorkResponse,
 };
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
@@ -66,6 +69,7 @@ pub(crate) struct Reads {
     info: Arc<ShardInfo>,
     history: Arc<History>,
     sessions: Arc<SessionCounts>,
+    surroundings: Arc<Surroundings>,
     verdicts: Arc<Verdicts>,
     explainers: Arc<Explainers>,
     exports: Exports,
@@ -78,6 +82,7 @@ impl Reads {
         info: Arc<ShardInfo>,
         history: Arc<History>,
         sessions: Arc<SessionCounts>,
+        surroundings: Surroundings,
         cycles: watch::Receiver<EndedCycle>,
     ) -> Self {
         Self {
@@ -89,6 +94,7 @@ impl Reads {
             info,
             history,
             sessions,
+            surroundings: Arc::new(surroundings),
         }
     }
 }
@@ -190,6 +196,14 @@ impl ShardRead for Reads {
     ) -> Result<Response<InspectRailsResponse>, Status> {
         Caller::of(&request).may_read("InspectRails")?;
         rails::inspect(self).await.map(Response::new)
+    }
+
+    async fn inspect_status(
+        &self,
+        request: Request<InspectStatusRequest>,
+    ) -> Result<Response<InspectStatusResponse>, Status> {
+        Caller::of(&request).may_read("InspectStatus")?;
+        status::inspect(self).await.map(Response::new)
     }
 
     async fn explain_need(

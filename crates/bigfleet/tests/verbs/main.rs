@@ -16,11 +16,13 @@ mod scene;
 mod terminal;
 
 mod certificates;
+mod habits;
 mod letting_go;
 mod lists;
 mod operations;
 mod others;
 mod pages;
+mod status;
 mod steering;
 mod taken_home;
 mod top;

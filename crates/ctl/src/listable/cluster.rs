@@ -37,6 +37,15 @@ impl Listable for ClusterRecord {
         &["READY", "NOT-READY", "HELD-REPORTS", "LAST-HEARD", "DETAIL"],
     );
 
+    const KEYS: &'static [&'static str] = &[
+        "cluster", "operator", "ready", "acquires", "short", "needs", "serving", "coming",
+        "leaving",
+    ];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+
     fn is_called(&self, name: &str) -> bool {
         self.id == name
     }
@@ -46,6 +55,10 @@ impl Listable for ClusterRecord {
             "cluster" | "id" | "name" => Fact::text(&self.id),
             "operator" => Fact::word(self.operator().0),
             "ready" => Fact::word(self.ready),
+            "needs" => Fact::word(self.needs),
+            "serving" => Fact::word(self.serving()),
+            "coming" => Fact::word(self.coming()),
+            "leaving" => Fact::word(self.leaving()),
             "acquires" | "acquire" => Fact::word(&self.acquires().text),
             "short" => Fact::word(0 < self.needs_unmet),
             _ => None,

@@ -13,6 +13,11 @@ use crate::when::ago;
 #[serde(transparent)]
 pub(crate) struct Shortfall(pub(crate) NeedRecord);
 
+/// What can be selected by besides requirement keys.
+const NEED_KEYS: &[&str] = &[
+    "cluster", "need", "group", "priority", "verdict", "reason", "domain", "parked",
+];
+
 impl NeedRecord {
     /// Its requirements in a line.
     pub(crate) fn requirements_text(&self) -> String {
@@ -47,6 +52,12 @@ impl Listable for NeedRecord {
             "FINGERPRINT",
         ],
     );
+
+    const KEYS: &'static [&'static str] = NEED_KEYS;
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.cluster, self.need)
+    }
 
     /// By its short name or its fingerprint, with or without its cluster and its group.
     fn is_called(&self, name: &str) -> bool {
@@ -111,6 +122,12 @@ impl Listable for Shortfall {
         ],
         &["WANTS", "UNIT", "MACHINES", "REQUIREMENTS", "FINGERPRINT"],
     );
+
+    const KEYS: &'static [&'static str] = NEED_KEYS;
+
+    fn name(&self) -> String {
+        self.0.name()
+    }
 
     fn is_called(&self, name: &str) -> bool {
         self.0.is_called(name)

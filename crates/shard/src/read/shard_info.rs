@@ -50,6 +50,11 @@ impl ShardInfo {
         }
     }
 
+    /// So much of the host's time, by the shard's clock.
+    pub(super) fn scaled(&self, lasted: Duration) -> Duration {
+        self.clock.scaled(lasted)
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }
