@@ -28,7 +28,7 @@ mod shortfall_text;
 mod stream;
 #[cfg(test)]
 mod testing;
-mod verdicts;
+mod troubles;
 mod work;
 
 pub(crate) use machines::message as machine_message;
@@ -47,7 +47,6 @@ use bigfleet_wire::v1alpha1::{
     InspectMachinesRequest, InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse,
     InspectRailsRequest, InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
 };
-use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::history::History;
@@ -56,8 +55,6 @@ use crate::session::SessionCounts;
 use copy::Exports;
 use explainer::Explainers;
 use stream::{Frames, Place, Places, frames};
-pub(crate) use verdicts::EndedCycle;
-use verdicts::Verdicts;
 
 /// The service readers call.
 #[derive(Clone, Debug)]
@@ -66,7 +63,6 @@ pub(crate) struct Reads {
     info: Arc<ShardInfo>,
     history: Arc<History>,
     sessions: Arc<SessionCounts>,
-    verdicts: Arc<Verdicts>,
     explainers: Arc<Explainers>,
     exports: Exports,
     places: Places,
@@ -78,10 +74,8 @@ impl Reads {
         info: Arc<ShardInfo>,
         history: Arc<History>,
         sessions: Arc<SessionCounts>,
-        cycles: watch::Receiver<EndedCycle>,
     ) -> Self {
         Self {
-            verdicts: Arc::new(Verdicts::new(info.patience(), cycles)),
             explainers: Arc::default(),
             exports: Exports::default(),
             places: Places::default(),

@@ -19,6 +19,7 @@ mod hostile;
 mod identity;
 mod kills;
 mod measured;
+mod open_metrics;
 mod panics;
 mod providers;
 mod reads;
