@@ -245,8 +245,12 @@ fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
     page.at("Arrived", need.arrival);
     page.line("Wants", quantities(&need.aggregate_resources));
     page.line("Smallest unit", quantities(&need.min_unit));
-    page.line("Verdict", need.verdict());
-    page.line("Missing", quantities(&need.residual_deficit));
+    page.line("Status", need.status_field().text);
+    page.line("Serving", quantities(&need.serving));
+    page.line("Coming", quantities(&need.coming));
+    page.line("Stuck", quantities(&need.stuck));
+    page.line("Missing", quantities(&need.missing));
+    page.at("Lacking since", need.lacking_since);
     page.line("Reason", &need.why);
     page.line("Machines", need.claimed.to_string());
     page.line("Domain", &need.same_domain);

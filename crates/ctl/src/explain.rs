@@ -4,6 +4,8 @@
 //! cluster, name or -l ─▶ which Needs are meant ─▶ each explained by the shard ─▶ pages · json · yaml
 //! ```
 
+use std::collections::BTreeMap;
+
 use bigfleet_wire::v1alpha1::ExplainNeedRequest;
 
 use crate::client::Client;
@@ -19,7 +21,7 @@ const MOST_NEEDS: usize = 20;
 /// At most this many machines are named on a page; `-o json` has all that the shard named.
 const MOST_CLAIMS: usize = 20;
 
-/// Explains the selected Needs, those that are short first.
+/// Explains the selected Needs, those that are not served in full first.
 pub async fn explain(
     client: &Client,
     selection: &Selection,
@@ -33,7 +35,7 @@ pub async fn explain(
             None => nothing_to_explain(client, selection).await?,
         });
     }
-    rows.sort_by_key(|need| need.satisfied);
+    rows.sort_by_key(NeedRecord::is_served);
     let most = match selection.limit {
         0 => MOST_NEEDS,
         limit => limit.min(MOST_NEEDS),
@@ -42,7 +44,7 @@ pub async fn explain(
     if most < rows.len() {
         let (all, cluster) = (rows.len(), printable(&selection.cluster));
         notes.push(format!(
-            "{most} of {all} Needs, the short ones first; `bigfleet get needs --cluster {cluster}` \
+            "{most} of {all} Needs, those that are not served in full first; `bigfleet get needs --cluster {cluster}` \
              lists them, and `bigfleet explain {cluster} NEED` explains one"
         ));
         rows.truncate(most);
@@ -56,7 +58,7 @@ pub async fn explain(
     }
     let pages = || {
         let pages: Vec<String> = explained.iter().map(page).collect();
-        pages.join("\n")
+        source.first() + &pages.join("\n")
     };
     // One that was named is a document by itself; several are a list of them.
     let document = match (explained.as_slice(), selection.names.is_empty()) {
@@ -159,13 +161,16 @@ fn heading(need: &NeedRecord) -> String {
         (domain, true) => format!(" in \"{domain}\""),
         (domain, false) => format!(" in \"{domain}\", which cannot hold it"),
     };
-    let verdict = match (need.satisfied, need.parked) {
-        (true, _) => format!("satisfied{domain}"),
-        (false, parked) => {
-            let parked = if parked { ", parked" } else { "" };
-            let (missing, why) = (quantities(&need.residual_deficit), &need.unmet_reason);
-            format!("short of {missing}{domain}: {why}{parked}")
-        }
+    let status = match need.is_served() {
+        true => format!("served{domain}"),
+        false => format!(
+            "{}{domain}: serving {}, coming {}, stuck {}, missing {}",
+            need.status_field().text,
+            amounts(&need.serving),
+            amounts(&need.coming),
+            amounts(&need.stuck),
+            amounts(&need.missing),
+        ),
     };
     format!(
         "Need {} of cluster {}{group}\nfingerprint {}\nasks for {}{}\n{}\n",
@@ -174,8 +179,15 @@ fn heading(need: &NeedRecord) -> String {
         printable(&need.need_fingerprint),
         printable(&quantities(&need.aggregate_resources)),
         printable(&unit),
-        printable(&verdict),
+        printable(&status),
     )
+}
+
+fn amounts(of: &BTreeMap<String, String>) -> String {
+    match of.is_empty() {
+        true => "nothing".to_owned(),
+        false => quantities(of),
+    }
 }
 
 fn steps(explained: &ExplanationRecord) -> String {

@@ -41,7 +41,7 @@ pub enum Resource {
     /// Recent decisions and what came of them, newest first.
     #[cfg_attr(feature = "flags", value(aliases = ["action", "ac"]))]
     Actions,
-    /// The Needs that lack machines, and why.
+    /// The Needs of which something is missing or stuck, for how long, and why.
     #[cfg_attr(feature = "flags", value(aliases = ["shortfall", "sf"]))]
     Shortfalls,
     /// The pauses in force: what the shard may not change, until when and why.
@@ -151,7 +151,8 @@ async fn listed(
         }
         Resource::Shortfalls => {
             let (items, source) = needs(client, selection).await?;
-            let short = items.into_iter().filter(|need| !need.satisfied);
+            let is_short = |need: &NeedRecord| !need.missing.is_empty() || !need.stuck.is_empty();
+            let short = items.into_iter().filter(is_short);
             answer(short.map(Shortfall).collect(), &source, selection, style)
         }
         Resource::Machines => {
@@ -298,19 +299,16 @@ fn is_selected<T: Listable>(item: &T, selection: &Selection) -> bool {
 }
 
 fn nothing<T: Listable>(source: &AnswerSource) -> String {
-    match source.cycle {
-        0 => format!(
-            "no {} yet: the shard has not finished its first cycle; ask again in a few seconds",
-            T::MANY
-        ),
-        _ => format!("no {} found", T::MANY),
+    match source.unready() {
+        Some(why) => format!("no {} yet: {why}; ask again in a few seconds", T::MANY),
+        None => format!("no {} found", T::MANY),
     }
 }
 
 pub(crate) fn not_found<T: Listable>(name: &str, source: &AnswerSource) -> CtlError {
-    let hint = match source.cycle {
-        0 => "; the shard has not finished its first cycle, ask again in a few seconds".to_owned(),
-        _ => format!("; `bigfleet get {}` lists what there is", T::MANY),
+    let hint = match source.unready() {
+        Some(why) => format!("; {why}, ask again in a few seconds"),
+        None => format!("; `bigfleet get {}` lists what there is", T::MANY),
     };
     CtlError::NotFound {
         kind: T::ONE,
@@ -325,6 +323,9 @@ impl From<wire::InspectHeader> for AnswerSource {
             shard: crate::record::some(&header.shard_id),
             cycle: header.cycle,
             computed_at: moment(header.computed_at_unix_nanos),
+            answered_at: moment(header.answered_at_unix_nanos),
+            troubles: header.troubles,
+            not_ready: header.not_ready,
             total: None,
         }
     }
@@ -383,9 +384,12 @@ pub(crate) async fn needs(
     let header = client.needs(&selection.cluster, each).await?;
     usable::<NeedRecord>(&usage)?;
     let source = AnswerSource {
-        shard: None,
+        shard: crate::record::some(&header.shard_id),
         cycle: header.cycle,
         computed_at: moment(header.computed_at_unix_nanos),
+        answered_at: moment(header.answered_at_unix_nanos),
+        troubles: header.troubles,
+        not_ready: header.not_ready,
         total: None,
     };
     Ok((items, source))

@@ -183,6 +183,13 @@ pub(crate) struct AnswerSource {
     /// When that cycle ran.
     #[serde(serialize_with = "record::at")]
     pub(crate) computed_at: Moment,
+    /// The shard's clock when it answered.
+    #[serde(serialize_with = "record::at")]
+    pub(crate) answered_at: Moment,
+    /// What concerns the whole shard and comes before anything else: paused, fenced, its provider lost.
+    pub(crate) troubles: Vec<String>,
+    /// Why the shard is not ready; empty if it is.
+    pub(crate) not_ready: String,
     /// How many entries there are, if the shard sent fewer because of a limit.
     #[serde(skip)]
     pub(crate) total: Option<usize>,
@@ -191,7 +198,23 @@ pub(crate) struct AnswerSource {
 impl AnswerSource {
     /// The moment from which ages count.
     pub(crate) fn now(&self) -> i64 {
-        self.computed_at.unwrap_or_else(local_now)
+        let said = self.answered_at.or(self.computed_at);
+        said.unwrap_or_else(local_now)
+    }
+
+    /// Why the answer may be empty although there is something; `None` if it may not.
+    pub(crate) fn unready(&self) -> Option<String> {
+        match (self.not_ready.as_str(), self.cycle) {
+            ("", 0) => Some("the shard has not finished its first cycle".to_owned()),
+            ("", _) => None,
+            (why, _) => Some(format!("the shard is not ready: {}", printable(why))),
+        }
+    }
+
+    /// What a person is to read before anything else, a line each.
+    pub(crate) fn first(&self) -> String {
+        let lines = self.troubles.iter().map(|line| printable(line) + "\n");
+        lines.collect()
     }
 }
 
@@ -208,8 +231,14 @@ pub(crate) fn list<T: Listable>(items: &[T], source: &AnswerSource, style: &Styl
     match &style.form {
         Form::Json => json(&Document { source, items }),
         Form::Yaml => yaml(&Document { source, items }),
-        Form::Table => rows(items, source.now(), style, false),
-        Form::Wide => rows(items, source.now(), style, true),
+        Form::Table | Form::Wide => {
+            let rows = rows(items, source.now(), style, style.form == Form::Wide);
+            if style.no_headers {
+                rows
+            } else {
+                source.first() + &rows
+            }
+        }
         Form::Name => names(items),
         Form::Csv => csv(items, source.now(), style),
         Form::CustomColumns(columns) => custom(items, columns, style),

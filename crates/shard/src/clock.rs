@@ -48,11 +48,6 @@ impl Clock {
         Time::from_nanos(now.nanos() - now.nanos().rem_euclid(1_000))
     }
 
-    /// How much passes here while so much passes for the host.
-    pub(crate) fn scaled(&self, lasted: Duration) -> Duration {
-        scaled(lasted, self.speed)
-    }
-
     /// When a moment is, on the clock that timers use.
     pub(crate) fn instant(&self, moment: Time) -> tokio::time::Instant {
         const FAR: Duration = Duration::from_secs(86_400 * 365);

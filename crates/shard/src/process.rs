@@ -39,7 +39,7 @@ use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{About, Metrics, Publisher};
-use crate::read::{EndedCycle, Reads, ShardInfo, Surroundings};
+use crate::read::{Reads, ShardInfo, Surroundings};
 use crate::services;
 use crate::session::Sessions;
 use crate::settings::Settings;
@@ -244,8 +244,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         tracing::info!("started in shadow mode");
     }
     let (failed, has_failed) = watch::channel(None);
+    let lists = Arc::clone(&metrics.lists);
     let history = Arc::new(History::new(epoch));
-    let (cycles, ended_cycles) = watch::channel(EndedCycle::default());
     let driver = Driver {
         core,
         clock,
@@ -255,7 +255,6 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         audit,
         history: Arc::clone(&history),
         publisher: metrics.publisher.clone(),
-        cycles,
         attribution_probe: settings.attribution_probe,
         runtime: Handle::current(),
         failed,
@@ -263,7 +262,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     };
     let driver = drive(driver, span.clone())?;
 
-    let info = Arc::new(ShardInfo::new(&settings, clock));
+    let info = ShardInfo::new(&settings, clock, lists);
+    let info = Arc::new(info);
     let counts = Arc::clone(&metrics.sessions);
     let sessions = Sessions::new(hub.clone(), counts, clock, settings.largest_frame);
     let reads = Reads::new(
@@ -272,7 +272,6 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         history,
         Arc::clone(&metrics.sessions),
         Surroundings::new(&metrics, &settings),
-        ended_cycles,
     );
     let admin = Admin::new(hub.clone(), info, lines);
     let (health, reporting) = services::health(metrics.publisher.readiness()).await;

@@ -29,7 +29,7 @@ mod status;
 mod stream;
 #[cfg(test)]
 mod testing;
-mod verdicts;
+mod troubles;
 mod work;
 
 pub(crate) use machines::message as machine_message;
@@ -50,7 +50,6 @@ use bigfleet_wire::v1alpha1::{
     InspectRailsRequest, InspectRailsResponse, InspectStatusRequest, InspectStatusResponse,
     InspectWorkRequest, InspectWorkResponse,
 };
-use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::history::History;
@@ -59,8 +58,6 @@ use crate::session::SessionCounts;
 use copy::Exports;
 use explainer::Explainers;
 use stream::{Frames, Place, Places, frames};
-pub(crate) use verdicts::EndedCycle;
-use verdicts::Verdicts;
 
 /// The service readers call.
 #[derive(Clone, Debug)]
@@ -70,7 +67,6 @@ pub(crate) struct Reads {
     history: Arc<History>,
     sessions: Arc<SessionCounts>,
     surroundings: Arc<Surroundings>,
-    verdicts: Arc<Verdicts>,
     explainers: Arc<Explainers>,
     exports: Exports,
     places: Places,
@@ -83,10 +79,8 @@ impl Reads {
         history: Arc<History>,
         sessions: Arc<SessionCounts>,
         surroundings: Surroundings,
-        cycles: watch::Receiver<EndedCycle>,
     ) -> Self {
         Self {
-            verdicts: Arc::new(Verdicts::new(info.patience(), cycles)),
             explainers: Arc::default(),
             exports: Exports::default(),
             places: Places::default(),

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bigfleet_shard_core::{Histogram, Number, Value};
 use bigfleet_wire::Record;
@@ -30,20 +30,6 @@ struct Counted {
     failed_in_a_row: u64,
     doubts: u64,
     said: BTreeSet<String>,
-    /// When a List was last complete, and since when none is, on the clock of this process.
-    completed: Option<Instant>,
-    broken: Option<Instant>,
-    /// What the last List failed with.
-    why: String,
-}
-
-/// A provider that does not answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Silence {
-    /// For how long.
-    pub(crate) lasted: Duration,
-    /// What it failed with last; empty if it says nothing at all.
-    pub(crate) why: String,
 }
 
 impl Rpcs {
@@ -68,33 +54,9 @@ impl Rpcs {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             counted.last_complete = now.map_or(0.0, |since| since.as_secs_f64());
             counted.failed_in_a_row = 0;
-            counted.completed = Some(Instant::now());
-            counted.broken = None;
-            counted.why.clear();
         } else {
-            counted.failed_in_a_row += 1;
-            counted.broken.get_or_insert_with(Instant::now);
+            counted.failed_in_a_row += 1
         }
-    }
-
-    /// What a List failed with.
-    pub(crate) fn failed_with(&self, why: &str) {
-        why.clone_into(&mut self.counted().why);
-    }
-
-    /// Whether the provider does not answer: the last List failed, or none has ended for so long.
-    pub(crate) fn silence(&self, patience: Duration) -> Option<Silence> {
-        let counted = self.counted();
-        let lasted = match (counted.broken, counted.completed) {
-            (Some(broken), completed) => completed.unwrap_or(broken).elapsed(),
-            (None, Some(completed)) => completed.elapsed(),
-            (None, None) => return None,
-        };
-        let is_silent = counted.broken.is_some() || patience < lasted;
-        is_silent.then(|| Silence {
-            lasted,
-            why: counted.why.clone(),
-        })
     }
 
     /// Heeds what could not be read in these records: all of it is counted, and each thing said

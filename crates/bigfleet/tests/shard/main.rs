@@ -20,6 +20,7 @@ mod identity;
 mod kills;
 mod listening;
 mod measured;
+mod open_metrics;
 mod panics;
 mod providers;
 mod reads;

@@ -26,13 +26,10 @@ use super::{Reads, ShardInfo};
 use crate::audit::AuditCounts;
 use crate::news::twin_text;
 use crate::publish::{Beside, Publisher, stage_word};
-use crate::rpcs::Rpcs;
 use crate::settings::Settings;
 
 /// A Need that has missed something for longer than this is a problem.
 const MISSING_FOR: Duration = Duration::from_secs(5 * 60);
-/// A provider that has not ended a List for longer than this is, if it is asked more often.
-const SILENT_FOR: Duration = Duration::from_secs(25);
 /// An operation that waits for one thing longer than this is stuck, whatever it is; one that was refused is at once.
 const WAITS_FOR: Duration = Duration::from_secs(10 * 60);
 /// Entries of one kind; the rest are counted.
@@ -46,7 +43,6 @@ const DISK_FULL: u64 = 64 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) publisher: Publisher,
-    pub(crate) rpcs: Arc<Rpcs>,
     pub(crate) audit: Arc<AuditCounts>,
     pub(crate) beside: Arc<Beside>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
@@ -58,7 +54,6 @@ impl Surroundings {
     pub(crate) fn new(metrics: &crate::publish::Metrics, settings: &Settings) -> Self {
         Self {
             publisher: metrics.publisher.clone(),
-            rpcs: Arc::clone(&metrics.rpcs),
             audit: Arc::clone(&metrics.audit),
             beside: Arc::clone(&metrics.beside),
             tls: metrics.tls.clone(),
@@ -77,7 +72,7 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectStatusResponse, Stat
         (info.header(core, 0), core.epoch(), found)
     });
     let (header, epoch, mut found) = asked.await?;
-    of_surroundings(&reads.surroundings, &reads.info, &mut found);
+    of_surroundings(&reads.surroundings, &reads.info.shard, &mut found);
     let now = found.now;
     let problems = found.sorted();
     Ok(InspectStatusResponse {
@@ -173,7 +168,8 @@ fn of_core(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
     let clusters = clusters.iter().filter_map(|id| core.cluster_view(id));
     of_sessions(clusters, found);
     of_work(core, found);
-    of_needs(core, info, found);
+    of_needs(core, found);
+    of_provider(core, info, found);
 }
 
 fn of_shard(view: &RailsView, found: &mut Found) {
@@ -347,43 +343,43 @@ fn stuck_by(work: &WorkView, now: Time) -> Option<String> {
     (patience < waited).then(|| format!("it waits for: {}", stage_word(work.stage)))
 }
 
-/// Needs that have missed something for long.
-fn of_needs(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
-    let mut missing: BTreeMap<&str, (usize, Time)> = BTreeMap::new();
-    for short in core.shortfalls() {
-        let lasted = info.cycle_interval * short.age;
-        let since = found.now - lasted;
-        if MISSING_FOR < lasted {
-            let (count, first) = missing
-                .entry(short.need.cluster.as_str())
-                .or_insert((0, since));
+/// Needs that have not been served in full for long.
+fn of_needs(core: &ShardCore, found: &mut Found) {
+    let mut lacking: BTreeMap<&str, (usize, Time)> = BTreeMap::new();
+    for (need, since) in core.lacking() {
+        if MISSING_FOR < found.now.duration_since(since) {
+            let (count, first) = lacking.entry(need.cluster.as_str()).or_insert((0, since));
             *count += 1;
             *first = (*first).min(since);
         }
     }
-    let missing: Vec<_> = missing.into_iter().collect();
-    found.bounded(
-        "need",
-        "bigfleet get shortfalls",
-        missing,
-        |found, (cluster, (count, since))| {
-            let many = match count {
-                1 => "1 Need has".to_owned(),
-                count => format!("{count} Needs have"),
-            };
-            let what = format!("cluster {cluster}: {many} lacked machines for more than 5 minutes");
-            found.critical(
-                "need",
-                what,
-                Some(since),
-                &format!("bigfleet explain {cluster}"),
-            );
-        },
-    );
+    let lacking: Vec<_> = lacking.into_iter().collect();
+    let verb = "bigfleet get shortfalls";
+    found.bounded("need", verb, lacking, |found, (cluster, (count, since))| {
+        let many = match count {
+            1 => "1 Need is".to_owned(),
+            count => format!("{count} Needs are"),
+        };
+        let what = format!("cluster {cluster}: {many} not served in full for more than 5 minutes");
+        let verb = format!("bigfleet explain {cluster}");
+        found.critical("need", what, Some(since), &verb);
+    });
 }
 
-fn of_surroundings(around: &Surroundings, info: &ShardInfo, found: &mut Found) {
-    of_provider(around, info, found);
+fn of_provider(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
+    let Some(since) = core.provider_lost() else {
+        return;
+    };
+    let address = &info.provider_address;
+    let mut what = format!("the provider at {address} does not answer");
+    let why = info.provider_error();
+    if !why.is_empty() {
+        what += &format!(": {why}");
+    }
+    found.critical("provider", what, Some(since), "bigfleet get work");
+}
+
+fn of_surroundings(around: &Surroundings, shard: &str, found: &mut Found) {
     if let Err(why) = around.publisher.ready() {
         found.critical(
             "ready",
@@ -393,23 +389,8 @@ fn of_surroundings(around: &Surroundings, info: &ShardInfo, found: &mut Found) {
         );
     }
     of_disk(around, found);
-    of_certificate(around, &info.shard, found);
+    of_certificate(around, shard, found);
     of_coordinator(around, found);
-}
-
-fn of_provider(around: &Surroundings, info: &ShardInfo, found: &mut Found) {
-    let silent_for = SILENT_FOR.max(info.cycle_interval * 2);
-    let Some(silence) = around.rpcs.silence(silent_for) else {
-        return;
-    };
-    let address = &info.provider_address;
-    let mut what = format!("the provider at {address} does not answer");
-    if !silence.why.is_empty() {
-        what += &format!(": {}", silence.why);
-    }
-    // By the shard's clock, which may be a faster one.
-    let since = Some(found.now - info.scaled(silence.lasted));
-    found.critical("provider", what, since, "bigfleet get work");
 }
 
 fn of_disk(around: &Surroundings, found: &mut Found) {
