@@ -1,7 +1,10 @@
 //! `bigfleet decide`: the offline what-if. Save a fleet, change a number, see what would happen and
 //! why. The fleet is a file, or taken home from a running shard.
 
-use crate::{engines::Engine, explain, failure::Failure, input, output::say, table, verbs};
+use crate::{
+    connection::ConnectionArgs, engines::Engine, explain, failure::Failure, input, output::say,
+    table,
+};
 use bigfleet_fleet_file::{Loaded, decision_json, decision_yaml};
 use bigfleet_model::{Decision, Fleet};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -32,7 +35,7 @@ pub(crate) struct Args {
     save: Option<PathBuf>,
 
     #[command(flatten)]
-    connection: verbs::ConnectionArgs,
+    connection: ConnectionArgs,
 
     /// Which implementation decides; all of them give the same answer
     #[arg(long, value_enum, default_value_t = Engine::Full)]

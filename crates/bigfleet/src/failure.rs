@@ -9,6 +9,8 @@ pub(crate) enum Failure {
     Input(String),
     /// It could not be done, and why.
     Undone(String),
+    /// The answer says it all: something is not well.
+    Unwell,
     /// The answer could not be written.
     Output(io::Error),
 }
@@ -25,6 +27,7 @@ impl Failure {
                 eprintln!("{why}");
                 ExitCode::FAILURE
             }
+            Self::Unwell => ExitCode::FAILURE,
             // Whoever reads the answer has seen enough: `bigfleet decide … | head`.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::Output(error) => {

@@ -1,6 +1,6 @@
 //! The fleet that is decided about: a file, or what a running shard holds.
 
-use crate::{failure::Failure, verbs::ConnectionArgs};
+use crate::{connection::ConnectionArgs, failure::Failure};
 use bigfleet_ctl::export;
 use bigfleet_fleet_file::{Format, Loaded, MAX_FILE_BYTES, read};
 use std::{

@@ -6,16 +6,21 @@
 //! | 1 | could not be done, or a process refuses what it is to start with, or lost a part of itself; stderr says why |
 //! | 2 | the command line or a file it names is wrong; stderr names every problem, stdout is empty |
 
+mod audit;
 mod bench;
+mod certs;
 #[cfg(test)]
 mod command_tree;
 mod conformance;
+mod config;
+mod connection;
 mod decide;
 mod engines;
 mod explain;
 mod failure;
 mod help;
 mod input;
+mod kinds;
 mod output;
 mod provider;
 mod shard;
@@ -64,6 +69,10 @@ enum Verb {
     Describe(verbs::DescribeArgs),
     /// Show why a cluster has the machines it has, and what it would take to get more.
     Explain(verbs::ExplainArgs),
+    /// Wait until something is as it should be: a machine Configured, a Need served.
+    Wait(verbs::WaitArgs),
+    /// Say whether all is well, and what is not, worst first; the exit status is 0 only if it is.
+    Status(verbs::StatusArgs),
     /// Watch a running shard on one screen.
     Top(verbs::TopArgs),
     /// Stop all changes to machines for a while; deciding continues.
@@ -74,8 +83,16 @@ enum Verb {
     Retire(verbs::RetireArgs),
     /// Give back the machines of a cluster that no longer exists.
     Release(verbs::ReleaseArgs),
+    /// Ask an audit log what happened, when, to whom and why; needs no shard.
+    Audit(audit::Args),
+    /// Name shards and how to call them, so that the other verbs need no flags.
+    Config(config::Args),
+    /// Make certificates: an authority, and what it signs for shards, operators, providers and people.
+    Certs(certs::Args),
     /// Test the deciding code on simulated fleets with injected faults.
     Sim(sim::Args),
+    /// Say which version this program is, and which the shard is.
+    Version(verbs::VersionArgs),
     /// Print a completion script for a shell.
     Completions(help::CompletionsArgs),
     /// Print a manual page.
@@ -129,12 +146,18 @@ fn main() -> ExitCode {
         Verb::Get(args) => verbs::get(&args),
         Verb::Describe(args) => verbs::describe(&args),
         Verb::Explain(args) => verbs::explain(&args),
+        Verb::Wait(args) => verbs::wait(&args),
+        Verb::Status(args) => verbs::status(&args),
         Verb::Top(args) => verbs::top(&args),
         Verb::Pause(args) => verbs::pause(&args),
         Verb::Resume(args) => verbs::resume(&args),
         Verb::Retire(args) => verbs::retire(&args),
         Verb::Release(args) => verbs::release(&args),
+        Verb::Audit(args) => audit::run(&args),
+        Verb::Config(args) => config::run(&args),
+        Verb::Certs(args) => certs::run(&args),
         Verb::Sim(args) => sim::run(&args),
+        Verb::Version(args) => verbs::version(&args),
         Verb::Completions(args) => help::completions(&args, Cli::command()),
         Verb::Man(args) => help::man(&args, Cli::command()),
     };

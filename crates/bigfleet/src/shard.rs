@@ -1,7 +1,7 @@
 //! `bigfleet shard`: flags to checked settings, and a shard until the process is asked to end.
 
 use crate::failure::Failure;
-use bigfleet_net::{Dial, LogFlags, Tls, TlsFiles, TlsFlags, asked_to_end};
+use bigfleet_net::{Dial, LogFlags, ServingFlags, Tls, TlsFiles, asked_to_end, check_exposure};
 use bigfleet_provider_fake::duration;
 use bigfleet_shard::{Around, Rotation, Settings, Shard, Trouble, start};
 use bigfleet_shard_core::{Rails, ShardConfig};
@@ -12,10 +12,10 @@ use std::{path::PathBuf, time::Duration};
 /// What was asked.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// The address that cluster operators and the other verbs connect to
+    /// The address that cluster operators and the other verbs connect to; without a host, only from this one
     #[arg(long, default_value = ":7780")]
     listen: String,
-    /// The address of /metrics, /healthz, /readyz and /config; 0 for none
+    /// The address of /metrics, /healthz, /readyz and /config; without a host, only for this one; 0 for none
     #[arg(long, default_value = ":8780")]
     metrics_addr: String,
     /// The shard's id; never change it, its certificate and the provider's records carry it
@@ -87,7 +87,7 @@ pub(crate) struct Args {
     /// Leave this many first cycles out of the duration metrics
     #[arg(long, default_value_t = 0)]
     metrics_warmup_cycles: u64,
-    /// Answer gRPC reflection
+    /// Answer gRPC reflection, if --listen is only for this host
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     reflection: bool,
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     phase_attribution_log: bool,
     /// Certificates.
     #[command(flatten)]
-    tls: TlsFlags,
+    serving: ServingFlags,
     /// Logs.
     #[command(flatten)]
     logs: LogFlags,
@@ -250,10 +250,17 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
         let refused = Dial::check(&addr).err();
         problems.extend(refused.map(|why| shard(&format!("{flag} {why}"))));
     }
-    let tls = args.tls.files().unwrap_or_else(|why| {
+    let tls = args.serving.tls.files().unwrap_or_else(|why| {
         problems.push(shard(&why));
         None
     });
+    let exposed = check_exposure(
+        "--listen",
+        &args.listen,
+        tls.is_some(),
+        args.serving.insecure,
+    );
+    problems.extend(exposed.err().map(|why| shard(&why)));
     let (mut trouble, mut speed) = (Trouble::default(), 1.0);
     for text in requested {
         let taken = match text.strip_prefix("clock-speed=") {
@@ -310,6 +317,7 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
             .clone()
             .filter(|path| !path.as_os_str().is_empty()),
         tls,
+        insecure: args.serving.insecure,
         reflection: args.reflection,
         speed,
         attribution_probe: args.phase_attribution_log

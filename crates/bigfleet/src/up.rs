@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// The address the shard listens on; port 0 takes any free port
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: String,
+    /// Listen for other hosts too: whoever reaches --listen may do anything
+    #[arg(long)]
+    insecure: bool,
     /// The address of /metrics, /healthz, /readyz and /config; 0 for none
     #[arg(long, default_value = "127.0.0.1:0")]
     metrics_addr: String,
@@ -244,6 +247,7 @@ fn options(args: &Args) -> Result<Options, Failure> {
     };
     Ok(Options {
         listen: args.listen.clone(),
+        insecure: args.insecure,
         metrics_addr: Some(args.metrics_addr.clone())
             .filter(|addr| !["", "0"].contains(&addr.as_str())),
         data_dir: args.data_dir.clone(),

@@ -1,89 +1,30 @@
 //! The everyday verbs against a running shard: flags to what is asked, answers to stdout.
 
-use crate::{failure::Failure, output::say};
+use crate::{
+    connection::{Connected, ShardArgs, SteerArgs, print},
+    failure::Failure,
+    kinds::{DescribedKind, Kinds, KindsParser, listings},
+    output::say,
+};
 use bigfleet_ctl::{
-    Answer, Client, CtlError, Described, Form, PauseTarget, Resource, Selection, Selector, Style,
-    address,
+    Awaited, CtlError, Form, PauseTarget, ProblemRecord, Selection, Selector, SortKey, Style,
     live::{self, LiveOptions},
 };
-use bigfleet_net::{Tls, TlsFlags, asked_to_end};
+use bigfleet_net::asked_to_end;
 use bigfleet_provider_fake::duration;
 use clap::Args as ClapArgs;
-use std::{io::IsTerminal, time::Duration};
-
-/// Which shard to call, and how.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ShardArgs {
-    /// The shard to ask [default: the one `bigfleet up` runs on this host, else 127.0.0.1:7780]
-    #[arg(long, value_name = "HOST:PORT")]
-    shard: Option<String>,
-    /// How to connect.
-    #[command(flatten)]
-    connection: ConnectionArgs,
-}
-
-/// How to connect to a shard, whatever its address.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ConnectionArgs {
-    /// How long to wait for the answer to begin, and for each next part of it
-    #[arg(long, value_parser = duration, default_value = "30s")]
-    timeout: Duration,
-    /// Certificates.
-    #[command(flatten)]
-    tls: TlsFlags,
-}
-
-impl ConnectionArgs {
-    /// Does the work with a client for the shard `said`, or for the default one.
-    pub(crate) fn ask<T>(
-        &self,
-        said: Option<&str>,
-        work: impl AsyncFnOnce(Client) -> Result<T, CtlError>,
-    ) -> Result<T, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|why| Failure::Undone(format!("bigfleet: {why}")))?;
-        let done = runtime.block_on(async {
-            let client = self.client(said)?;
-            Ok(work(client).await?)
-        });
-        // The live view's thread still waits for a key; do not wait for it.
-        runtime.shutdown_background();
-        done
-    }
-
-    fn client(&self, said: Option<&str>) -> Result<Client, Failure> {
-        let wrong = |why: &dyn std::fmt::Display| Failure::Input(why.to_string());
-        let files = self.tls.files().map_err(|why| wrong(&why))?;
-        let tls = files.map(Tls::load).transpose();
-        let tls = tls.map_err(|why| wrong(&bigfleet_net::chain(&why)))?;
-        Ok(Client::new(&address::target(said), tls, self.timeout)?)
-    }
-}
-
-impl ShardArgs {
-    fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, CtlError>) -> Result<T, Failure> {
-        self.connection.ask(self.shard.as_deref(), work)
-    }
-}
-
-impl From<CtlError> for Failure {
-    fn from(error: CtlError) -> Self {
-        if error.is_usage() {
-            Self::Input(error.to_string())
-        } else {
-            Self::Undone(error.to_string())
-        }
-    }
-}
+use std::{
+    io::IsTerminal,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 /// `bigfleet get`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GetArgs {
-    /// What to list; the singular and a short name work too: machines, machine, ma
-    #[arg(value_enum)]
-    resource: Resource,
+    /// What to list: a kind, several with commas, or kind/name; the singular and a short name work too:
+    /// machines, machine, ma
+    #[arg(value_parser = KindsParser)]
+    kinds: Kinds,
     /// Only the entries of these names
     names: Vec<String>,
     /// Only the entries of this cluster
@@ -94,9 +35,24 @@ pub(crate) struct GetArgs {
     limit: usize,
     #[command(flatten)]
     select: SelectArgs,
+    /// Sort by a path into the entries, such as .price_per_hour, or by a key of --field-selector
+    #[arg(long, value_name = "KEY")]
+    sort_by: Option<SortKey>,
+    /// Add a column for each of these labels of machines
+    #[arg(short = 'L', long, value_name = "LABEL", value_delimiter = ',')]
+    label_columns: Vec<String>,
+    /// Add a column with all labels of machines
+    #[arg(long)]
+    show_labels: bool,
     /// Leave out the line with the column names
     #[arg(long)]
     no_headers: bool,
+    /// Go on, and print what changes
+    #[arg(short, long)]
+    watch: bool,
+    /// How often to ask with --watch
+    #[arg(long, value_parser = duration, default_value = "1s")]
+    every: Duration,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -104,53 +60,259 @@ pub(crate) struct GetArgs {
 /// Which entries to print, and in which form.
 #[derive(Debug, ClapArgs)]
 struct SelectArgs {
-    /// Only entries with these labels or columns: key=value, key!=value, key in (a, b), key, !key;
+    /// Only entries with these labels or columns: key=value, key!=value, key in (a, b), key, !key, key>1;
     /// several with commas
     #[arg(short = 'l', long, value_name = "SELECTOR", default_value = None)]
     selector: Option<Selector>,
-    /// The form of the answer
-    #[arg(short, long, value_enum, default_value_t = Form::Table)]
+    /// The same for columns alone: a key that is none is an error
+    #[arg(long, value_name = "SELECTOR", default_value = None)]
+    field_selector: Option<Selector>,
+    /// The form of the answer: table, wide, json, yaml, name, csv, custom-columns=NAME:.path,… or
+    /// jsonpath={.path}
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Form,
+}
+
+impl SelectArgs {
+    fn selection(&self, names: Vec<String>, cluster: &str, limit: usize) -> Selection {
+        let fields = self.field_selector.clone().unwrap_or_default();
+        Selection {
+            names,
+            cluster: cluster.to_owned(),
+            columns: fields.keys().into_iter().map(str::to_owned).collect(),
+            selector: self.selector.clone().unwrap_or_default().and(fields),
+            sort_by: None,
+            limit,
+        }
+    }
 }
 
 /// Lists.
 pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
-    let selection = Selection {
-        names: args.names.clone(),
-        cluster: args.cluster.clone(),
-        selector: args.select.selector.clone().unwrap_or_default(),
-        limit: args.limit,
-    };
+    let listings = listings(&args.kinds, &args.names).map_err(Failure::Input)?;
     let style = Style {
-        form: args.select.output,
+        form: args.select.output.clone(),
         no_headers: args.no_headers,
         colour: has_colour(),
+        label_columns: args.label_columns.clone(),
+        show_labels: args.show_labels,
     };
-    let got = async |client| bigfleet_ctl::get(&client, args.resource, &selection, style).await;
-    print(args.shard.ask(got)?)
+    let selection = |names: &[String]| Selection {
+        sort_by: args.sort_by.clone(),
+        ..args
+            .select
+            .selection(names.to_vec(), &args.cluster, args.limit)
+    };
+    if args.watch {
+        let [(resource, names)] = listings.as_slice() else {
+            let why = "-w: one kind at a time can be watched";
+            return Err(Failure::Input(why.to_owned()));
+        };
+        let selection = selection(names);
+        // Whoever reads along has seen enough when the text cannot be written.
+        return args.shard.ask(async |client| {
+            let asked = asked_to_end().map_err(|why| CtlError::Local(why.to_string()))?;
+            let tell = |text: &str| say(text).is_ok();
+            let watched =
+                bigfleet_ctl::watch(&client, *resource, &selection, &style, args.every, tell);
+            tokio::select! {
+                watched = watched => watched,
+                () = asked => Ok(()),
+            }
+        });
+    }
+    let answers = args.shard.ask(async |client| {
+        let mut answers = Vec::new();
+        for (resource, names) in &listings {
+            let got = bigfleet_ctl::get(&client, *resource, &selection(names), &style).await;
+            answers.push(got?);
+        }
+        Ok(answers)
+    })?;
+    let mut answers = answers.into_iter();
+    let Some(mut all) = answers.next() else {
+        return Ok(());
+    };
+    for answer in answers {
+        let is_table = matches!(style.form, Form::Table | Form::Wide);
+        if is_table && !all.text.is_empty() && !answer.text.is_empty() {
+            all.text.push('\n');
+        }
+        if style.form == Form::Yaml {
+            all.text += "---\n";
+        }
+        all.text += &answer.text;
+        all.notes.extend(answer.notes);
+        all.failed = all.failed.or(answer.failed);
+    }
+    print(all)
 }
 
-/// `bigfleet describe`.
+/// `bigfleet wait`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct DescribeArgs {
-    /// What to describe
-    #[arg(value_enum)]
-    kind: Described,
-    /// Its name, as `bigfleet get` shows it
-    name: String,
-    /// The cluster of the Need, if several clusters have one of that name
+pub(crate) struct WaitArgs {
+    /// What to wait for: kind/name, or a kind
+    #[arg(value_parser = KindsParser)]
+    kinds: Kinds,
+    /// The names, all of which have to be so
+    names: Vec<String>,
+    /// What has to hold: a selector such as state=Configured, `create` or `delete`
+    #[arg(long = "for", value_name = "CONDITION")]
+    awaited: Awaited,
+    /// Only the entries of this cluster
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
     #[command(flatten)]
     shard: ShardArgs,
 }
 
+/// How often `wait` asks.
+const WAIT_EVERY: Duration = Duration::from_millis(500);
+
+/// Waits until it is so, for as long as --timeout says.
+pub(crate) fn wait(args: &WaitArgs) -> Result<(), Failure> {
+    let listings = listings(&args.kinds, &args.names).map_err(Failure::Input)?;
+    let within = args.shard.connection.timeout;
+    let done = args.shard.ask(async |client| {
+        let mut done = Vec::new();
+        for (resource, names) in &listings {
+            let selection = Selection {
+                names: names.clone(),
+                cluster: args.cluster.clone(),
+                ..Selection::default()
+            };
+            let waited = bigfleet_ctl::wait(
+                &client,
+                *resource,
+                &selection,
+                &args.awaited,
+                within,
+                WAIT_EVERY,
+            );
+            done.extend(waited.await?);
+        }
+        Ok(done)
+    })?;
+    let line = |name: &String| format!("{}\n", bigfleet_ctl::text::printable(name));
+    say(&done.iter().map(line).collect::<String>())
+}
+
+/// `bigfleet describe`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DescribeArgs {
+    /// What to describe, with or without its name: machine, machine/m-1
+    #[arg(value_parser = DescribedKind::parser())]
+    kind: DescribedKind,
+    /// Its name, as `bigfleet get` shows it
+    name: Option<String>,
+    /// The cluster of the Need, if several clusters have one of that name
+    #[arg(long, default_value = "", hide_default_value = true)]
+    cluster: String,
+    /// The form of the answer: table, json, yaml, jsonpath={.path}
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+    #[command(flatten)]
+    shard: ShardArgs,
+}
+
 /// Describes.
 pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
-    let (kind, name, cluster) = (args.kind, &args.name, &args.cluster);
+    let (kind, name) = args
+        .kind
+        .named(args.name.as_deref())
+        .map_err(Failure::Input)?;
+    let style = Style {
+        form: args.output.clone(),
+        colour: has_colour(),
+        ..Style::default()
+    };
     let described =
-        async |client| bigfleet_ctl::describe(&client, kind, name, cluster, has_colour()).await;
+        async |client| bigfleet_ctl::describe(&client, kind, &name, &args.cluster, &style).await;
     print(args.shard.ask(described)?)
+}
+
+/// `bigfleet status`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatusArgs {
+    /// The form of the answer: table, json, yaml, jsonpath={.path}
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+    #[command(flatten)]
+    shard: ShardArgs,
+}
+
+/// A certificate that ends within this is said.
+const CERTIFICATE_SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// Says how a shard is; the exit status is 0 only if all is well.
+pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
+    let style = Style {
+        form: args.output.clone(),
+        colour: has_colour(),
+        ..Style::default()
+    };
+    let status = args.shard.connected(async |connected: Connected| {
+        let own = Vec::from_iter(own_certificate(&connected));
+        Ok(bigfleet_ctl::status(&connected.client, own, &style).await?)
+    })?;
+    print(status.answer)?;
+    if status.is_well {
+        Ok(())
+    } else {
+        Err(Failure::Unwell)
+    }
+}
+
+fn own_certificate(connected: &Connected) -> Option<ProblemRecord> {
+    let counts = connected.tls.as_ref()?.counts();
+    let ends = Duration::from_secs(counts.expires_unix_seconds.max(0).unsigned_abs());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let what = match ends.checked_sub(now) {
+        None => "your own certificate has expired".to_owned(),
+        Some(left) if left < CERTIFICATE_SOON => {
+            let days = left.as_secs() / (24 * 60 * 60);
+            format!("your own certificate ends in {days} days")
+        }
+        Some(_) => return None,
+    };
+    let verb = "bigfleet certs issue admin NAME";
+    Some(ProblemRecord::found_here(false, "certificate", what, verb))
+}
+
+/// `bigfleet version`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VersionArgs {
+    /// Only of this program, without asking a shard
+    #[arg(long)]
+    client: bool,
+    /// The form of the answer: table, json, yaml, jsonpath={.path}
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+    #[command(flatten)]
+    shard: ShardArgs,
+}
+
+/// Says which version this is, and which the shard is.
+pub(crate) fn version(args: &VersionArgs) -> Result<(), Failure> {
+    let own = env!("CARGO_PKG_VERSION");
+    let shard = if args.client {
+        None
+    } else {
+        Some(args.shard.ask(async |client| client.status().await))
+    };
+    let (server, failed) = match shard {
+        None => (None, None),
+        Some(Ok(answered)) => (Some(answered.version), None),
+        Some(Err(failure)) => (None, Some(failure)),
+    };
+    say(&bigfleet_ctl::versions(
+        own,
+        server.as_deref(),
+        &args.output,
+    )?)?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// `bigfleet explain`.
@@ -172,13 +334,9 @@ pub(crate) struct ExplainArgs {
 
 /// Explains.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let selection = Selection {
-        names: Vec::from_iter(args.need.clone()),
-        cluster: args.cluster.clone(),
-        selector: args.select.selector.clone().unwrap_or_default(),
-        limit: args.limit,
-    };
-    let form = args.select.output;
+    let names = Vec::from_iter(args.need.clone());
+    let selection = args.select.selection(names, &args.cluster, args.limit);
+    let form = &args.select.output;
     let explained = async |client| bigfleet_ctl::explain(&client, &selection, form).await;
     print(args.shard.ask(explained)?)
 }
@@ -211,29 +369,32 @@ pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
 
 /// What to pause or resume, and why.
 #[derive(Debug, ClapArgs)]
-struct SteerArgs {
+struct ScopeArgs {
     /// Only changes for this cluster
     #[arg(long, conflicts_with = "provider")]
     cluster: Option<String>,
     /// Only changes through this provider, by its address or name
     #[arg(long)]
     provider: Option<String>,
-    /// Why, for whoever looks at it later; it is kept in the audit log
-    #[arg(long)]
-    reason: String,
-    /// Only say what would happen
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
-    shard: ShardArgs,
+    steer: SteerArgs,
 }
 
-impl SteerArgs {
+impl ScopeArgs {
     fn target(&self) -> PauseTarget {
         match (&self.cluster, &self.provider) {
             (Some(cluster), _) => PauseTarget::Cluster(cluster.clone()),
             (None, Some(provider)) => PauseTarget::Provider(provider.clone()),
             (None, None) => PauseTarget::All,
+        }
+    }
+
+    /// The same for who is asked.
+    fn text(&self) -> String {
+        match self.target() {
+            PauseTarget::All => "everything".to_owned(),
+            PauseTarget::Cluster(cluster) => format!("cluster {cluster}"),
+            PauseTarget::Provider(provider) => format!("provider {provider}"),
         }
     }
 }
@@ -245,7 +406,7 @@ pub(crate) struct PauseArgs {
     #[arg(long = "for", value_parser = duration, default_value = "30m", value_name = "DURATION")]
     lasting: Duration,
     #[command(flatten)]
-    steer: SteerArgs,
+    scope: ScopeArgs,
 }
 
 /// Pauses.
@@ -254,39 +415,27 @@ pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
         let why = "--for 0s: a pause lasts at least a second; to end one, use `bigfleet resume`";
         return Err(Failure::Input(why.to_owned()));
     }
-    let target = args.steer.target();
-    let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
-    let paused =
-        async |client| bigfleet_ctl::pause(&client, &target, args.lasting, reason, dry_run).await;
-    print(args.steer.shard.ask(paused)?)
+    let (target, steer) = (args.scope.target(), &args.scope.steer);
+    let what = format!("pause {}", args.scope.text());
+    steer.steer(&what, async |client| {
+        bigfleet_ctl::pause(client, &target, args.lasting, &steer.reason, steer.dry_run).await
+    })
 }
 
 /// `bigfleet resume`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
-    steer: SteerArgs,
+    scope: ScopeArgs,
 }
 
 /// Resumes.
 pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let (reason, dry_run) = (&args.steer.reason, args.steer.dry_run);
-    let target = args.steer.target();
-    let resumed = async |client| bigfleet_ctl::resume(&client, &target, reason, dry_run).await;
-    print(args.steer.shard.ask(resumed)?)
-}
-
-/// Why, and whether to do it or only to say what would be done.
-#[derive(Debug, ClapArgs)]
-struct WhyArgs {
-    /// Why, for whoever looks at it later; it is kept in the audit log
-    #[arg(long)]
-    reason: String,
-    /// Only say what would happen
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    shard: ShardArgs,
+    let (target, steer) = (args.scope.target(), &args.scope.steer);
+    let what = format!("resume {}", args.scope.text());
+    steer.steer(&what, async |client| {
+        bigfleet_ctl::resume(client, &target, &steer.reason, steer.dry_run).await
+    })
 }
 
 /// `bigfleet retire`.
@@ -295,14 +444,15 @@ pub(crate) struct RetireArgs {
     /// The machine; its state has to be Failed
     machine: String,
     #[command(flatten)]
-    why: WhyArgs,
+    steer: SteerArgs,
 }
 
 /// Retires.
 pub(crate) fn retire(args: &RetireArgs) -> Result<(), Failure> {
-    let (machine, reason, dry_run) = (&args.machine, &args.why.reason, args.why.dry_run);
-    let retired = async |client| bigfleet_ctl::retire(&client, machine, reason, dry_run).await;
-    print(args.why.shard.ask(retired)?)
+    let (machine, steer) = (&args.machine, &args.steer);
+    steer.steer(&format!("retire machine {machine}"), async |client| {
+        bigfleet_ctl::retire(client, machine, &steer.reason, steer.dry_run).await
+    })
 }
 
 /// `bigfleet release`.
@@ -314,23 +464,16 @@ pub(crate) struct ReleaseArgs {
     #[arg(long, required_unless_present = "dry_run", default_value = None)]
     machines: Option<usize>,
     #[command(flatten)]
-    why: WhyArgs,
+    steer: SteerArgs,
 }
 
 /// Releases.
 pub(crate) fn release(args: &ReleaseArgs) -> Result<(), Failure> {
     let (cluster, machines) = (&args.cluster, args.machines.unwrap_or_default());
-    let (reason, dry_run) = (&args.why.reason, args.why.dry_run);
-    let released =
-        async |client| bigfleet_ctl::release(&client, cluster, machines, reason, dry_run).await;
-    print(args.why.shard.ask(released)?)
-}
-
-fn print(answer: Answer) -> Result<(), Failure> {
-    for note in &answer.notes {
-        eprintln!("{note}");
-    }
-    say(&answer.text)
+    let steer = &args.steer;
+    steer.steer(&format!("release cluster {cluster}"), async |client| {
+        bigfleet_ctl::release(client, cluster, machines, &steer.reason, steer.dry_run).await
+    })
 }
 
 /// Colours are for people who see them and have not said no (<https://no-color.org>).

@@ -167,6 +167,13 @@ impl Client {
             .await
     }
 
+    /// Everything that is not as it should be, worst first.
+    pub async fn status(&self) -> Result<wire::InspectStatusResponse, CtlError> {
+        let request = wire::InspectStatusRequest {};
+        self.one("say how it is", self.read().inspect_status(request))
+            .await
+    }
+
     /// Why a Need is served as it is; `None` if there is no such Need.
     pub async fn explain(
         &self,
@@ -266,6 +273,7 @@ impl Client {
             // It did answer: what broke is the answer.
             CtlError::NotListening { target }
             | CtlError::NotAShard { target }
+            | CtlError::UnknownHost { target, .. }
             | CtlError::Unreachable { target, .. }
             | CtlError::Certificates { target, .. } => CtlError::Interrupted {
                 target,

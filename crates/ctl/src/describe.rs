@@ -4,8 +4,12 @@ use crate::client::Client;
 use crate::error::CtlError;
 use crate::explain::{reasons, request};
 use crate::get::{Selection, actions, clusters, machines, needs, not_found, work};
-use crate::output::{Answer, AnswerSource, Listable, Style, labels, list};
-use crate::record::{ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef};
+use serde::Serialize;
+
+use crate::output::{Answer, AnswerSource, Form, Listable, Style, document, labels, list};
+use crate::record::{
+    ActionRecord, ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef, WorkRecord,
+};
 use crate::text::{printable, quantities, without_rule_ids};
 use crate::when::{Moment, ago, rfc3339};
 
@@ -35,26 +39,31 @@ pub async fn describe(
     kind: Described,
     name: &str,
     cluster: &str,
-    colour: bool,
+    style: &Style,
 ) -> Result<Answer, CtlError> {
     let selection = Selection {
         names: vec![name.to_owned()],
         cluster: cluster.to_owned(),
         ..Selection::default()
     };
-    let style = Style {
-        colour,
-        ..Style::default()
-    };
     let text = match kind {
         Described::Machine => machine(client, &selection, style).await?,
-        Described::Need => need(client, &selection).await?,
+        Described::Need => need(client, &selection, style).await?,
         Described::Cluster => self::cluster(client, name, style).await?,
     };
-    Ok(Answer {
-        text,
-        notes: Vec::new(),
-    })
+    Ok(Answer::of(text))
+}
+
+/// What a description says, as a document.
+#[derive(Serialize)]
+struct DescribedRecord<'a, T> {
+    #[serde(flatten)]
+    record: &'a T,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    needs: &'a [NeedRecord],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    under_way: &'a [WorkRecord],
+    decisions: &'a [ActionRecord],
 }
 
 /// Lines of `Name: value`. A line whose value is empty is left out.
@@ -92,23 +101,46 @@ impl DescriptionPage {
         title: &str,
         items: &[T],
         source: &AnswerSource,
-        style: Style,
+        style: &Style,
     ) {
         let table = if items.is_empty() {
             " none\n".to_owned()
         } else {
-            list(items, source, style)
+            let table = Style {
+                form: Form::Table,
+                ..style.clone()
+            };
+            list(items, source, &table)
         };
         self.text += &format!("\n{title}:\n{table}");
     }
 }
 
-async fn machine(client: &Client, selection: &Selection, style: Style) -> Result<String, CtlError> {
+async fn machine(
+    client: &Client,
+    selection: &Selection,
+    style: &Style,
+) -> Result<String, CtlError> {
     let (found, source) = machines(client, selection).await?;
     let name = &selection.names[0];
     let Some(machine) = found.first() else {
         return Err(not_found::<MachineRecord>(name, &source));
     };
+    let mut under_way = Vec::new();
+    if machine.work.is_some() {
+        (under_way, _) = work(client, &Selection::default()).await?;
+        under_way.retain(|one| one.machine == machine.id);
+    }
+    let (decided, _) = actions(client, &newest(""), &machine.id).await?;
+    let described = DescribedRecord {
+        record: machine,
+        needs: &[],
+        under_way: &under_way,
+        decisions: &decided,
+    };
+    if let Some(text) = document(&described, &style.form)? {
+        return Ok(text);
+    }
     let mut page = DescriptionPage::new(&source);
     page.line("Machine", &machine.id);
     page.line("State", &machine.state);
@@ -146,11 +178,8 @@ async fn machine(client: &Client, selection: &Selection, style: Style) -> Result
         machine.failure_class.as_deref().unwrap_or_default(),
     );
     if machine.work.is_some() {
-        let (mut under_way, _) = work(client, &Selection::default()).await?;
-        under_way.retain(|one| one.machine == machine.id);
         page.section("Under way", &under_way, &source, style);
     }
-    let (decided, _) = actions(client, &newest(""), &machine.id).await?;
     page.section("Decisions, newest first", &decided, &source, style);
     Ok(page.text)
 }
@@ -183,22 +212,28 @@ fn need_line(need: Option<&NeedRef>) -> String {
 }
 
 /// Every Need of that name: two clusters may ask for the same.
-async fn need(client: &Client, selection: &Selection) -> Result<String, CtlError> {
+async fn need(client: &Client, selection: &Selection, style: &Style) -> Result<String, CtlError> {
     let (mut found, source) = needs(client, selection).await?;
     if found.is_empty() {
         return Err(not_found::<NeedRecord>(&selection.names[0], &source));
     }
     found.truncate(MOST_NEEDS);
     let mut pages = Vec::new();
+    let mut described = Vec::new();
     for need in &found {
         let mut text = need_page(need, &source);
         if let Some(explained) = client.explain(request(need)).await? {
             let explained = ExplanationRecord::from(&explained);
             text += &format!("\nWhy:\n{}", reasons(&explained));
+            described.push(explained);
         }
         pages.push(text);
     }
-    Ok(pages.join("\n"))
+    let document = match described.as_slice() {
+        [one] => document(one, &style.form)?,
+        all => document(&all, &style.form)?,
+    };
+    Ok(document.unwrap_or_else(|| pages.join("\n")))
 }
 
 fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
@@ -210,8 +245,12 @@ fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
     page.at("Arrived", need.arrival);
     page.line("Wants", quantities(&need.aggregate_resources));
     page.line("Smallest unit", quantities(&need.min_unit));
-    page.line("Verdict", need.verdict());
-    page.line("Missing", quantities(&need.residual_deficit));
+    page.line("Status", need.status_field().text);
+    page.line("Serving", quantities(&need.serving));
+    page.line("Coming", quantities(&need.coming));
+    page.line("Stuck", quantities(&need.stuck));
+    page.line("Missing", quantities(&need.missing));
+    page.at("Lacking since", need.lacking_since);
     page.line("Reason", &need.why);
     page.line("Machines", need.claimed.to_string());
     page.line("Domain", &need.same_domain);
@@ -234,7 +273,7 @@ fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
     page.text
 }
 
-async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, CtlError> {
+async fn cluster(client: &Client, name: &str, style: &Style) -> Result<String, CtlError> {
     let only = Selection {
         cluster: name.to_owned(),
         ..Selection::default()
@@ -243,6 +282,17 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Ct
     let Some(cluster) = found.first() else {
         return Err(not_found::<ClusterRecord>(name, &source));
     };
+    let (of_cluster, of_needs) = needs(client, &only).await?;
+    let (decided, _) = actions(client, &newest(name), "").await?;
+    let described = DescribedRecord {
+        record: cluster,
+        needs: &of_cluster,
+        under_way: &[],
+        decisions: &decided,
+    };
+    if let Some(text) = document(&described, &style.form)? {
+        return Ok(text);
+    }
     let mut page = DescriptionPage::new(&source);
     page.line("Cluster", &cluster.id);
     page.line("Operator", cluster.operator().0);
@@ -311,9 +361,7 @@ async fn cluster(client: &Client, name: &str, style: Style) -> Result<String, Ct
             count => count.to_string(),
         },
     );
-    let (found, of_needs) = needs(client, &only).await?;
-    page.section("Needs", &found, &of_needs, style);
-    let (decided, _) = actions(client, &newest(name), "").await?;
+    page.section("Needs", &of_cluster, &of_needs, style);
     page.section("Decisions, newest first", &decided, &source, style);
     Ok(page.text)
 }

@@ -33,6 +33,8 @@ macro_rules! names {
 }
 
 names! {
+    /// `Critical`.
+    severity: wire::ProblemSeverity, "PROBLEM_SEVERITY_";
     /// `Configured`.
     state: wire::MachineState, "MACHINE_STATE_";
     /// `OnDemand`.

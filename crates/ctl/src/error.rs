@@ -6,6 +6,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use bigfleet_net::TlsProblem;
 use tonic::{Code, Status};
 
 use crate::text::{printable, without_rule_ids};
@@ -23,7 +24,18 @@ pub enum CtlError {
         /// The address, as it was asked for.
         target: String,
     },
-    /// The host cannot be reached at all: no such name, no route, no connection in time.
+    /// The name of the host means nothing to the resolver.
+    #[error(
+        "the host of {target} is not known ({why}): check the spelling and the DNS of this host, or \
+         name another shard with --shard"
+    )]
+    UnknownHost {
+        /// The address, as it was asked for.
+        target: String,
+        /// What the resolver says.
+        why: String,
+    },
+    /// The host cannot be reached at all: no route, no connection in time.
     #[error("{target} cannot be reached: {why}; name another shard with --shard")]
     Unreachable {
         /// The address, as it was asked for.
@@ -32,11 +44,11 @@ pub enum CtlError {
         why: String,
     },
     /// The two sides do not accept each other's certificates.
-    #[error("{target} cannot be reached securely: {why}; check --tls-cert, --tls-key and --tls-ca")]
+    #[error("{target} cannot be reached securely: {why}")]
     Certificates {
         /// The address, as it was asked for.
         target: String,
-        /// What the handshake ended with.
+        /// What the handshake ended with, and what to do about it.
         why: String,
     },
     /// Something listens, but it does not speak our protocol, or not without certificates.
@@ -159,16 +171,58 @@ impl CtlError {
             return Self::NotAShard { target };
         };
         let why = printable(&error.to_string());
+        if let Some(problem) = TlsProblem::of(error) {
+            let why = advice(&problem);
+            return Self::Certificates { target, why };
+        }
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NotListening { target },
-            // What rustls answers with when it does not like a certificate.
-            io::ErrorKind::InvalidData => Self::Certificates { target, why },
+            // The resolver has no kind of its own; this is how the standard library words it.
+            _ if why.contains("failed to lookup address") => Self::UnknownHost { target, why },
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::UnexpectedEof => Self::NotAShard { target },
             _ => Self::Unreachable { target, why },
         }
+    }
+}
+
+/// What is in the way of a handshake, and what to do about it.
+fn advice(problem: &TlsProblem) -> String {
+    match problem {
+        TlsProblem::PeerExpired => {
+            "its certificate has expired; issue it a new one with `bigfleet certs \
+             issue shard ID`, it takes it without a restart"
+                .to_owned()
+        }
+        TlsProblem::PeerUnknown => {
+            "its certificate is not signed by the authority you trust; check \
+             --tls-ca, or whether this is the shard you meant"
+                .to_owned()
+        }
+        TlsProblem::PeerName => "its certificate is for another name; dial it by a name in its \
+             certificate, or issue one with `bigfleet certs issue shard ID --host NAME`"
+            .to_owned(),
+        TlsProblem::OwnExpired => {
+            "your certificate has expired; issue a new one with `bigfleet certs \
+             issue admin NAME`, or name another with --tls-cert and --tls-key"
+                .to_owned()
+        }
+        TlsProblem::OwnRefused(why) => format!(
+            "it refuses your certificate ({}); it has to be signed by the shard's authority, name \
+             another with --tls-cert and --tls-key",
+            printable(why)
+        ),
+        TlsProblem::NotTls => {
+            "it speaks without TLS (or is not a shard: the metrics port? try 7780); \
+             leave out --tls-cert, --tls-key and --tls-ca"
+                .to_owned()
+        }
+        TlsProblem::Other(why) => format!(
+            "{}; check --tls-cert, --tls-key and --tls-ca",
+            printable(why)
+        ),
     }
 }
 

@@ -4,12 +4,14 @@
 //! cluster, name or -l ─▶ which Needs are meant ─▶ each explained by the shard ─▶ pages · json · yaml
 //! ```
 
+use std::collections::BTreeMap;
+
 use bigfleet_wire::v1alpha1::ExplainNeedRequest;
 
 use crate::client::Client;
 use crate::error::CtlError;
 use crate::get::{Selection, needs, not_found};
-use crate::output::{Answer, Form, json, yaml};
+use crate::output::{Answer, Form, document};
 use crate::record::{ClusterRecord, ExplanationRecord, NeedRecord};
 use crate::select::Selector;
 use crate::text::{columns, printable, quantities};
@@ -19,11 +21,11 @@ const MOST_NEEDS: usize = 20;
 /// At most this many machines are named on a page; `-o json` has all that the shard named.
 const MOST_CLAIMS: usize = 20;
 
-/// Explains the selected Needs, those that are short first.
+/// Explains the selected Needs, those that are not served in full first.
 pub async fn explain(
     client: &Client,
     selection: &Selection,
-    form: Form,
+    form: &Form,
 ) -> Result<Answer, CtlError> {
     let selection = &split_name(client, selection).await?;
     let (mut rows, source) = needs(client, selection).await?;
@@ -33,7 +35,7 @@ pub async fn explain(
             None => nothing_to_explain(client, selection).await?,
         });
     }
-    rows.sort_by_key(|need| need.satisfied);
+    rows.sort_by_key(NeedRecord::is_served);
     let most = match selection.limit {
         0 => MOST_NEEDS,
         limit => limit.min(MOST_NEEDS),
@@ -42,7 +44,7 @@ pub async fn explain(
     if most < rows.len() {
         let (all, cluster) = (rows.len(), printable(&selection.cluster));
         notes.push(format!(
-            "{most} of {all} Needs, the short ones first; `bigfleet get needs --cluster {cluster}` \
+            "{most} of {all} Needs, those that are not served in full first; `bigfleet get needs --cluster {cluster}` \
              lists them, and `bigfleet explain {cluster} NEED` explains one"
         ));
         rows.truncate(most);
@@ -54,15 +56,20 @@ pub async fn explain(
             explained.push(ExplanationRecord::from(&answer));
         }
     }
-    let text = match form {
-        Form::Json => json(&explained),
-        Form::Yaml => yaml(&explained),
-        Form::Table | Form::Wide => {
-            let pages: Vec<String> = explained.iter().map(page).collect();
-            pages.join("\n")
-        }
+    let pages = || {
+        let pages: Vec<String> = explained.iter().map(page).collect();
+        source.first() + &pages.join("\n")
     };
-    Ok(Answer { text, notes })
+    // One that was named is a document by itself; several are a list of them.
+    let document = match (explained.as_slice(), selection.names.is_empty()) {
+        ([one], false) => document(one, form)?,
+        (all, _) => document(&all, form)?,
+    };
+    Ok(Answer {
+        text: document.unwrap_or_else(pages),
+        notes,
+        failed: None,
+    })
 }
 
 /// Splits `CLUSTER/NEED`, the form `bigfleet decide --explain` takes, unless there is a cluster of
@@ -154,13 +161,16 @@ fn heading(need: &NeedRecord) -> String {
         (domain, true) => format!(" in \"{domain}\""),
         (domain, false) => format!(" in \"{domain}\", which cannot hold it"),
     };
-    let verdict = match (need.satisfied, need.parked) {
-        (true, _) => format!("satisfied{domain}"),
-        (false, parked) => {
-            let parked = if parked { ", parked" } else { "" };
-            let (missing, why) = (quantities(&need.residual_deficit), &need.unmet_reason);
-            format!("short of {missing}{domain}: {why}{parked}")
-        }
+    let status = match need.is_served() {
+        true => format!("served{domain}"),
+        false => format!(
+            "{}{domain}: serving {}, coming {}, stuck {}, missing {}",
+            need.status_field().text,
+            amounts(&need.serving),
+            amounts(&need.coming),
+            amounts(&need.stuck),
+            amounts(&need.missing),
+        ),
     };
     format!(
         "Need {} of cluster {}{group}\nfingerprint {}\nasks for {}{}\n{}\n",
@@ -169,8 +179,15 @@ fn heading(need: &NeedRecord) -> String {
         printable(&need.need_fingerprint),
         printable(&quantities(&need.aggregate_resources)),
         printable(&unit),
-        printable(&verdict),
+        printable(&status),
     )
+}
+
+fn amounts(of: &BTreeMap<String, String>) -> String {
+    match of.is_empty() {
+        true => "nothing".to_owned(),
+        false => quantities(of),
+    }
 }
 
 fn steps(explained: &ExplanationRecord) -> String {

@@ -1,20 +1,25 @@
 //! `get`: lists of what a shard holds and does.
 //!
 //! ```text
-//! resource, names, cluster, -l ─▶ request, as narrow as the protocol allows ─▶ filtered here ─▶ list
+//! resource, names, cluster, -l ─▶ request, as narrow as the protocol allows ─▶ filtered, sorted ─▶ list
 //! ```
+
+use std::str::FromStr;
 
 use bigfleet_model::State;
 use bigfleet_wire::v1alpha1 as wire;
+use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::CtlError;
+use crate::json_path::{Path, PathRefused};
 use crate::listable::Shortfall;
-use crate::output::{Answer, AnswerSource, Form, Listable, Style, json, list, yaml};
+use crate::output::{Answer, AnswerSource, Listable, Style, list, single, value};
 use crate::record::{
     ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord, holds,
 };
-use crate::select::Selector;
+use crate::select::{Fact, Selector, Usage};
+use crate::text::printable;
 use crate::when::moment;
 
 /// What can be listed, by its singular, its plural or a short name, as with kubectl.
@@ -36,7 +41,7 @@ pub enum Resource {
     /// Recent decisions and what came of them, newest first.
     #[cfg_attr(feature = "flags", value(aliases = ["action", "ac"]))]
     Actions,
-    /// The Needs that lack machines, and why.
+    /// The Needs of which something is missing or stuck, for how long, and why.
     #[cfg_attr(feature = "flags", value(aliases = ["shortfall", "sf"]))]
     Shortfalls,
     /// The pauses in force: what the shard may not change, until when and why.
@@ -56,8 +61,47 @@ pub struct Selection {
     pub cluster: String,
     /// Only those the selector admits.
     pub selector: Selector,
+    /// Keys of the selector that have to be columns, and not labels.
+    pub columns: Vec<String>,
+    /// What comes first.
+    pub sort_by: Option<SortKey>,
     /// At most this many; 0 for all.
     pub limit: usize,
+}
+
+/// What a list is sorted by: a path into each entry, or one of the keys it can be selected by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SortKey {
+    /// As in `.price_per_hour` or `{.state}`.
+    Path(Path),
+    /// As in `price`.
+    Key(String),
+}
+
+impl FromStr for SortKey {
+    type Err = PathRefused;
+
+    fn from_str(text: &str) -> Result<Self, PathRefused> {
+        if text.starts_with(['.', '{', '$']) {
+            text.parse().map(Self::Path)
+        } else {
+            Ok(Self::Key(text.to_owned()))
+        }
+    }
+}
+
+/// A list, and each of its entries by name: whoever watches compares them.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) answer: Answer,
+    pub(crate) entries: Vec<ListedEntry>,
+}
+
+/// One entry: its name, what makes it differ from before, and its lines.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedEntry {
+    pub(crate) name: String,
+    pub(crate) state: Value,
 }
 
 /// Asks for a list, and writes it.
@@ -65,8 +109,37 @@ pub async fn get(
     client: &Client,
     resource: Resource,
     selection: &Selection,
-    style: Style,
+    style: &Style,
 ) -> Result<Answer, CtlError> {
+    Ok(get_listed(client, resource, selection, style).await?.answer)
+}
+
+pub(crate) async fn get_listed(
+    client: &Client,
+    resource: Resource,
+    selection: &Selection,
+    style: &Style,
+) -> Result<Listed, CtlError> {
+    let listed = listed(client, resource, selection, style).await?;
+    // Nothing of a cluster that is not there is not the same as nothing.
+    if listed.entries.is_empty() && !selection.cluster.is_empty() {
+        let (header, known) = client.clusters(&selection.cluster).await?;
+        if known.is_empty() {
+            return Err(not_found::<ClusterRecord>(
+                &selection.cluster,
+                &header.into(),
+            ));
+        }
+    }
+    Ok(listed)
+}
+
+async fn listed(
+    client: &Client,
+    resource: Resource,
+    selection: &Selection,
+    style: &Style,
+) -> Result<Listed, CtlError> {
     match resource {
         Resource::Clusters => {
             let (items, source) = clusters(client, selection).await?;
@@ -78,7 +151,8 @@ pub async fn get(
         }
         Resource::Shortfalls => {
             let (items, source) = needs(client, selection).await?;
-            let short = items.into_iter().filter(|need| !need.satisfied);
+            let is_short = |need: &NeedRecord| !need.missing.is_empty() || !need.stuck.is_empty();
+            let short = items.into_iter().filter(is_short);
             answer(short.map(Shortfall).collect(), &source, selection, style)
         }
         Resource::Machines => {
@@ -111,13 +185,24 @@ fn answer<T: Listable>(
     items: Vec<T>,
     source: &AnswerSource,
     selection: &Selection,
-    style: Style,
-) -> Result<Answer, CtlError> {
+    style: &Style,
+) -> Result<Listed, CtlError> {
+    check::<T>(selection, style)?;
+    let mut usage = Usage::of(&selection.selector);
+    items
+        .iter()
+        .for_each(|item| usage.see(|key| item.fact(key)));
+    usable::<T>(&usage)?;
     let mut items = items;
     items.retain(|item| is_selected(item, selection));
     let missing = |name: &&String| !items.iter().any(|item| item.is_called(name));
-    if let Some(name) = selection.names.iter().find(missing) {
-        return Err(not_found::<T>(name, source));
+    let missing = selection.names.iter().find(missing);
+    let failed = missing.map(|name| not_found::<T>(name, source));
+    if let (Some(failed), true) = (&failed, items.is_empty()) {
+        return Err(failed.clone());
+    }
+    if let Some(key) = &selection.sort_by {
+        sort(&mut items, key)?;
     }
     let mut notes = Vec::new();
     let total = source.total.unwrap_or(items.len());
@@ -129,16 +214,82 @@ fn answer<T: Listable>(
         notes.push(nothing::<T>(source));
     }
     // One that was named is shown by itself, as kubectl does.
-    let single = match (items.as_slice(), selection.names.len()) {
+    let single_item = match (items.as_slice(), selection.names.len()) {
         ([one], 1) => Some(one),
         _ => None,
     };
-    let text = match (single, style.form) {
-        (Some(one), Form::Json) => json(one),
-        (Some(one), Form::Yaml) => yaml(one),
-        _ => list(&items, source, style),
+    let text = match single_item {
+        Some(one) => single(one, source, style),
+        None => list(&items, source, style),
     };
-    Ok(Answer { text, notes })
+    let entry = |item: &T| ListedEntry {
+        name: item.name(),
+        state: value(item),
+    };
+    let entries = items.iter().map(entry).collect();
+    let answer = Answer {
+        text,
+        notes,
+        failed,
+    };
+    Ok(Listed { answer, entries })
+}
+
+/// Whether records of this kind have what is asked for.
+fn check<T: Listable>(selection: &Selection, style: &Style) -> Result<(), CtlError> {
+    let known = |key: &&String| T::KEYS.contains(&key.as_str());
+    if let Some(key) = selection.columns.iter().find(|key| !known(key)) {
+        return Err(CtlError::Usage(format!(
+            "--field-selector: no {} has a field \"{key}\"; there is {}",
+            T::ONE,
+            T::KEYS.join(", ")
+        )));
+    }
+    let wants_labels = style.show_labels || !style.label_columns.is_empty();
+    if wants_labels && !T::HAS_LABELS {
+        let many = T::MANY;
+        let text = format!("-L and --show-labels: {many} have no labels, machines do");
+        return Err(CtlError::Usage(text));
+    }
+    Ok(())
+}
+
+/// Whether every part of a selector can mean something.
+fn usable<T: Listable>(usage: &Usage<'_>) -> Result<(), CtlError> {
+    match usage.problem(T::ONE, T::KEYS) {
+        Some(problem) => Err(CtlError::Usage(format!("-l: {problem}"))),
+        None => Ok(()),
+    }
+}
+
+/// Numbers by size, the rest by text, what has nothing there last.
+fn sort<T: Listable>(items: &mut [T], key: &SortKey) -> Result<(), CtlError> {
+    let found = |item: &T| match key {
+        SortKey::Path(path) => path
+            .text(&value(item), ",")
+            .map(|text| Fact::Texts(vec![text])),
+        SortKey::Key(key) => item.fact(key),
+    };
+    if !items.is_empty() && items.iter().all(|item| found(item).is_none()) {
+        return Err(CtlError::Usage(format!(
+            "--sort-by: no {} has that; give a path such as .{} or one of {}",
+            T::ONE,
+            T::KEYS.first().unwrap_or(&"name"),
+            T::KEYS.join(", ")
+        )));
+    }
+    items.sort_by_cached_key(|item| {
+        let found = found(item);
+        let number = found.as_ref().and_then(Fact::number);
+        // Orders like the number itself, and is an Ord.
+        let bits = number.map(|number| {
+            let bits = number.to_bits().cast_signed();
+            bits ^ (((bits >> 63).cast_unsigned() >> 1).cast_signed())
+        });
+        let text = found.as_ref().map(Fact::shown);
+        (text.is_none(), bits.is_none(), bits, text, item.name())
+    });
+    Ok(())
 }
 
 fn is_selected<T: Listable>(item: &T, selection: &Selection) -> bool {
@@ -148,19 +299,16 @@ fn is_selected<T: Listable>(item: &T, selection: &Selection) -> bool {
 }
 
 fn nothing<T: Listable>(source: &AnswerSource) -> String {
-    match source.cycle {
-        0 => format!(
-            "no {} yet: the shard has not finished its first cycle; ask again in a few seconds",
-            T::MANY
-        ),
-        _ => format!("no {} found", T::MANY),
+    match source.unready() {
+        Some(why) => format!("no {} yet: {why}; ask again in a few seconds", T::MANY),
+        None => format!("no {} found", T::MANY),
     }
 }
 
 pub(crate) fn not_found<T: Listable>(name: &str, source: &AnswerSource) -> CtlError {
-    let hint = match source.cycle {
-        0 => "; the shard has not finished its first cycle, ask again in a few seconds".to_owned(),
-        _ => format!("; `bigfleet get {}` lists what there is", T::MANY),
+    let hint = match source.unready() {
+        Some(why) => format!("; {why}, ask again in a few seconds"),
+        None => format!("; `bigfleet get {}` lists what there is", T::MANY),
     };
     CtlError::NotFound {
         kind: T::ONE,
@@ -175,6 +323,9 @@ impl From<wire::InspectHeader> for AnswerSource {
             shard: crate::record::some(&header.shard_id),
             cycle: header.cycle,
             computed_at: moment(header.computed_at_unix_nanos),
+            answered_at: moment(header.answered_at_unix_nanos),
+            troubles: header.troubles,
+            not_ready: header.not_ready,
             total: None,
         }
     }
@@ -183,7 +334,8 @@ impl From<wire::InspectHeader> for AnswerSource {
 impl Selection {
     /// The limit the shard may apply for us; 0, which is none, where entries are still filtered here.
     fn limit_there(&self) -> i32 {
-        let all = self.names.is_empty() && self.selector == Selector::default();
+        let all =
+            self.names.is_empty() && self.selector == Selector::default() && self.sort_by.is_none();
         if all {
             i32::try_from(self.limit).unwrap_or(0)
         } else {
@@ -221,17 +373,23 @@ pub(crate) async fn needs(
     selection: &Selection,
 ) -> Result<(Vec<NeedRecord>, AnswerSource), CtlError> {
     let mut items = Vec::new();
+    let mut usage = Usage::of(&selection.selector);
     let each = |view: wire::NeedView| {
         let need = NeedRecord::from(&view);
+        usage.see(|key| need.fact(key));
         if is_selected(&need, selection) {
             items.push(need);
         }
     };
     let header = client.needs(&selection.cluster, each).await?;
+    usable::<NeedRecord>(&usage)?;
     let source = AnswerSource {
-        shard: None,
+        shard: crate::record::some(&header.shard_id),
         cycle: header.cycle,
         computed_at: moment(header.computed_at_unix_nanos),
+        answered_at: moment(header.answered_at_unix_nanos),
+        troubles: header.troubles,
+        not_ready: header.not_ready,
         total: None,
     };
     Ok((items, source))
@@ -251,32 +409,40 @@ pub(crate) async fn machines(
         .allowed_values(&["state"])
         .unwrap_or_default()
         .iter();
-    let states: Option<Vec<i32>> = states.map(|word| state(word)).collect();
+    let states: Result<Vec<i32>, CtlError> = states.map(|word| state(word)).collect();
     let request = wire::InspectMachinesRequest {
         cluster_id: selection.cluster.clone(),
         machine_ids: selection.names.clone(),
         instance_type: one(&["type", "instance-type", bigfleet_model::INSTANCE_TYPE_KEY]),
         zone: one(&["zone", bigfleet_model::ZONE_KEY]),
-        // A word that is no state matches no machine; the filter on this side makes sure of that.
-        states: states.unwrap_or_default(),
+        states: states?,
         limit: selection.limit_there(),
         ..wire::InspectMachinesRequest::default()
     };
     let mut items = Vec::new();
+    let mut usage = Usage::of(&selection.selector);
     let each = |view: wire::MachineView| {
         let machine = MachineRecord::from(&view);
+        usage.see(|key| machine.fact(key));
         if is_selected(&machine, selection) {
             items.push(machine);
         }
     };
     let header = client.machines(request, each).await?;
+    usable::<MachineRecord>(&usage)?;
     Ok((items, selection.source(header)))
 }
 
-fn state(word: &str) -> Option<i32> {
+fn state(word: &str) -> Result<i32, CtlError> {
     let known = State::ALL.into_iter();
     let mut called = known.filter(|state| state.word().eq_ignore_ascii_case(word));
-    called.next().map(State::number)
+    called.next().map(State::number).ok_or_else(|| {
+        let words = State::ALL.map(|state| state.word()).join(", ");
+        CtlError::Usage(format!(
+            "\"{}\" is not a state: there is {words}",
+            printable(word)
+        ))
+    })
 }
 
 /// Operations in flight, oldest first.

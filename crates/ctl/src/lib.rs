@@ -1,8 +1,8 @@
 //! The everyday verbs and the live view: what a running shard says, for people and for scripts.
 //!
 //! ```text
-//!              ┌─▶ get · describe · explain ──▶ table, wide, json, yaml
-//! Client ──────┼─▶ pause · resume · retire · release · export
+//!              ┌─▶ get · describe · explain · status ──▶ table, wide, json, yaml, csv, name, paths
+//! Client ──────┼─▶ pause · resume · retire · release · export · watch · wait
 //!  (ShardRead, └─▶ live view: poll ──▶ Screen ──▶ drawn       keys ──▶ Screen ──▶ requests
 //!   ShardAdmin)
 //! ```
@@ -12,6 +12,8 @@
 //! terminal sees it.
 
 pub mod address;
+pub mod audit;
+pub mod config;
 pub mod live;
 pub mod text;
 pub mod when;
@@ -19,11 +21,13 @@ pub mod when;
 mod client;
 mod enum_names;
 mod error;
+mod own_file;
 
 mod listable;
 mod record;
 mod select;
 
+mod json_path;
 mod output;
 
 mod describe;
@@ -32,14 +36,21 @@ mod export;
 mod get;
 mod pause_resume;
 mod retire_release;
+mod status;
+mod steered;
+mod watch;
 
 pub use client::{Client, USUAL_TIMEOUT};
 pub use describe::{Described, describe};
 pub use error::CtlError;
 pub use explain::explain;
 pub use export::export;
-pub use get::{Resource, Selection, get};
-pub use output::{Answer, Form, Style};
+pub use get::{Resource, Selection, SortKey, get};
+pub use json_path::{Path, PathRefused, Template};
+pub use output::{Answer, Form, FormRefused, Style};
 pub use pause_resume::{PauseTarget, pause, resume};
 pub use retire_release::{release, retire};
 pub use select::{Selector, SelectorRefused};
+pub use status::{ProblemRecord, Status, status, versions};
+pub use steered::SteeredShard;
+pub use watch::{Awaited, wait, watch};

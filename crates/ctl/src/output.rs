@@ -1,16 +1,20 @@
-//! Output: the same records as a table, as more columns, as JSON or as YAML.
+//! Output: the same records as a table, as more columns, as JSON, YAML, CSV, names, or what a path leads to.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::text::{Field, table};
+use crate::error::CtlError;
+use crate::json_path::{Path, PathRefused, Template};
+use crate::text::{Field, printable, printable_lines, table};
 use crate::when::{Moment, local_now};
 use crate::{record, select::Fact};
 
 /// The form an answer is written in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "flags", derive(clap::ValueEnum))]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// A table for people.
     #[default]
@@ -21,10 +25,90 @@ pub enum Form {
     Json,
     /// The same object as YAML.
     Yaml,
+    /// `kind/name`, a line each.
+    Name,
+    /// All columns, apart by commas.
+    Csv,
+    /// Columns of one's own: a name and a path each.
+    CustomColumns(Vec<(String, Path)>),
+    /// What paths lead to, from the object that `json` prints.
+    JsonPath(Template),
+}
+
+impl Form {
+    /// The words for `-o`, as help shows them.
+    pub const WORDS: [&'static str; 8] = [
+        "table",
+        "wide",
+        "json",
+        "yaml",
+        "name",
+        "csv",
+        "custom-columns=NAME:.path,…",
+        "jsonpath={.path}",
+    ];
+}
+
+/// Why a form is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormRefused {
+    /// No form of that name.
+    #[error("\"{0}\" is none of {words}", words = Form::WORDS.join(", "))]
+    Unknown(String),
+    /// A path of it cannot be understood.
+    #[error(transparent)]
+    Path(#[from] PathRefused),
+    /// A column without a name or a path.
+    #[error("\"{0}\" is not NAME:.path, as in custom-columns=ID:.id,ZONE:.zone")]
+    Column(String),
+}
+
+impl FromStr for Form {
+    type Err = FormRefused;
+
+    fn from_str(text: &str) -> Result<Self, FormRefused> {
+        if let Some(columns) = text.strip_prefix("custom-columns=") {
+            let column = |column: &str| {
+                let split = column.split_once(':');
+                let split = split.filter(|(name, path)| !name.is_empty() && !path.is_empty());
+                let (name, path) = split.ok_or_else(|| FormRefused::Column(column.to_owned()))?;
+                Ok((name.to_owned(), path.parse()?))
+            };
+            let columns: Result<_, FormRefused> = columns.split(',').map(column).collect();
+            return columns.map(Self::CustomColumns);
+        }
+        if let Some(template) = text.strip_prefix("jsonpath=") {
+            return Ok(Self::JsonPath(template.parse()?));
+        }
+        match text {
+            "table" => Ok(Self::Table),
+            "wide" => Ok(Self::Wide),
+            "json" => Ok(Self::Json),
+            "yaml" => Ok(Self::Yaml),
+            "name" => Ok(Self::Name),
+            "csv" => Ok(Self::Csv),
+            other => Err(FormRefused::Unknown(printable(other))),
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Table => "table",
+            Self::Wide => "wide",
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Name => "name",
+            Self::Csv => "csv",
+            Self::CustomColumns(_) => "custom-columns",
+            Self::JsonPath(_) => "jsonpath",
+        })
+    }
 }
 
 /// How an answer is written.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Style {
     /// The form.
     pub form: Form,
@@ -32,6 +116,10 @@ pub struct Style {
     pub no_headers: bool,
     /// Whether to use colours.
     pub colour: bool,
+    /// Labels that get a column each (`-L`).
+    pub label_columns: Vec<String>,
+    /// One more column with all labels.
+    pub show_labels: bool,
 }
 
 /// What a verb prints.
@@ -41,6 +129,18 @@ pub struct Answer {
     pub text: String,
     /// What a person should know besides, a line each, for stderr.
     pub notes: Vec<String>,
+    /// What could not be done although the rest was: one of several names is not there.
+    pub failed: Option<CtlError>,
+}
+
+impl Answer {
+    /// Only a text.
+    pub fn of(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
 }
 
 /// A record that `get` can list, filter and find by name.
@@ -52,6 +152,17 @@ pub(crate) trait Listable: Serialize {
     /// The names of the columns, and of those that `-o wide` adds.
     const COLUMNS: (&'static [&'static str], &'static [&'static str]);
 
+    /// The keys of [`fact`](Self::fact) besides labels.
+    const KEYS: &'static [&'static str];
+
+    /// The name by which it is found again.
+    fn name(&self) -> String;
+    /// Whether records of this kind have labels.
+    const HAS_LABELS: bool = false;
+    /// Its labels; `None` if records of this kind have none.
+    fn labels(&self) -> Option<&BTreeMap<String, String>> {
+        None
+    }
     /// Whether a person who types this name means this record.
     fn is_called(&self, name: &str) -> bool;
     /// What a selector (`-l`) compares a key with; `None` if the record has nothing under it.
@@ -72,6 +183,13 @@ pub(crate) struct AnswerSource {
     /// When that cycle ran.
     #[serde(serialize_with = "record::at")]
     pub(crate) computed_at: Moment,
+    /// The shard's clock when it answered.
+    #[serde(serialize_with = "record::at")]
+    pub(crate) answered_at: Moment,
+    /// What concerns the whole shard and comes before anything else: paused, fenced, its provider lost.
+    pub(crate) troubles: Vec<String>,
+    /// Why the shard is not ready; empty if it is.
+    pub(crate) not_ready: String,
     /// How many entries there are, if the shard sent fewer because of a limit.
     #[serde(skip)]
     pub(crate) total: Option<usize>,
@@ -80,7 +198,23 @@ pub(crate) struct AnswerSource {
 impl AnswerSource {
     /// The moment from which ages count.
     pub(crate) fn now(&self) -> i64 {
-        self.computed_at.unwrap_or_else(local_now)
+        let said = self.answered_at.or(self.computed_at);
+        said.unwrap_or_else(local_now)
+    }
+
+    /// Why the answer may be empty although there is something; `None` if it may not.
+    pub(crate) fn unready(&self) -> Option<String> {
+        match (self.not_ready.as_str(), self.cycle) {
+            ("", 0) => Some("the shard has not finished its first cycle".to_owned()),
+            ("", _) => None,
+            (why, _) => Some(format!("the shard is not ready: {}", printable(why))),
+        }
+    }
+
+    /// What a person is to read before anything else, a line each.
+    pub(crate) fn first(&self) -> String {
+        let lines = self.troubles.iter().map(|line| printable(line) + "\n");
+        lines.collect()
     }
 }
 
@@ -93,34 +227,154 @@ struct Document<'a, T> {
 }
 
 /// Writes a list.
-pub(crate) fn list<T: Listable>(items: &[T], source: &AnswerSource, style: Style) -> String {
-    match style.form {
+pub(crate) fn list<T: Listable>(items: &[T], source: &AnswerSource, style: &Style) -> String {
+    match &style.form {
         Form::Json => json(&Document { source, items }),
         Form::Yaml => yaml(&Document { source, items }),
-        Form::Table => rows(items, source.now(), style, false),
-        Form::Wide => rows(items, source.now(), style, true),
+        Form::Table | Form::Wide => {
+            let rows = rows(items, source.now(), style, style.form == Form::Wide);
+            if style.no_headers {
+                rows
+            } else {
+                source.first() + &rows
+            }
+        }
+        Form::Name => names(items),
+        Form::Csv => csv(items, source.now(), style),
+        Form::CustomColumns(columns) => custom(items, columns, style),
+        Form::JsonPath(template) => {
+            printable_lines(&template.text(&value(&Document { source, items })))
+        }
     }
 }
 
-fn rows<T: Listable>(items: &[T], now: i64, style: Style, wide: bool) -> String {
+/// One record by itself, as kubectl writes one that was named.
+pub(crate) fn single<T: Listable>(item: &T, source: &AnswerSource, style: &Style) -> String {
+    match &style.form {
+        Form::Json => json(item),
+        Form::Yaml => yaml(item),
+        Form::JsonPath(template) => printable_lines(&template.text(&value(item))),
+        _ => list(std::slice::from_ref(item), source, style),
+    }
+}
+
+/// A record that is one page for people, as a document; `None` if the form asks for the page.
+pub(crate) fn document(record: &impl Serialize, form: &Form) -> Result<Option<String>, CtlError> {
+    match form {
+        Form::Table | Form::Wide => Ok(None),
+        Form::Json => Ok(Some(json(record))),
+        Form::Yaml => Ok(Some(yaml(record))),
+        Form::JsonPath(template) => Ok(Some(printable_lines(&template.text(&value(record))))),
+        Form::Name | Form::Csv | Form::CustomColumns(_) => Err(CtlError::Usage(format!(
+            "-o {form} is for lists; this verb prints table, json, yaml or jsonpath"
+        ))),
+    }
+}
+
+/// A line each: `machine/m-1`.
+fn names<T: Listable>(items: &[T]) -> String {
+    let line = |item: &T| format!("{}/{}\n", T::ONE, printable(&item.name()));
+    items.iter().map(line).collect()
+}
+
+/// What an empty cell says: that nothing is there is something else than a column that was cut off.
+const NONE: &str = "<none>";
+
+fn header<T: Listable>(style: &Style, wide: bool) -> Vec<String> {
+    let (columns, more) = T::COLUMNS;
+    let more = if wide { more } else { &[] };
+    let named = columns.iter().chain(more).map(|name| (*name).to_owned());
+    // As kubectl names them: what comes after the last slash.
+    let label = |key: &String| key.rsplit('/').next().unwrap_or(key).to_uppercase();
+    let labels = style.label_columns.iter().map(label);
+    let all = style.show_labels.then(|| "LABELS".to_owned());
+    named.chain(labels).chain(all).collect()
+}
+
+fn cells<T: Listable>(item: &T, now: i64, style: &Style, wide: bool) -> Vec<Field> {
+    let mut cells = item.fields(now);
+    if wide {
+        cells.extend(item.more(now));
+    }
+    let own = item.labels();
+    let label = |key: &String| own.and_then(|own| own.get(key)).cloned();
+    let columns = style.label_columns.iter();
+    cells.extend(columns.map(|key| Field::from(label(key).unwrap_or_default())));
+    if style.show_labels {
+        cells.push(own.map(labels).unwrap_or_default().into());
+    }
+    cells
+}
+
+fn rows<T: Listable>(items: &[T], now: i64, style: &Style, wide: bool) -> String {
     if items.is_empty() {
         return String::new();
     }
-    let (columns, more) = T::COLUMNS;
-    let header: Vec<&str> = if wide {
-        columns.iter().chain(more).copied().collect()
-    } else {
-        columns.to_vec()
+    let shown = |item: &T| {
+        let cells = cells(item, now, style, wide).into_iter();
+        let filled = cells.map(|cell| {
+            if cell.text.is_empty() {
+                Field::from(NONE)
+            } else {
+                cell
+            }
+        });
+        filled.collect()
     };
-    let cells = |item: &T| {
-        let mut cells = item.fields(now);
-        if wide {
-            cells.extend(item.more(now));
+    let header = header::<T>(style, wide);
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let header = (!style.no_headers).then_some(header.as_slice());
+    table(header, items.iter().map(shown), style.colour)
+}
+
+/// All columns, apart by commas (RFC 4180); an empty cell is empty.
+fn csv<T: Listable>(items: &[T], now: i64, style: &Style) -> String {
+    let quoted = |cell: &str| {
+        let cell = printable(cell);
+        if cell.contains([',', '"']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell
         }
-        cells
+    };
+    let line = |cells: Vec<String>| cells.join(",") + "\n";
+    let header = || {
+        line(
+            header::<T>(style, true)
+                .iter()
+                .map(|name| quoted(name))
+                .collect(),
+        )
+    };
+    let row = |item: &T| {
+        let cells = cells(item, now, style, true);
+        line(cells.iter().map(|cell| quoted(&cell.text)).collect())
+    };
+    let header = (!style.no_headers).then(header).unwrap_or_default();
+    header + &items.iter().map(row).collect::<String>()
+}
+
+fn custom<T: Listable>(items: &[T], columns: &[(String, Path)], style: &Style) -> String {
+    let header: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let row = |item: &T| {
+        let value = value(item);
+        let cell = |(_, path): &(String, Path)| {
+            let text = path.text(&value, ",").filter(|text| !text.is_empty());
+            Field::from(text.unwrap_or_else(|| NONE.to_owned()))
+        };
+        columns.iter().map(cell).collect()
     };
     let header = (!style.no_headers).then_some(header.as_slice());
-    table(header, items.iter().map(cells), style.colour)
+    table(header, items.iter().map(row), style.colour)
+}
+
+/// A record as paths see it.
+#[expect(
+    clippy::expect_used,
+    reason = "writing our own records, whose keys are texts, into memory cannot fail"
+)]
+pub(crate) fn value(record: &impl Serialize) -> Value {
+    serde_json::to_value(record).expect("a record is JSON")
 }
 
 /// JSON without characters that a terminal would obey.

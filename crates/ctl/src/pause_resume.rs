@@ -69,10 +69,7 @@ pub async fn pause(
         1 => "; 1 operation in progress waits".to_owned(),
         held => format!("; {held} operations in progress wait"),
     };
-    Ok(Answer {
-        text: text + "\n",
-        notes: Vec::new(),
-    })
+    Ok(Answer::of(text + "\n"))
 }
 
 /// Ends every pause that an admin set for exactly this target.
@@ -123,5 +120,6 @@ pub(crate) fn resumed(
     Answer {
         text,
         notes: answered.remaining.iter().map(still).collect(),
+        failed: None,
     }
 }

@@ -34,10 +34,7 @@ pub async fn retire(
     let verb = if dry_run { "would retire" } else { "retired" };
     let (id, kind, zone) = (&last.id, &last.instance_type, &last.zone);
     let text = format!("{verb} machine {id}, a {kind} in {zone} that has failed");
-    Ok(Answer {
-        text: printable(&text) + "\n",
-        notes: Vec::new(),
-    })
+    Ok(Answer::of(printable(&text) + "\n"))
 }
 
 /// Drops the Needs of a cluster without an operator, if it has exactly this many machines.
@@ -69,6 +66,7 @@ pub async fn release(
     Ok(Answer {
         text: printable(&text) + "\n",
         notes: Vec::from_iter(dry_run.then(confirm)),
+        failed: None,
     })
 }
 

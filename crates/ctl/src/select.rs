@@ -1,10 +1,11 @@
 //! Selectors: which entries are meant by `-l`, in the words kubectl takes.
 //!
 //! ```text
-//! state=Idle,zone in (a, b),rack!=r1,gpu,!spot      every part must hold
+//! state=Idle,zone in (a, b),rack!=r1,gpu,!spot,price>1.5      every part must hold
 //! ```
 //!
-//! A key names a column or a label. What it means for each kind of entry is in `docs/operating.md`.
+//! A key names a column or a label. What it means for each kind of entry is in `docs/operating.md`. A key that
+//! no entry has, or a comparison with what is no number, is an error: an empty list would look like an answer.
 
 use std::str::FromStr;
 
@@ -24,7 +25,15 @@ enum Test {
     NotIn(Vec<String>),
     Exists,
     Absent,
+    Above(Number),
+    Below(Number),
 }
+
+/// A number that was typed; never NaN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Number(f64);
+
+impl Eq for Number {}
 
 /// What an entry has under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +55,23 @@ impl Fact {
         Some(Self::Word(word.to_string()))
     }
 
+    /// The number it is, if it is one.
+    pub(crate) fn number(&self) -> Option<f64> {
+        let text = match self {
+            Self::Word(word) => word,
+            Self::Texts(texts) => texts.first()?,
+        };
+        text.parse().ok().filter(|number: &f64| !number.is_nan())
+    }
+
+    /// As it is shown.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Word(word) => word.clone(),
+            Self::Texts(texts) => texts.join(","),
+        }
+    }
+
     fn is(&self, value: &str) -> bool {
         match self {
             Self::Word(word) => word.eq_ignore_ascii_case(value),
@@ -56,7 +82,9 @@ impl Fact {
 
 /// Why a selector cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not key=value, key!=value, key in (a, b), key notin (a, b), key or !key")]
+#[error(
+    "\"{0}\" is not key=value, key!=value, key in (a, b), key notin (a, b), key, !key, key>number or key<number"
+)]
 pub struct SelectorRefused(String);
 
 impl Selector {
@@ -73,8 +101,21 @@ impl Selector {
                 Test::NotIn(values) => !among(values),
                 Test::Exists => fact.is_some(),
                 Test::Absent => fact.is_none(),
+                Test::Above(than) => number(fact.as_ref()).is_some_and(|number| than.0 < number),
+                Test::Below(than) => number(fact.as_ref()).is_some_and(|number| number < than.0),
             }
         })
+    }
+
+    /// This and the other: everything in both must hold.
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// The keys it names.
+    pub fn keys(&self) -> Vec<&str> {
+        self.0.iter().map(|clause| clause.key.as_str()).collect()
     }
 
     /// The values one of which must be under a key, so that a shard need not send the rest.
@@ -85,7 +126,69 @@ impl Selector {
             .filter(of_key)
             .find_map(|clause| match &clause.test {
                 Test::In(values) => Some(values.as_slice()),
-                Test::NotIn(_) | Test::Exists | Test::Absent => None,
+                Test::NotIn(_) | Test::Exists | Test::Absent | Test::Above(_) | Test::Below(_) => {
+                    None
+                }
+            })
+    }
+}
+
+fn number(fact: Option<&Fact>) -> Option<f64> {
+    fact.and_then(Fact::number)
+}
+
+/// Which keys of a selector the entries have, so that one that cannot mean anything is noticed.
+#[derive(Debug)]
+pub(crate) struct Usage<'s> {
+    selector: &'s Selector,
+    entries: usize,
+    /// Per clause: some entry has the key, and some entry has a number under it.
+    seen: Vec<(bool, bool)>,
+}
+
+impl<'s> Usage<'s> {
+    pub(crate) fn of(selector: &'s Selector) -> Self {
+        Self {
+            selector,
+            entries: 0,
+            seen: vec![(false, false); selector.0.len()],
+        }
+    }
+
+    /// An entry, before anything is left out.
+    pub(crate) fn see(&mut self, fact: impl Fn(&str) -> Option<Fact>) {
+        self.entries += 1;
+        for (clause, seen) in self.selector.0.iter().zip(&mut self.seen) {
+            if let Some(fact) = fact(&clause.key) {
+                seen.0 = true;
+                seen.1 |= fact.number().is_some();
+            }
+        }
+    }
+
+    /// The first part that can mean nothing, and why: no entry has its key, or no number there.
+    pub(crate) fn problem(&self, kind: &str, keys: &[&str]) -> Option<String> {
+        if self.entries == 0 {
+            return None;
+        }
+        let clauses = self.selector.0.iter().zip(&self.seen);
+        clauses
+            .into_iter()
+            .find_map(|(clause, (is_there, is_number))| {
+                let key = &clause.key;
+                let is_known = *is_there || keys.contains(&key.as_str());
+                match &clause.test {
+                    Test::NotIn(_) | Test::Exists | Test::Absent => None,
+                    _ if !is_known => Some(format!(
+                        "no {kind} has \"{key}\"; what can be selected by is {}",
+                        keys.join(", ")
+                    )),
+                    Test::In(_) => None,
+                    Test::Above(_) | Test::Below(_) if *is_there && !is_number => Some(format!(
+                        "\"{key}\" is not a number, so < and > mean nothing"
+                    )),
+                    Test::Above(_) | Test::Below(_) => None,
+                }
             })
     }
 }
@@ -121,7 +224,7 @@ fn parts(text: &str) -> Vec<&str> {
 fn clause(text: &str) -> Option<Clause> {
     let made = |key: &str, test: Test| {
         let key = key.trim();
-        let sound = !key.is_empty() && !key.contains([' ', '=', '!', '(', ')']);
+        let sound = !key.is_empty() && !key.contains([' ', '=', '!', '(', ')', '<', '>']);
         sound.then(|| Clause {
             key: key.to_owned(),
             test,
@@ -133,6 +236,16 @@ fn clause(text: &str) -> Option<Clause> {
     }
     if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
         return made(key, Test::In(one(value)));
+    }
+    for (sign, test) in [('>', Test::Above as fn(Number) -> Test), ('<', Test::Below)] {
+        if let Some((key, value)) = text.split_once(sign) {
+            let number = value
+                .trim()
+                .parse()
+                .ok()
+                .filter(|number: &f64| !number.is_nan())?;
+            return made(key, test(Number(number)));
+        }
     }
     if let Some(key) = text.strip_prefix('!') {
         return made(key, Test::Absent);
@@ -160,6 +273,7 @@ mod tests {
             "state" => Fact::word("Idle"),
             "rack" => Fact::text("r1"),
             "zone" => Some(Fact::Texts(vec!["a".to_owned(), "b".to_owned()])),
+            "price" => Fact::word(1.5),
             _ => None,
         }
     }
@@ -183,12 +297,45 @@ mod tests {
         check("!gpu", true);
         check("gpu!=a", true);
         check("rack notin (r2),!rack", false);
+        check("price>1,price<2", true);
+        check("price > 1.5", false);
+        check("rack>1", false);
+    }
+
+    #[test]
+    fn a_part_that_can_mean_nothing_is_said() {
+        let problem = |text: &str| {
+            let selector: Selector = text.parse().unwrap();
+            let mut usage = Usage::of(&selector);
+            assert_eq!(usage.problem("machine", &["state"]), None, "there are none");
+            usage.see(fact);
+            usage.problem("machine", &["state", "cluster"])
+        };
+        for fine in [
+            "state=x",
+            "cluster=a",
+            "rack=r9",
+            "!gpu",
+            "gpu!=a",
+            "gpu",
+            "price>9",
+        ] {
+            assert_eq!(problem(fine), None, "{fine}");
+        }
+        assert!(
+            problem("zoen=a")
+                .unwrap()
+                .contains("no machine has \"zoen\"")
+        );
+        assert!(problem("gpu>1").unwrap().contains("state, cluster"));
+        assert!(problem("rack>1").unwrap().contains("not a number"));
     }
 
     #[test]
     fn what_is_no_selector_is_refused_by_its_part() {
         for wrong in [
-            "", "a=b,", "=b", "a in b", "a of (b)", "a b", "!", "a in (b",
+            "", "a=b,", "=b", "a in b", "a of (b)", "a b", "!", "a in (b", "a>b", ">1", "a<",
+            "a>NaN",
         ] {
             let refused = wrong.parse::<Selector>();
             assert!(refused.is_err(), "{wrong}: {refused:?}");

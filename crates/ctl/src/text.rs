@@ -92,6 +92,21 @@ pub fn table(
     lines.collect()
 }
 
+/// A text in its colour, if there are to be any.
+pub(crate) fn tinted(text: &str, tint: Tint, colour: bool) -> String {
+    let code = match tint {
+        Tint::Plain => return text.to_owned(),
+        Tint::Good => 32,
+        Tint::Notable => 33,
+        Tint::Bad => 31,
+    };
+    if colour {
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
 fn cell(field: Field) -> Cell {
     let cell = Cell::new(printable(&field.text));
     let cell = if field.is_number {

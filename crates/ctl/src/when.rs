@@ -26,6 +26,11 @@ pub(crate) fn local_now() -> i64 {
     })
 }
 
+/// Our own clock, for who asks about a file.
+pub fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// `2025-01-01T00:00:00Z`, with milliseconds where there are some.
 #[expect(
     clippy::expect_used,

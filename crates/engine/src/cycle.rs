@@ -141,10 +141,8 @@ impl FleetTables {
             now,
             ..Outcome::default()
         };
-        let short = dirty
-            .into_iter()
-            .filter(|need| self.is_short(*need))
-            .collect();
+        let short = dirty.iter().copied();
+        let short = short.filter(|need| self.is_short(*need)).collect();
         let weighed = &mut outcome.weighed;
         let served = self.serve_short(short, |tables, need, domains| {
             weighed.insert(need, domains.candidates(tables));
@@ -167,7 +165,19 @@ impl FleetTables {
         self.let_go(now, &excess, &mut outcome);
         self.review_intents(&mut outcome);
         self.judge_supply(&mut outcome);
+        self.note_lacking(dirty.iter().chain(&outcome.touched));
         outcome
+    }
+
+    /// Keeps up which Needs are not covered by Configured machines alone.
+    fn note_lacking<'n>(&mut self, looked_at: impl Iterator<Item = &'n NeedIndex>) {
+        for need in looked_at {
+            if self.is_short(*need) || 0 < self.holding(*need).arriving {
+                self.lacking.insert(*need);
+            } else {
+                self.lacking.remove(need);
+            }
+        }
     }
 
     fn is_short(&self, need: NeedIndex) -> bool {

@@ -253,6 +253,8 @@ pub(crate) struct FleetTables {
 
     /// What changed since the last cycle.
     pub(crate) dirty_needs: Vec<NeedIndex>,
+    /// Needs that the last cycle left with something to come or to find.
+    pub(crate) lacking: BTreeSet<NeedIndex>,
     pub(crate) dirty_classes: Vec<ClassIndex>,
     pub(crate) dirty_clusters: Vec<ClusterIndex>,
     /// Slots whose standing (live, ready, acquiring) may have changed.

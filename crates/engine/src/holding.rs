@@ -125,6 +125,7 @@ impl FleetTables {
     /// Makes a Need not live, and releases its claims.
     pub(crate) fn drop_holding(&mut self, need: NeedIndex) {
         self.release(need);
+        self.lacking.remove(&need);
         if let Some(holding) = self.needs[need].holding.take() {
             self.holdings[holding] = Holding::new(None);
             self.holdings.remove(holding);

@@ -80,7 +80,7 @@ pub use machines::{KnownShape, MachineFact};
 
 use bigfleet_model::{
     Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, HashKey, Holds, Machine,
-    MachineId, Need, Price, Probability, Restamp, Shape, Time, Verdict,
+    MachineId, Need, NeedKey, Price, Probability, Restamp, Shape, Time, Verdict,
 };
 use cycle::Outcome;
 use fleet_tables::FleetTables;
@@ -335,12 +335,38 @@ impl Engine {
         self.tables.restamps(self.current())
     }
 
+    /// The verdicts of [`Self::decision`] alone, in the total order.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        self.tables.verdicts(self.current()).collect()
+    }
+
     /// The verdicts of the Needs that Phase 1 left short, in the total order.
     pub fn short(&self) -> Vec<Verdict> {
         let mut short: Vec<_> = self.current().short.keys().copied().collect();
         short.sort_by(|one, other| self.tables.need_order(*one, *other));
         let verdict = |need| self.tables.verdict(need, &self.outcome);
         short.into_iter().map(verdict).collect()
+    }
+
+    /// The Needs of the last decision that are not covered by Configured machines alone: something is on
+    /// its way to them, or missing. By identity.
+    pub fn lacking(&self) -> Vec<NeedKey> {
+        let lacking = self.tables.lacking.iter();
+        let mut keys: Vec<NeedKey> = lacking.map(|need| self.tables.key_of(*need)).collect();
+        keys.sort();
+        keys.dedup(); // texts may collide
+        keys
+    }
+
+    /// The machines that are recorded as a Need's: those bound for it, and those on their way to it. As of
+    /// now, whatever was decided last.
+    pub fn machines_of(&self, need: &NeedKey) -> Vec<MachineId> {
+        let slot = self.tables.find_slot(need);
+        let machines = slot.map(|slot| &self.tables.slots[slot].machines);
+        let machines = machines.into_iter().flatten();
+        machines
+            .map(|machine| self.tables.machine_id(*machine))
+            .collect()
     }
 
     /// Machines whose intent ended, by id.

@@ -99,7 +99,7 @@ impl FleetTables {
         })
     }
 
-    fn verdicts(&self, outcome: &Outcome) -> impl Iterator<Item = Verdict> {
+    pub(crate) fn verdicts(&self, outcome: &Outcome) -> impl Iterator<Item = Verdict> {
         let needs = self.needs_in_order().into_iter();
         needs.map(|need| self.verdict(need, outcome))
     }

@@ -30,6 +30,17 @@ impl TlsFlags {
     }
 }
 
+/// Certificates, or the word that none are needed.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ServingFlags {
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsFlags,
+    /// Serve other hosts without certificates: whoever reaches the address may do anything
+    #[arg(long)]
+    pub insecure: bool,
+}
+
 /// How the process logs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogFlags {

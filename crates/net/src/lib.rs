@@ -12,13 +12,17 @@
 mod identity;
 
 mod caller;
+#[cfg(any(test, feature = "certs"))]
+pub mod certs;
 mod dial;
 mod ending;
+mod exposure;
 mod grpc;
 mod listen;
 mod logs;
 mod probes;
 mod tls;
+mod tls_problem;
 
 #[cfg(feature = "flags")]
 mod flags;
@@ -28,14 +32,16 @@ pub mod testing;
 pub use caller::Caller;
 pub use dial::{Dial, DialRefused};
 pub use ending::asked_to_end;
+pub use exposure::{Exposed, check_exposure, is_loopback};
 #[cfg(feature = "flags")]
-pub use flags::{LogFlags, TlsFlags};
+pub use flags::{LogFlags, ServingFlags, TlsFlags};
 pub use grpc::{Limits, MAX_MESSAGE_BYTES, Serving, serve};
 pub use identity::{Identity, IdentityRefused};
 pub use listen::{ListenRefused, listen};
 pub use logs::{LogFormat, LogsRefused, start as start_logs};
 pub use probes::{Answer, Probes};
 pub use tls::{Tls, TlsCounts, TlsFiles, TlsRefused};
+pub use tls_problem::TlsProblem;
 
 /// An error and everything that led to it, in one line: for the edge, which prints it once.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {

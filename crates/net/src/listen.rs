@@ -60,11 +60,13 @@ impl ListenRefused {
     }
 }
 
-/// Listens; `:9000` is every address of the host, IPv6 and IPv4.
+/// Listens; `:9000` is this host only, `[::]:9000` every address of it, IPv6 and IPv4.
 pub async fn listen(addr: &str) -> Result<TcpListener, ListenRefused> {
-    let listener = match addr.strip_prefix(':').map(str::parse) {
-        Some(Ok(port)) => everywhere(port),
-        Some(Err(_)) | None => TcpListener::bind(addr).await,
+    let port_after = |host: &str| addr.strip_prefix(host).and_then(|port| port.parse().ok());
+    let listener = match (port_after(":"), port_after("[::]:")) {
+        (Some(port), _) => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await,
+        (None, Some(port)) => everywhere(port),
+        (None, None) => TcpListener::bind(addr).await,
     };
     listener.map_err(|source| ListenRefused {
         addr: addr.to_owned(),
@@ -280,12 +282,24 @@ mod tests {
     use std::net::IpAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// A port alone is every address: callers of either family get through, and are named as they are.
+    /// wire 8.4: a port alone is this host.
     #[tokio::test]
-    async fn a_port_alone_is_reached_over_both_families() {
+    async fn a_port_alone_is_reached_from_this_host_only() {
         let listener = listen(":0").await.unwrap();
+        let bound = listener.local_addr().unwrap();
+        assert!(bound.ip().is_loopback(), "{bound}");
+        assert!(
+            listen(&format!(":{}", bound.port())).await.is_err(),
+            "taken"
+        );
+    }
+
+    /// Every address: callers of either family get through, and are named as they are.
+    #[tokio::test]
+    async fn every_address_is_reached_over_both_families() {
+        let listener = listen("[::]:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert!(listen(&format!(":{port}")).await.is_err(), "taken");
+        assert!(listen(&format!("[::]:{port}")).await.is_err(), "taken");
         let (ready, mut connections) = mpsc::channel(4);
         let accepting = tokio::spawn(accept(listener, None, ready));
         let mut callers = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];

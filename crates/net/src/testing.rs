@@ -1,82 +1,53 @@
-//! Certificates for tests, made on the spot: an authority, and leaves it signs.
+//! Certificates for tests, made on the spot: an authority, and leaves it signs with any names and any end.
 
-use std::path::Path;
+use std::time::Duration;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair, SanType,
-    date_time_ymd,
-};
+use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
 
-use crate::tls::TlsFiles;
+use crate::certs::{self, Validity};
+pub use crate::certs::{CertsRefused, Leaf};
+
+const LONG_AGO: Duration = Duration::from_secs(946_684_800);
+const IN_A_LONG_TIME: Duration = Duration::from_secs(4_102_444_800);
 
 /// Signs certificates.
 #[derive(Debug)]
 pub struct Authority {
-    issuer: Issuer<'static, KeyPair>,
+    signs: certs::Authority,
     /// Its own certificate.
     pub pem: String,
 }
 
-/// A certificate and its key, both PEM.
-#[derive(Clone, Debug)]
-pub struct Leaf {
-    /// The certificate.
-    pub cert: String,
-    /// The key.
-    pub key: String,
-}
-
 impl Authority {
     /// A new one; two of the same name do not trust each other's leaves.
-    pub fn new(name: &str) -> Result<Self, Error> {
-        let mut params = CertificateParams::new([])?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate()?;
-        let pem = params.self_signed(&key)?.pem();
-        let issuer = Issuer::new(params, key);
-        Ok(Self { issuer, pem })
+    pub fn new(name: &str) -> Result<Self, CertsRefused> {
+        let signs = certs::Authority::new(name, until(IN_A_LONG_TIME))?;
+        let pem = signs.pem.clone();
+        Ok(Self { signs, pem })
     }
 
     /// A leaf for this host that carries these URIs.
-    pub fn leaf(&self, uris: &[&str]) -> Result<Leaf, Error> {
-        self.sign(uris, 2100)
+    pub fn leaf(&self, uris: &[&str]) -> Result<Leaf, CertsRefused> {
+        self.ending(uris, IN_A_LONG_TIME)
     }
 
     /// The same, but its time is over.
-    pub fn expired(&self, uris: &[&str]) -> Result<Leaf, Error> {
-        self.sign(uris, 2001)
+    pub fn expired(&self, uris: &[&str]) -> Result<Leaf, CertsRefused> {
+        self.ending(uris, LONG_AGO + Duration::from_secs(60))
     }
 
-    fn sign(&self, uris: &[&str], until: i32) -> Result<Leaf, Error> {
-        let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
-        for uri in uris {
-            let uri = SanType::URI((*uri).try_into()?);
-            params.subject_alt_names.push(uri);
-        }
-        params.not_before = date_time_ymd(2000, 1, 1);
-        params.not_after = date_time_ymd(until, 1, 1);
-        let key = KeyPair::generate()?;
-        let cert = params.signed_by(&key, &self.issuer)?.pem();
-        let key = key.serialize_pem();
-        Ok(Leaf { cert, key })
+    /// The same with another end, in unix time.
+    pub fn ending(&self, uris: &[&str], end: Duration) -> Result<Leaf, CertsRefused> {
+        let hosts = ["localhost", "127.0.0.1"].map(str::to_owned).to_vec();
+        let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
+        let uses = vec![ServerAuth, ClientAuth];
+        self.signs.sign("test", hosts, &uris, uses, until(end))
     }
 }
 
-impl Leaf {
-    /// Puts the leaf and the authority it trusts into a folder, each file replaced in one step.
-    pub fn write(&self, folder: &Path, ca: &str) -> std::io::Result<TlsFiles> {
-        std::fs::create_dir_all(folder)?;
-        let put = |name: &str, text: &str| {
-            let (beside, path) = (folder.join("new"), folder.join(name));
-            std::fs::write(&beside, text)?;
-            std::fs::rename(&beside, &path)?;
-            std::io::Result::Ok(path)
-        };
-        Ok(TlsFiles {
-            cert: put("cert.pem", &self.cert)?,
-            key: put("key.pem", &self.key)?,
-            ca: put("ca.pem", ca)?,
-        })
+fn until(end: Duration) -> Validity {
+    Validity {
+        from: LONG_AGO,
+        until: end,
     }
 }

@@ -13,7 +13,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -119,6 +119,8 @@ pub struct TlsCounts {
     pub reloaded: u64,
     /// Changed sets that were refused; the one before stayed in force.
     pub refused: u64,
+    /// The files as they are now were refused.
+    pub is_refused: bool,
     /// When the certificate in force expires, in seconds of unix time.
     pub expires_unix_seconds: i64,
 }
@@ -132,6 +134,8 @@ pub struct Tls {
     tried: Mutex<Stamp>,
     reloaded: AtomicU64,
     refused: AtomicU64,
+    /// The last set that was tried was refused.
+    is_refused: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -152,6 +156,7 @@ impl Tls {
             files,
             reloaded: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            is_refused: AtomicBool::new(false),
         }))
     }
 
@@ -161,6 +166,7 @@ impl Tls {
         TlsCounts {
             reloaded: self.reloaded.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            is_refused: self.is_refused.load(Ordering::Relaxed),
             expires_unix_seconds,
         }
     }
@@ -204,10 +210,12 @@ impl Tls {
                 Ok(loaded) => {
                     self.current.store(Arc::new(loaded));
                     self.reloaded.fetch_add(1, Ordering::Relaxed);
+                    self.is_refused.store(false, Ordering::Relaxed);
                     tracing::info!(cert = %self.files.cert.display(), "certificates reloaded");
                 }
                 Err(refused) => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
+                    self.is_refused.store(true, Ordering::Relaxed);
                     tracing::error!(%refused, "changed certificates refused; the last good ones stay");
                 }
             }

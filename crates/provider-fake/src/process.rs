@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_net::{LogFlags, LogsRefused, TlsFlags, TlsRefused, asked_to_end, chain};
+use bigfleet_net::{LogFlags, LogsRefused, ServingFlags, TlsRefused, asked_to_end, chain};
 use bigfleet_provider_kit::{
     Clock, Fencing, Instance, Options, Settings, StartRefused, Timeouts, start,
 };
@@ -22,7 +22,7 @@ const USUAL_METRICS: &str = ":9090";
 /// Runs a provider on a simulated cloud.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProviderFakeArgs {
-    /// The address shards connect to
+    /// The address shards connect to; without a host, only from this one
     #[arg(long, default_value = ":9000")]
     pub addr: String,
     /// The provider's name, written on every host
@@ -64,7 +64,7 @@ pub struct ProviderFakeArgs {
     /// The address of /metrics, /healthz and /readyz; empty for none [default: :9090 if it is free]
     #[arg(long)]
     pub metrics_addr: Option<String>,
-    /// Answer gRPC reflection
+    /// Answer gRPC reflection, if --addr is only for this host
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = clap::ArgAction::Set)]
     pub reflection: bool,
@@ -76,7 +76,7 @@ pub struct ProviderFakeArgs {
     pub strict_fencing: bool,
     /// Certificates.
     #[command(flatten)]
-    pub tls: TlsFlags,
+    pub serving: ServingFlags,
     /// Logs.
     #[command(flatten)]
     pub logs: LogFlags,
@@ -251,7 +251,8 @@ fn settings(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<Settings
             .clone()
             .filter(|state| !state.as_os_str().is_empty()),
         reflection: args.reflection,
-        tls: args.tls.files()?,
+        tls: args.serving.tls.files()?,
+        insecure: args.serving.insecure,
         options: Options {
             timeouts,
             clean_up_after: args.clean_up_after,

@@ -94,8 +94,8 @@ pub use rails::{
 };
 pub use reads::{
     Awaits, BackoffView, BreakerView, CapacityPool, CappedView, ClusterView, Decided, Export,
-    Gauges, HeldView, MachineFilter, MachineView, NeedView, Number, PAGE, Page, RailsView, Report,
-    Stage, Summary, Unavailable, Value, WorkView, explain,
+    Gauges, HeldView, MachineFilter, MachineView, NeedStage, NeedView, Number, PAGE, Page,
+    Progress, RailsView, Report, Stage, Summary, Trouble, Unavailable, Value, WorkView, explain,
 };
 pub use record::{Kept, KeptOperation, Record};
 pub use settings::{Rails, ShardConfig};

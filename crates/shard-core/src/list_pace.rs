@@ -19,6 +19,8 @@ use std::time::Duration;
 const SPACING: Duration = Duration::from_secs(1);
 /// A List is followed by so many times what it took without one.
 const REST: u32 = 9;
+/// For so long a List may show nothing before its provider counts as lost.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// Why a List is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +46,10 @@ pub(crate) struct ListPace {
     early: Option<Time>,
     /// The earliest reminder that is set.
     reminder: Option<Time>,
-    /// The last List did not come to its end.
-    has_failed: bool,
+    /// Since when no List came to its end, if the last one did not.
+    failing: Option<Time>,
+    /// When the List under way last showed something.
+    heard: Option<Time>,
 }
 
 impl ListPace {
@@ -57,7 +61,8 @@ impl ListPace {
             under_way: None,
             early: None,
             reminder: None,
-            has_failed: false,
+            failing: None,
+            heard: None,
         }
     }
 
@@ -75,13 +80,29 @@ impl ListPace {
     /// A List has begun.
     pub(crate) fn began(&mut self, now: Time, kind: ListKind) {
         (self.began, self.under_way, self.early) = (Some(now), Some(kind), None);
+        self.heard = Some(now);
+    }
+
+    /// A page of the List under way has come.
+    pub(crate) fn heard(&mut self, now: Time) {
+        self.heard = Some(now);
+    }
+
+    /// Since when the provider cannot be reached (SV-5): the last List did not come to its end, or the one
+    /// under way shows nothing for a while.
+    pub(crate) fn lost_since(&self, now: Time) -> Option<Time> {
+        let heard = self.heard.filter(|_| self.under_way.is_some());
+        let is_silent = |heard: &Time| *heard + SILENCE <= now;
+        self.failing.or(heard.filter(is_silent))
     }
 
     /// The List has ended. One that failed is made again with the interval. Says whether the provider is
     /// back: this one came to its end, and the one before did not.
     pub(crate) fn ended(&mut self, now: Time, is_complete: bool) -> bool {
         self.under_way = None;
-        let had_failed = std::mem::replace(&mut self.has_failed, !is_complete);
+        let had_failed = self.failing.is_some();
+        let failing = self.failing.or(self.began).or(Some(now));
+        self.failing = failing.filter(|_| !is_complete);
         let Some(began) = self.began.filter(|_| is_complete) else {
             return false;
         };

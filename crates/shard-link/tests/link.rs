@@ -221,6 +221,7 @@ impl Scene {
             audit_log: None,
             audit_rotation: bigfleet_shard::Rotation::default(),
             tls: None,
+            insecure: false,
             reflection: false,
             speed: 1.0,
             attribution_probe: false,

@@ -31,7 +31,6 @@ use crate::news::{self, HeldBack};
 use crate::outbox::{Link, Stuck};
 use crate::provider::Provider;
 use crate::publish::{Published, Publisher};
-use crate::read::EndedCycle;
 use crate::stopwatch::Stopwatch;
 use crate::store::Store;
 use crate::timing::{TIMING, milliseconds};
@@ -62,8 +61,6 @@ pub(crate) struct Driver {
     pub(crate) audit: Option<AuditLog>,
     pub(crate) history: Arc<History>,
     pub(crate) publisher: Publisher,
-    /// Where readers hear that a cycle has ended.
-    pub(crate) cycles: watch::Sender<EndedCycle>,
     /// Whether to probe attribution now and then.
     pub(crate) attribution_probe: bool,
     /// Where work goes that is too much for this thread.
@@ -276,8 +273,6 @@ impl Running {
             tracing::debug!(target: TIMING, ms = milliseconds(took.cycle), "cycle took");
             let held_back = news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
             self.audit_rails(held_back);
-            let ended = EndedCycle::of(&self.driver.core);
-            self.driver.cycles.send_replace(ended);
             self.stale = true;
             self.happened(Event::CycleTook {
                 seconds: took.cycle.as_secs_f64(),

@@ -18,6 +18,7 @@ use bigfleet_model::{ClusterId, Time};
 use bigfleet_shard_core::{Event, PauseNote, PausedBy, Scope};
 
 use crate::hub::Hub;
+use crate::store::keep_private;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A pause file is a few lines; more is something else.
@@ -77,6 +78,7 @@ fn look(path: &Path) -> Result<BTreeSet<Scope>, PauseFileRefused> {
         }
         Ok(_) => {}
     }
+    keep_private(path, 0o600);
     match std::fs::read_to_string(path) {
         Ok(text) => scopes(&text),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),

@@ -14,7 +14,8 @@ use std::task::Poll;
 
 use axum::routing::get;
 use bigfleet_net::{
-    Dial, DialRefused, Limits, ListenRefused, Probes, Serving, Tls, TlsRefused, listen, serve,
+    Dial, DialRefused, Exposed, Limits, ListenRefused, Probes, Serving, Tls, TlsRefused,
+    check_exposure, is_loopback, listen, serve,
 };
 use bigfleet_shard_core::{ShardConfig, ShardCore};
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdminServer;
@@ -38,7 +39,7 @@ use crate::incoming::SessionServer;
 use crate::pause::PauseFile;
 use crate::provider::Provider;
 use crate::publish::{About, Metrics, Publisher};
-use crate::read::{EndedCycle, Reads, ShardInfo};
+use crate::read::{Reads, ShardInfo, Surroundings};
 use crate::services;
 use crate::session::Sessions;
 use crate::settings::Settings;
@@ -73,6 +74,9 @@ pub enum StartRefused {
     /// An address to listen on.
     #[error("listen: {}", bigfleet_net::chain(.0))]
     Listen(#[from] ListenRefused),
+    /// An address that would let everybody in.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// What reflection would answer.
     #[error("reflection: {0}")]
     Reflection(String),
@@ -170,6 +174,12 @@ fn lost(component: &'static str, problem: String) -> Failed {
 pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let clock = Clock::start(settings.speed);
     let tls = settings.tls.clone().map(Tls::load).transpose()?;
+    check_exposure(
+        "--listen",
+        &settings.listen,
+        tls.is_some(),
+        settings.insecure,
+    )?;
     let grpc = listen(&settings.listen).await?;
     let http = match &settings.metrics_addr {
         Some(addr) => Some(listen(addr).await?),
@@ -234,8 +244,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         tracing::info!("started in shadow mode");
     }
     let (failed, has_failed) = watch::channel(None);
+    let lists = Arc::clone(&metrics.lists);
     let history = Arc::new(History::new(epoch));
-    let (cycles, ended_cycles) = watch::channel(EndedCycle::default());
     let driver = Driver {
         core,
         clock,
@@ -245,7 +255,6 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         audit,
         history: Arc::clone(&history),
         publisher: metrics.publisher.clone(),
-        cycles,
         attribution_probe: settings.attribution_probe,
         runtime: Handle::current(),
         failed,
@@ -253,7 +262,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     };
     let driver = drive(driver, span.clone())?;
 
-    let info = Arc::new(ShardInfo::new(&settings, clock));
+    let info = ShardInfo::new(&settings, clock, lists);
+    let info = Arc::new(info);
     let counts = Arc::clone(&metrics.sessions);
     let sessions = Sessions::new(hub.clone(), counts, clock, settings.largest_frame);
     let reads = Reads::new(
@@ -261,11 +271,12 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         Arc::clone(&info),
         history,
         Arc::clone(&metrics.sessions),
-        ended_cycles,
+        Surroundings::new(&metrics, &settings),
     );
     let admin = Admin::new(hub.clone(), info, lines);
     let (health, reporting) = services::health(metrics.publisher.readiness()).await;
-    let router = router(settings.reflection, health, sessions, reads, admin)?;
+    let reflection = settings.reflection && is_loopback(&settings.listen);
+    let router = router(reflection, health, sessions, reads, admin)?;
     let server = serve(grpc, tls.clone(), router)?;
     let (trouble, watching) = (settings.trouble.clone(), pause.watch(hub.clone()));
     let watching = tokio::spawn(async move {

@@ -88,12 +88,28 @@ pub(crate) struct ListTimes {
     complete: Mutex<(u64, Duration)>,
     /// Ones that did not come to their end.
     pub(crate) failed: AtomicU64,
+    /// What the last one failed with; empty if it did not.
+    error: Mutex<String>,
 }
 
 impl ListTimes {
     /// How many were complete, and how long they took together.
     pub(crate) fn so_far(&self) -> (u64, Duration) {
         *self.complete.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the last List failed with; empty if it came to its end.
+    pub(crate) fn last_error(&self) -> String {
+        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        error.clone()
+    }
+
+    /// Notes how a List ended; says whether that is news: it fails otherwise than the last one, or no more.
+    fn note(&self, error: &str) -> bool {
+        let mut last = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *last != error;
+        error.clone_into(&mut last);
+        is_news
     }
 
     fn add(&self, took: Duration) {
@@ -353,6 +369,9 @@ impl Provider {
                     let took = began.elapsed();
                     provider.times.add(took);
                     provider.rpcs.listed(true);
+                    if provider.times.note("") {
+                        tracing::info!("the provider can be reached again");
+                    }
                     tracing::debug!(target: TIMING, ms = milliseconds(took), "list took");
                     complete
                 }
@@ -360,7 +379,9 @@ impl Provider {
                 Err(Broken::Provider(err)) => {
                     provider.times.failed.fetch_add(1, Ordering::Relaxed);
                     provider.rpcs.listed(false);
-                    tracing::warn!(err, "reconcile failed");
+                    if provider.times.note(&err) {
+                        tracing::warn!(err, "reconcile failed: the provider cannot be reached");
+                    }
                     Listed::Failed
                 }
             };

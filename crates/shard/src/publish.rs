@@ -35,12 +35,9 @@ const IDENTITY_REJECTED: &str = "bigfleet_shard_session_identity_rejected_total"
 /// The core as it was at the end of a cycle.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
-    ready: bool,
-    awaits: Option<Awaits>,
+    /// Why it is not ready, if it is not.
+    not_ready: Option<String>,
     fenced: bool,
-    /// Why it does not act, if the provider's records show an epoch it had to come after (SH-33).
-    twin: Option<String>,
-    incident: Option<String>,
     cycle: u64,
     in_flight: usize,
     removals_held: usize,
@@ -54,11 +51,8 @@ impl Published {
     pub(crate) fn of(core: &ShardCore) -> Self {
         let (gauges, rails) = (core.gauges(), core.rails());
         Self {
-            ready: core.is_ready(),
-            awaits: core.awaits(),
+            not_ready: why_not_ready(core),
             fenced: rails.fenced,
-            twin: rails.twin.map(|(seen, own)| twin_text(seen, own)),
-            incident: rails.incident,
             removals_held: rails.removals_held,
             cycle: gauges.cycle,
             in_flight: gauges.in_flight,
@@ -90,7 +84,7 @@ const STAGES: [&str; 9] = [
     "disk", "queued", "blob", "drain", "call", "provider", "backoff", "confirm", "paused",
 ];
 
-fn stage_word(stage: Stage) -> &'static str {
+pub(crate) fn stage_word(stage: Stage) -> &'static str {
     match stage {
         Stage::Disk => "disk",
         Stage::Queued => "queued",
@@ -113,7 +107,7 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     pub(crate) fn publish(&self, published: Published) {
-        let is_ready = published.ready;
+        let is_ready = published.not_ready.is_none();
         self.last.store(Arc::new(Some(published)));
         self.is_ready
             .send_if_modified(|said| std::mem::replace(said, is_ready) != is_ready);
@@ -127,21 +121,24 @@ impl Publisher {
     /// Whether the shard is ready, or why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
         match self.last.load().as_ref() {
-            Some(published) if published.ready => Ok(()),
-            Some(published) if published.fenced => {
-                Err("fenced: another process runs this shard".to_owned())
-            }
-            Some(Published {
-                twin: Some(text), ..
-            }) => Err(text.clone()),
-            Some(Published {
-                incident: Some(what),
-                ..
-            }) => Err(format!("stopped by an incident: {what}")),
-            Some(published) => Err(published.awaits.map_or_else(String::new, awaited)),
+            Some(published) => published.not_ready.clone().map_or(Ok(()), Err),
             None => Err("starting".to_owned()),
         }
     }
+}
+
+/// Why a shard is not ready; `None` if it is.
+pub(crate) fn why_not_ready(core: &ShardCore) -> Option<String> {
+    if core.is_ready() {
+        return None;
+    }
+    let rails = core.rails();
+    Some(match (rails.fenced, rails.twin, rails.incident) {
+        (true, _, _) => "fenced: another process runs this shard".to_owned(),
+        (false, Some((seen, own)), _) => twin_text(seen, own),
+        (false, None, Some(what)) => format!("stopped by an incident: {what}"),
+        (false, None, None) => core.awaits().map_or_else(String::new, awaited),
+    })
 }
 
 /// What the shard still has to see before it decides (SH-10).
@@ -199,7 +196,7 @@ impl Beside {
     }
 
     /// Those of one name together.
-    fn numbers(&self) -> Vec<Number> {
+    pub(crate) fn numbers(&self) -> Vec<Number> {
         self.sources().iter().flat_map(|source| source()).collect()
     }
 }
@@ -308,7 +305,7 @@ fn put(value: &Value, encoder: &mut MetricEncoder<'_>) -> Encoded {
 
 /// Upper bounds with what fell between them; the last is without bound.
 fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
-    let bounds = histogram.bounds().into_iter().chain([f64::MAX]);
+    let bounds = histogram.bounds().into_iter().chain([f64::INFINITY]);
     bounds.zip(histogram.counts.iter().copied()).collect()
 }
 

@@ -25,15 +25,17 @@ mod needs;
 mod rails;
 mod shard_info;
 mod shortfall_text;
+mod status;
 mod stream;
 #[cfg(test)]
 mod testing;
-mod verdicts;
+mod troubles;
 mod work;
 
 pub(crate) use machines::message as machine_message;
 pub(crate) use rails::{pause_id, pauses, scope_message};
 pub(crate) use shard_info::ShardInfo;
+pub(crate) use status::Surroundings;
 pub(crate) use work::{all as all_work, concerns};
 
 use std::sync::Arc;
@@ -45,9 +47,9 @@ use bigfleet_wire::v1alpha1::{
     ExplainNeedRequest, ExplainNeedResponse, ExportFleetRequest, ExportFleetResponse,
     InspectActionsRequest, InspectActionsResponse, InspectClustersRequest, InspectClustersResponse,
     InspectMachinesRequest, InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse,
-    InspectRailsRequest, InspectRailsResponse, InspectWorkRequest, InspectWorkResponse,
+    InspectRailsRequest, InspectRailsResponse, InspectStatusRequest, InspectStatusResponse,
+    InspectWorkRequest, InspectWorkResponse,
 };
-use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::history::History;
@@ -56,8 +58,6 @@ use crate::session::SessionCounts;
 use copy::Exports;
 use explainer::Explainers;
 use stream::{Frames, Place, Places, frames};
-pub(crate) use verdicts::EndedCycle;
-use verdicts::Verdicts;
 
 /// The service readers call.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub(crate) struct Reads {
     info: Arc<ShardInfo>,
     history: Arc<History>,
     sessions: Arc<SessionCounts>,
-    verdicts: Arc<Verdicts>,
+    surroundings: Arc<Surroundings>,
     explainers: Arc<Explainers>,
     exports: Exports,
     places: Places,
@@ -78,10 +78,9 @@ impl Reads {
         info: Arc<ShardInfo>,
         history: Arc<History>,
         sessions: Arc<SessionCounts>,
-        cycles: watch::Receiver<EndedCycle>,
+        surroundings: Surroundings,
     ) -> Self {
         Self {
-            verdicts: Arc::new(Verdicts::new(info.patience(), cycles)),
             explainers: Arc::default(),
             exports: Exports::default(),
             places: Places::default(),
@@ -89,6 +88,7 @@ impl Reads {
             info,
             history,
             sessions,
+            surroundings: Arc::new(surroundings),
         }
     }
 }
@@ -190,6 +190,14 @@ impl ShardRead for Reads {
     ) -> Result<Response<InspectRailsResponse>, Status> {
         Caller::of(&request).may_read("InspectRails")?;
         rails::inspect(self).await.map(Response::new)
+    }
+
+    async fn inspect_status(
+        &self,
+        request: Request<InspectStatusRequest>,
+    ) -> Result<Response<InspectStatusResponse>, Status> {
+        Caller::of(&request).may_read("InspectStatus")?;
+        status::inspect(self).await.map(Response::new)
     }
 
     async fn explain_need(

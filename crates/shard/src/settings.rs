@@ -14,7 +14,7 @@ use crate::trouble::Trouble;
 pub struct Settings {
     /// What the core is told.
     pub core: ShardConfig,
-    /// Where operators and readers call; `:7780` is every address of the host.
+    /// Where operators and readers call; `:7780` is this host only.
     pub listen: String,
     /// Where probes and metrics are; `None` for nowhere.
     pub metrics_addr: Option<String>,
@@ -39,7 +39,9 @@ pub struct Settings {
     pub audit_rotation: Rotation,
     /// Certificates, for callers and towards the provider; `None` for plaintext.
     pub tls: Option<TlsFiles>,
-    /// Whether to answer gRPC reflection.
+    /// Whether others may reach an address without certificates.
+    pub insecure: bool,
+    /// Whether to answer gRPC reflection; never outside of this host.
     pub reflection: bool,
     /// Seconds that pass for the shard in one of the host's: 1, but in a demonstration whose provider and
     /// clusters live as fast. What bounds a call or a stop is the host's time at any speed.

@@ -13,6 +13,8 @@
 mod epoch;
 mod format;
 
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,7 +129,7 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
             problem: why.to_string(),
         }
     };
-    std::fs::create_dir_all(data_dir).map_err(io(data_dir))?;
+    private_dir(data_dir).map_err(io(data_dir))?;
     let path = data_dir.join("shard.redb");
     let (database, records) = guarded(&path, || {
         let database = lock(&path)?;
@@ -191,6 +193,7 @@ fn damaged(path: &Path, problem: impl ToString) -> StoreRefused {
 
 fn lock(path: &Path) -> Result<Database, StoreRefused> {
     let made = Database::builder().set_cache_size(CACHE).create(path);
+    keep_private(path, 0o600);
     made.map_err(|why| match why {
         DatabaseError::DatabaseAlreadyOpen => StoreRefused::InUse(path.to_owned()),
         DatabaseError::Storage(StorageError::Io(why))
@@ -203,6 +206,32 @@ fn lock(path: &Path) -> Result<Database, StoreRefused> {
         }
         why => damaged(path, why),
     })
+}
+
+/// A directory that only its owner looks into: the store holds what machines are committed to, and who puts a
+/// pause file beside it stops the shard.
+fn private_dir(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)?;
+    keep_private(path, 0o700);
+    Ok(())
+}
+
+/// Takes from everybody but the owner what they may do with a file that may be older than this rule. A volume
+/// that belongs to somebody else stays as it is, and that is said.
+pub(crate) fn keep_private(path: &Path, mode: u32) {
+    let Ok(found) = std::fs::metadata(path) else {
+        return;
+    };
+    if found.permissions().mode() & 0o777 & !mode == 0 {
+        return;
+    }
+    if let Err(why) = std::fs::set_permissions(path, Permissions::from_mode(mode)) {
+        let path = path.display();
+        tracing::warn!(%path, err = %why, "others on this host may read or write this");
+    }
 }
 
 /// Everything in the file, or what is wrong with it.

@@ -44,6 +44,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 pub struct Options {
     /// Where the shard listens.
     pub listen: String,
+    /// Whether others may reach that address; there are no certificates here.
+    pub insecure: bool,
     /// Where its probes and metrics are; `None` for nowhere.
     pub metrics_addr: Option<String>,
     /// Where data is kept; `None` for a new folder that is removed at the end.
@@ -455,6 +457,7 @@ fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settin
         audit_log: Some(folder.audit()),
         audit_rotation: Rotation::default(),
         tls: None,
+        insecure: options.insecure,
         reflection: true,
         speed: options.speed,
         attribution_probe: false,

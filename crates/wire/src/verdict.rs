@@ -6,7 +6,8 @@ use crate::amounts::stated;
 use crate::v1alpha1::{self, NeedView, PreemptionSummary, UnmetReason};
 
 impl From<&Verdict> for NeedView {
-    /// All that the verdict knows. Ages are the ledger's and stay 0; so does the detail in words.
+    /// All that the verdict knows. What serves, comes and is stuck is the ledger's, and so are ages: they stay
+    /// empty, as does the detail in words.
     fn from(verdict: &Verdict) -> Self {
         let need = &verdict.need;
         let short = !verdict.satisfied;
@@ -24,8 +25,6 @@ impl From<&Verdict> for NeedView {
             same_domain: verdict.same_domain.clone(),
             same_satisfiable: verdict.same_satisfiable,
             acquisition_parked: verdict.parked,
-            parked_age_cycles: 0,
-            age_cycles_unmet: 0,
             unmet_reason: UnmetReason::from(verdict.unmet_reason).into(),
             matching_supply: short.then(|| (&verdict.matching_supply).into()),
             preemption: victims.then(|| PreemptionSummary {
@@ -33,7 +32,7 @@ impl From<&Verdict> for NeedView {
                 capacity_freed: stated(&verdict.capacity_freed),
             }),
             same_candidates: verdict.same_candidates.iter().map(Into::into).collect(),
-            reason_detail: String::new(),
+            ..Self::default()
         }
     }
 }

@@ -45,7 +45,11 @@ const EMPTY: [&str; 7] = [
     "SnapshotSaveRequest",
     "UnassignDomainResponse",
 ];
-const EMPTY_ADDITIONS: [&str; 2] = ["InspectRailsRequest", "PauseScope.All"];
+const EMPTY_ADDITIONS: [&str; 3] = [
+    "InspectRailsRequest",
+    "InspectStatusRequest",
+    "PauseScope.All",
+];
 
 const IMPORTS: [(&str, &[&str]); 5] = [
     ("capacity.proto", &[]),
@@ -92,7 +96,7 @@ const ONEOFS: [(&str, &str); 12] = [
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 28] = [
+const METHODS: [&str; 29] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",
@@ -121,6 +125,7 @@ const METHODS: [&str; 28] = [
     "shardread.proto ShardRead.InspectWork(InspectWorkRequest) -> stream InspectWorkResponse",
     "shardread.proto ShardRead.InspectActions(InspectActionsRequest) -> stream InspectActionsResponse",
     "shardread.proto ShardRead.InspectRails(InspectRailsRequest) -> InspectRailsResponse",
+    "shardread.proto ShardRead.InspectStatus(InspectStatusRequest) -> InspectStatusResponse",
     "shardread.proto ShardRead.ExplainNeed(ExplainNeedRequest) -> ExplainNeedResponse",
     "shardread.proto ShardRead.ExportFleet(ExportFleetRequest) -> stream ExportFleetResponse",
     "shardread.proto ShardAdmin.Pause(PauseRequest) -> PauseResponse",

@@ -145,6 +145,12 @@ fn settings_that_cannot_be_used_are_refused_with_status_1() {
             "tls: x: No such file",
         ),
         (&["--listen=nowhere"], "cannot listen on nowhere"),
+        (
+            &["--listen=0.0.0.0:0"],
+            "--listen 0.0.0.0:0 can be reached from other hosts",
+        ),
+        (&["--listen=[::]:0"], "or --insecure"),
+        (&["--listen=this.example:0"], "give --tls-cert"),
         (&["--log-level=loud"], "\"loud\" is not a log level"),
         (
             &["--provider-addr=nonsense"],
@@ -166,7 +172,11 @@ fn settings_that_cannot_be_used_are_refused_with_status_1() {
             "--advertise-addr has to be host:port",
         ),
         (
-            &["--coordinator-addr=127.0.0.1:1", "--listen=0.0.0.0:7780"],
+            &[
+                "--coordinator-addr=127.0.0.1:1",
+                "--listen=0.0.0.0:7780",
+                "--insecure",
+            ],
             "--advertise-addr has to be host:port",
         ),
         (

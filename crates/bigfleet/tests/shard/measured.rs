@@ -1,6 +1,7 @@
 //! What a shard says of its own work, read from outside: how long the phases of its cycles take, and the
 //! attribution probe.
 
+use crate::open_metrics;
 use crate::shard_scene::operator::{Manner, Operator, cpus, row};
 use crate::shard_scene::scene::offerings;
 use crate::shard_scene::{Folder, provider, shard, until};
@@ -71,6 +72,37 @@ async fn the_phases_of_its_cycles_add_up_to_them() {
     }
     assert!(phases["reconcile"].0 <= count, "at most once per cycle");
     assert_eq!(phases.len(), PHASES.len(), "{phases:?}");
+}
+
+/// A query language makes nothing of a histogram that does not end in +Inf.
+#[tokio::test]
+async fn its_page_is_open_metrics_and_every_histogram_gives_a_quantile() {
+    let folder = Folder::new("open-metrics");
+    let cloud = provider(&[&offerings(&folder, &[("bare_metal", 2)])]);
+    let shard = shard(&folder.file("data"), cloud.addr, &[]);
+    let a = Operator::connect(shard.addr, "a", Manner::Plain).await;
+    a.needs(vec![cpus(2)]).await;
+    a.has(2).await;
+    let page = until("a cycle that was measured", async || {
+        let page = open_metrics::parse(&shard.http("/metrics")).unwrap();
+        let cycles = "bigfleet_shard_cycle_duration_seconds".to_owned();
+        let measured = page.histograms.get(&(cycles, Vec::new()));
+        (measured.is_some_and(|one| 0.0 < one.count()), page)
+    })
+    .await;
+    assert!(10 < page.histograms.len() && 100 < page.samples.len());
+    let mut quantiles = 0;
+    for (name, histogram) in &page.histograms {
+        if 0.0 < histogram.count() {
+            let quantile = histogram.quantile(0.99);
+            assert!(
+                quantile.is_some_and(f64::is_finite),
+                "{name:?}: {quantile:?}"
+            );
+            quantiles += 1;
+        }
+    }
+    assert!(3 < quantiles, "{quantiles}");
 }
 
 #[tokio::test]

@@ -22,6 +22,9 @@ pub(crate) fn call(args: &[&str]) -> Called {
 pub(crate) fn call_in(runtime_dir: &Path, args: &[&str]) -> Called {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bigfleet"));
     command.args(args).env("XDG_RUNTIME_DIR", runtime_dir);
+    command.env("BIGFLEET_CONFIG", runtime_dir.join("config.yaml"));
+    command.env_remove("BIGFLEET_SHARD");
+    command.env_remove("BIGFLEET_CONTEXT");
     let Output {
         status,
         stdout,

@@ -15,11 +15,14 @@ mod called;
 mod scene;
 mod terminal;
 
+mod certificates;
+mod habits;
 mod letting_go;
 mod lists;
 mod operations;
 mod others;
 mod pages;
+mod status;
 mod steering;
 mod taken_home;
 mod top;

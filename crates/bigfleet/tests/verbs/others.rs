@@ -90,7 +90,7 @@ async fn without_an_address_the_one_that_up_left_is_asked() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(
         folder.join("bigfleet-up.addr"),
-        scene.shard.addr.to_string(),
+        format!("{} {}", scene.shard.addr, std::process::id()),
     )
     .unwrap();
     let listed = call_in(&folder, &["get", "clusters", "--no-headers"]).done();
@@ -305,6 +305,13 @@ impl ShardRead for Old {
         &self,
         _: Request<wire::InspectRailsRequest>,
     ) -> Result<Response<wire::InspectRailsResponse>, Status> {
+        unknown()
+    }
+
+    async fn inspect_status(
+        &self,
+        _: Request<wire::InspectStatusRequest>,
+    ) -> Result<Response<wire::InspectStatusResponse>, Status> {
         unknown()
     }
 

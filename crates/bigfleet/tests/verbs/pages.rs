@@ -26,12 +26,12 @@ async fn everything_about_one_thing() {
         "live",
         "drain-report.v1",
         "1 Configured",
-        "satisfied",
-        "short",
+        "served",
+        "missing",
     ] {
         assert!(cluster_page.contains(fact), "{fact}\n{cluster_page}");
     }
-    let short = scene.need("short");
+    let short = scene.need("missing");
     insta::assert_snapshot!("describe-need", page(&describe("need", &short).done()));
     let missing = describe("machine", "m-0").undone();
     assert_eq!(
@@ -57,10 +57,10 @@ async fn why_a_need_is_served_as_it_is() {
     let explain = |args: &[&str]| scene.call(&[&["explain"], args].concat());
     insta::assert_snapshot!("explain", page(&explain(&["a"]).done()));
 
-    let (short, covered) = (scene.need("short"), scene.need("satisfied"));
+    let (short, covered) = (scene.need("missing"), scene.need("served"));
     let one = page(&explain(&["a", &short]).done());
     assert!(
-        one.contains("NO_MATCHING_SUPPLY") && !one.contains(&covered),
+        one.contains("missing cpu=4") && !one.contains(&covered),
         "{one}"
     );
     assert_eq!(
@@ -68,12 +68,12 @@ async fn why_a_need_is_served_as_it_is() {
         one,
         "in one word, as decide has it"
     );
-    assert_eq!(page(&explain(&["a", "-l", "verdict=short"]).done()), one);
+    assert_eq!(page(&explain(&["a", "-l", "status=missing"]).done()), one);
     let limited = explain(&["a", "--limit=1"]);
     assert!(
         limited
             .err
-            .starts_with("1 of 2 Needs, the short ones first"),
+            .starts_with("1 of 2 Needs, those that are not served in full first"),
         "{}",
         limited.err
     );

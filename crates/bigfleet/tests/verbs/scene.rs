@@ -33,9 +33,9 @@ impl Scene {
             shard,
             operator,
         };
-        until("one Need covered and one short", async || {
+        until("one Need served and one not", async || {
             let needs = scene.call(&["get", "needs", "--no-headers"]).done();
-            let verdicts = ["satisfied", "short"];
+            let verdicts = ["served", "missing"];
             (verdicts.iter().all(|word| needs.contains(word)), needs)
         })
         .await;
@@ -56,8 +56,8 @@ impl Scene {
     }
 
     /// The short name of a Need.
-    pub(crate) fn need(&self, verdict: &str) -> String {
-        let selector = format!("verdict={verdict}");
+    pub(crate) fn need(&self, status: &str) -> String {
+        let selector = format!("status={status}");
         let listed = self.call(&["get", "needs", "-l", &selector, "--no-headers"]);
         let listed = listed.done();
         listed.split_whitespace().nth(1).unwrap().to_owned()

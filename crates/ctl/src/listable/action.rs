@@ -43,6 +43,24 @@ impl Listable for ActionRecord {
         ],
     );
 
+    const KEYS: &'static [&'static str] = &[
+        "action",
+        "machine",
+        "cluster",
+        "from",
+        "need",
+        "outcome",
+        "reason",
+        "cycle",
+        "operation",
+        "priority",
+        "sequence",
+    ];
+
+    fn name(&self) -> String {
+        self.sequence.to_string()
+    }
+
     fn is_called(&self, name: &str) -> bool {
         self.sequence.to_string() == name || self.machine == name || self.operation == name
     }
@@ -57,6 +75,8 @@ impl Listable for ActionRecord {
             "outcome" => Fact::word(&self.outcome),
             "reason" => Fact::word(&self.reason),
             "cycle" => Fact::word(self.cycle),
+            "priority" => self.priority.and_then(Fact::word),
+            "sequence" => Fact::word(self.sequence),
             "operation" => Fact::text(&self.operation),
             _ => None,
         }

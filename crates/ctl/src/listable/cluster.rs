@@ -31,11 +31,20 @@ impl Listable for ClusterRecord {
     const MANY: &'static str = "clusters";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
         &[
-            "CLUSTER", "OPERATOR", "REPORTED", "NEEDS", "SHORT", "SERVING", "COMING", "LEAVING",
+            "CLUSTER", "OPERATOR", "REPORTED", "NEEDS", "LACKING", "SERVING", "COMING", "LEAVING",
             "ACQUIRES",
         ],
         &["READY", "NOT-READY", "HELD-REPORTS", "LAST-HEARD", "DETAIL"],
     );
+
+    const KEYS: &'static [&'static str] = &[
+        "cluster", "operator", "ready", "acquires", "lacking", "needs", "serving", "coming",
+        "leaving",
+    ];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
 
     fn is_called(&self, name: &str) -> bool {
         self.id == name
@@ -46,8 +55,12 @@ impl Listable for ClusterRecord {
             "cluster" | "id" | "name" => Fact::text(&self.id),
             "operator" => Fact::word(self.operator().0),
             "ready" => Fact::word(self.ready),
+            "needs" => Fact::word(self.needs),
+            "serving" => Fact::word(self.serving()),
+            "coming" => Fact::word(self.coming()),
+            "leaving" => Fact::word(self.leaving()),
             "acquires" | "acquire" => Fact::word(&self.acquires().text),
-            "short" => Fact::word(0 < self.needs_unmet),
+            "short" | "lacking" => Fact::word(0 < self.needs_lacking.max(self.needs_unmet)),
             _ => None,
         }
     }
@@ -55,7 +68,7 @@ impl Listable for ClusterRecord {
     fn fields(&self, now: i64) -> Vec<Field> {
         let (operator, tint) = self.operator();
         let rollup = self.rollup.as_ref();
-        let short = match self.needs_unmet {
+        let short = match self.needs_lacking.max(self.needs_unmet) {
             0 => Field::number(0),
             unmet => Field {
                 tint: Tint::Bad,

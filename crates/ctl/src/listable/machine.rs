@@ -1,5 +1,7 @@
 //! Machines in a list.
 
+use std::collections::BTreeMap;
+
 use bigfleet_model::{INSTANCE_TYPE_KEY, ZONE_KEY};
 
 use crate::output::{Listable, labels};
@@ -42,6 +44,20 @@ impl Listable for MachineRecord {
         ],
     );
 
+    const HAS_LABELS: bool = true;
+    const KEYS: &'static [&'static str] = &[
+        "machine", "state", "cluster", "type", "zone", "tier", "need", "priority", "work", "flag",
+        "price",
+    ];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+
+    fn labels(&self) -> Option<&BTreeMap<String, String>> {
+        Some(&self.labels)
+    }
+
     fn is_called(&self, name: &str) -> bool {
         self.id == name
     }
@@ -57,6 +73,7 @@ impl Listable for MachineRecord {
             "need" => self.need().and_then(|need| Fact::text(&need.need)),
             "priority" => self.need().and_then(|need| Fact::word(need.priority)),
             "work" => self.work.as_ref().and_then(Fact::word),
+            "price" => Fact::word(self.price_per_hour),
             "flag" | "flags" => {
                 let flags = self.flags().into_iter();
                 let flags: Vec<String> = flags.map(|(name, _)| name.to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Needs in a list, and those that are short in a list of their own.
+//! Needs in a list, and those of which something is missing or stuck in a list of their own.
 
 use serde::Serialize;
 
@@ -8,10 +8,15 @@ use crate::select::Fact;
 use crate::text::{Field, Tint, quantities};
 use crate::when::ago;
 
-/// A Need that is short.
+/// A Need of which something is missing or stuck.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Shortfall(pub(crate) NeedRecord);
+
+/// What can be selected by besides requirement keys.
+const NEED_KEYS: &[&str] = &[
+    "cluster", "need", "group", "priority", "status", "reason", "domain", "parked",
+];
 
 impl NeedRecord {
     /// Its requirements in a line.
@@ -20,13 +25,17 @@ impl NeedRecord {
         words.collect::<Vec<_>>().join("; ")
     }
 
-    fn verdict_field(&self) -> Field {
-        let tint = match (self.satisfied, self.parked) {
-            (true, _) => Tint::Good,
-            (false, true) => Tint::Notable,
-            (false, false) => Tint::Bad,
+    /// What can be said of it in a word.
+    pub(crate) fn status_field(&self) -> Field {
+        let tint = match self.status() {
+            "served" => Tint::Good,
+            "coming" => Tint::Notable,
+            _ => Tint::Bad,
         };
-        Field::tinted(self.verdict(), tint)
+        match (self.parked, self.missing.is_empty()) {
+            (true, false) => Field::tinted("missing, parked", tint),
+            _ => Field::tinted(self.status(), tint),
+        }
     }
 }
 
@@ -35,10 +44,12 @@ impl Listable for NeedRecord {
     const MANY: &'static str = "needs";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
         &[
-            "CLUSTER", "NEED", "GROUP", "PRIORITY", "WANTS", "MISSING", "MACHINES", "VERDICT",
-            "AGE",
+            "CLUSTER", "NEED", "GROUP", "PRIORITY", "WANTS", "SERVING", "COMING", "STUCK",
+            "MISSING", "STATUS", "FOR",
         ],
         &[
+            "MACHINES",
+            "AGE",
             "UNIT",
             "DOMAIN",
             "NEW",
@@ -47,6 +58,12 @@ impl Listable for NeedRecord {
             "FINGERPRINT",
         ],
     );
+
+    const KEYS: &'static [&'static str] = NEED_KEYS;
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.cluster, self.need)
+    }
 
     /// By its short name or its fingerprint, with or without its cluster and its group.
     fn is_called(&self, name: &str) -> bool {
@@ -65,7 +82,7 @@ impl Listable for NeedRecord {
             "need" => Fact::text(&self.need),
             "group" => Fact::text(&self.group),
             "priority" => Fact::word(self.priority),
-            "verdict" => Fact::word(if self.satisfied { "satisfied" } else { "short" }),
+            "status" => Fact::word(self.status()),
             "reason" => Fact::word(&self.unmet_reason),
             "domain" => Fact::text(&self.same_domain),
             "parked" => Fact::word(self.parked),
@@ -83,15 +100,19 @@ impl Listable for NeedRecord {
             self.group.clone().into(),
             Field::number(self.priority),
             quantities(&self.aggregate_resources).into(),
-            quantities(&self.residual_deficit).into(),
-            Field::number(self.claimed),
-            self.verdict_field(),
-            ago(now, self.arrival).into(),
+            quantities(&self.serving).into(),
+            quantities(&self.coming).into(),
+            Field::tinted(quantities(&self.stuck), Tint::Bad),
+            Field::tinted(quantities(&self.missing), Tint::Bad),
+            self.status_field(),
+            ago(now, self.lacking_since).into(),
         ]
     }
 
-    fn more(&self, _: i64) -> Vec<Field> {
+    fn more(&self, now: i64) -> Vec<Field> {
         vec![
+            Field::number(self.claimed),
+            ago(now, self.arrival).into(),
             quantities(&self.min_unit).into(),
             self.same_domain.clone().into(),
             Field::number(self.bootstrap + self.provision),
@@ -107,10 +128,16 @@ impl Listable for Shortfall {
     const MANY: &'static str = "shortfalls";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
         &[
-            "CLUSTER", "NEED", "GROUP", "PRIORITY", "MISSING", "CYCLES", "REASON", "WHY",
+            "CLUSTER", "NEED", "GROUP", "PRIORITY", "STUCK", "MISSING", "FOR", "REASON", "WHY",
         ],
         &["WANTS", "UNIT", "MACHINES", "REQUIREMENTS", "FINGERPRINT"],
     );
+
+    const KEYS: &'static [&'static str] = NEED_KEYS;
+
+    fn name(&self) -> String {
+        self.0.name()
+    }
 
     fn is_called(&self, name: &str) -> bool {
         self.0.is_called(name)
@@ -120,15 +147,16 @@ impl Listable for Shortfall {
         self.0.fact(key)
     }
 
-    fn fields(&self, _: i64) -> Vec<Field> {
+    fn fields(&self, now: i64) -> Vec<Field> {
         let need = &self.0;
         vec![
             need.cluster.clone().into(),
             need.need.clone().into(),
             need.group.clone().into(),
             Field::number(need.priority),
-            Field::tinted(quantities(&need.residual_deficit), Tint::Bad),
-            Field::number(need.age_cycles_unmet),
+            Field::tinted(quantities(&need.stuck), Tint::Bad),
+            Field::tinted(quantities(&need.missing), Tint::Bad),
+            ago(now, need.lacking_since).into(),
             need.unmet_reason.clone().into(),
             need.why.clone().into(),
         ]

@@ -14,6 +14,12 @@ impl Listable for PauseRecord {
         &["ORIGIN", "WITHHELD"],
     );
 
+    const KEYS: &'static [&'static str] = &["pause", "scope", "origin", "by", "withheld"];
+
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+
     fn is_called(&self, name: &str) -> bool {
         self.id == name
     }
@@ -24,6 +30,7 @@ impl Listable for PauseRecord {
             "scope" => Fact::text(&self.scope),
             "origin" => Fact::word(&self.origin),
             "by" => Fact::text(&self.requested_by),
+            "withheld" => Fact::word(self.withheld_total),
             _ => None,
         }
     }

@@ -12,14 +12,24 @@ impl Listable for HoldRecord {
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) =
         (&["RAIL", "CLUSTER", "SINCE", "REPORTS", "WHY"], &[]);
 
+    const KEYS: &'static [&'static str] = &["rail", "cluster", "reports"];
+
+    fn name(&self) -> String {
+        match self.cluster.as_str() {
+            "" => self.rail.clone(),
+            cluster => format!("{}/{cluster}", self.rail),
+        }
+    }
+
     fn is_called(&self, name: &str) -> bool {
-        self.rail == name
+        self.rail == name || self.name() == name
     }
 
     fn fact(&self, key: &str) -> Option<Fact> {
         match key {
             "rail" | "name" => Fact::text(&self.rail),
             "cluster" => Fact::text(&self.cluster),
+            "reports" => Fact::word(self.reports),
             _ => None,
         }
     }

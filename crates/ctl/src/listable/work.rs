@@ -24,6 +24,22 @@ impl Listable for WorkRecord {
         &["NEED", "REASON", "CYCLE", "ENDS-IN", "PROVIDER-OPERATION"],
     );
 
+    const KEYS: &'static [&'static str] = &[
+        "operation",
+        "provider-operation",
+        "machine",
+        "work",
+        "stage",
+        "cluster",
+        "need",
+        "reason",
+        "tries",
+    ];
+
+    fn name(&self) -> String {
+        self.operation.clone()
+    }
+
     fn is_called(&self, name: &str) -> bool {
         [&self.operation, &self.machine, &self.provider_operation].contains(&&name.to_owned())
     }
@@ -41,6 +57,7 @@ impl Listable for WorkRecord {
                 .as_ref()
                 .and_then(|intent| Fact::text(&intent.need)),
             "reason" => Fact::word(&self.reason),
+            "tries" => Fact::word(self.attempts),
             _ => None,
         }
     }

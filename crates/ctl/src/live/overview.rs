@@ -84,7 +84,7 @@ pub(crate) struct Limits {
 /// Demand: the rows, and their sums by cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
-    /// Short ones first, then by priority, as the shard lists them.
+    /// Those that are not served first, then by priority, as the shard lists them.
     pub(crate) rows: Vec<NeedRecord>,
     pub(crate) total: usize,
     pub(crate) by_cluster: BTreeMap<String, DemandSum>,
@@ -94,25 +94,28 @@ pub(crate) struct Demand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DemandSum {
     wanted: BTreeMap<String, i128>,
+    serving: BTreeMap<String, i128>,
     missing: BTreeMap<String, i128>,
 }
 
 impl Demand {
-    /// Counts a row, and keeps it if there is room: what is short first.
+    /// Counts a row, and keeps it if there is room: what is not served first.
     pub(super) fn add(&mut self, row: NeedRecord) {
         self.total += 1;
         let sum = self.by_cluster.entry(row.cluster.clone()).or_default();
         add(&mut sum.wanted, &row.aggregate_resources);
-        add(&mut sum.missing, &row.residual_deficit);
+        add(&mut sum.serving, &row.serving);
+        add(&mut sum.missing, &row.stuck);
+        add(&mut sum.missing, &row.missing);
         self.rows.push(row);
         if 2 * MOST_ROWS <= self.rows.len() {
             self.trim();
         }
     }
 
-    /// The sort is stable: rows that are equally short stay in the shard's order.
+    /// The sort is stable: rows that are equally served stay in the shard's order.
     pub(super) fn trim(&mut self) {
-        self.rows.sort_by_key(|row| row.satisfied);
+        self.rows.sort_by_key(NeedRecord::is_served);
         self.rows.truncate(MOST_ROWS);
     }
 }
@@ -131,22 +134,22 @@ impl DemandSum {
         words(&self.wanted)
     }
 
-    /// The same of what is missing.
+    /// The same of what is missing or stuck.
     pub(super) fn missing(&self) -> String {
         words(&self.missing)
     }
 
-    /// Per cent of the dimension covered worst. Rounded down, so that 100 means all of it.
-    pub(super) fn covered_per_cent(&self) -> i128 {
-        let covered = |(name, wanted): (&String, &i128)| {
-            let missing = self.missing.get(name).copied().unwrap_or(0);
+    /// Per cent of the dimension served worst. Rounded down, so that 100 means all of it.
+    pub(super) fn served_per_cent(&self) -> i128 {
+        let served = |(name, wanted): (&String, &i128)| {
+            let serving = self.serving.get(name).copied().unwrap_or(0);
             if *wanted <= 0 {
                 100
             } else {
-                (wanted - missing.clamp(0, *wanted)).saturating_mul(100) / wanted
+                serving.clamp(0, *wanted).saturating_mul(100) / wanted
             }
         };
-        self.wanted.iter().map(covered).min().unwrap_or(100)
+        self.wanted.iter().map(served).min().unwrap_or(100)
     }
 }
 
@@ -199,47 +202,55 @@ impl MachineCounts {
 mod tests {
     use super::*;
 
-    fn row(cluster: &str, wanted: &str, missing: &str) -> NeedRecord {
-        let cpu = |text: &str| BTreeMap::from([("cpu".to_owned(), text.to_owned())]);
+    fn row(cluster: &str, wanted: &str, serving: &str, missing: &str) -> NeedRecord {
+        let cpu = |text: &str| match text {
+            "" => BTreeMap::new(),
+            text => BTreeMap::from([("cpu".to_owned(), text.to_owned())]),
+        };
         NeedRecord {
             cluster: cluster.to_owned(),
-            satisfied: missing == "0",
             aggregate_resources: cpu(wanted),
-            residual_deficit: cpu(missing),
+            serving: cpu(serving),
+            missing: cpu(missing),
             ..NeedRecord::default()
         }
     }
 
     #[test]
-    fn demand_is_summed_by_cluster_and_what_is_short_comes_first() {
+    fn demand_is_summed_by_cluster_and_what_is_not_served_comes_first() {
         let mut demand = Demand::default();
-        demand.add(row("a", "8", "0"));
-        demand.add(row("a", "4", "500m"));
-        demand.add(row("b", "2", "0"));
+        demand.add(row("a", "8", "8", ""));
+        demand.add(row("a", "4", "3500m", "500m"));
+        demand.add(row("b", "2", "2", ""));
         demand.trim();
         let sum = &demand.by_cluster["a"];
         assert_eq!(
             (sum.wanted(), sum.missing()),
             ("cpu=12".to_owned(), "cpu=500m".to_owned())
         );
-        assert_eq!(sum.covered_per_cent(), 95, "95.8 is not all of it");
-        assert_eq!(demand.by_cluster["b"].covered_per_cent(), 100);
-        let short: Vec<bool> = demand.rows.iter().map(|row| !row.satisfied).collect();
+        assert_eq!(sum.served_per_cent(), 95, "95.8 is not all of it");
+        assert_eq!(demand.by_cluster["b"].served_per_cent(), 100);
+        let short: Vec<bool> = demand.rows.iter().map(|row| !row.is_served()).collect();
         assert_eq!(short, [true, false, false]);
     }
 
     #[test]
-    fn of_too_many_rows_the_short_ones_are_kept_and_all_are_counted() {
+    fn of_too_many_rows_those_not_served_are_kept_and_all_are_counted() {
         let mut demand = Demand::default();
         for at in 0..3 * MOST_ROWS {
-            demand.add(row("a", "1", if at % 1000 == 999 { "1" } else { "0" }));
+            let (serving, missing) = if at % 1000 == 999 {
+                ("", "1")
+            } else {
+                ("1", "")
+            };
+            demand.add(row("a", "1", serving, missing));
         }
         demand.trim();
         assert_eq!(
             (demand.total, demand.rows.len()),
             (3 * MOST_ROWS, MOST_ROWS)
         );
-        assert_eq!(demand.rows.iter().filter(|row| !row.satisfied).count(), 6);
+        assert_eq!(demand.rows.iter().filter(|row| !row.is_served()).count(), 6);
         assert_eq!(demand.by_cluster["a"].missing(), "cpu=6");
     }
 

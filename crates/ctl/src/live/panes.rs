@@ -120,9 +120,9 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let shown = screen.clusters();
     let row = |one: &&ClusterRecord| {
         let sum = screen.overview.demand.by_cluster.get(&one.id);
-        let covered = sum.map(|sum| sum.covered_per_cent());
+        let served = sum.map(|sum| sum.served_per_cent());
         let short = sum.map(|sum| sum.missing()).unwrap_or_default();
-        let tint = match covered {
+        let tint = match served {
             Some(100) if short.is_empty() => Tint::Good,
             None => Tint::Plain,
             Some(_) => Tint::Bad,
@@ -133,10 +133,7 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             (one.id.clone(), Tint::Plain),
             (operator.to_owned(), connected),
             (one.needs.to_string(), Tint::Plain),
-            (
-                covered.map_or_else(String::new, |of| format!("{of}%")),
-                tint,
-            ),
+            (served.map_or_else(String::new, |of| format!("{of}%")), tint),
             (machines, Tint::Plain),
             (sum.map(|sum| sum.wanted()).unwrap_or_default(), Tint::Plain),
             (short, Tint::Bad),
@@ -149,10 +146,10 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             Column("CLUSTER", Upto(25), false),
             Column("OPERATOR", Upto(10), false),
             Column("NEEDS", Upto(10), true),
-            Column("COVERED", Upto(10), true),
+            Column("SERVED", Upto(10), true),
             Column("MACHINES", Upto(20), true),
             Column("DEMAND", Upto(30), false),
-            Column("SHORT", Rest, false),
+            Column("STUCK OR MISSING", Rest, false),
         ],
         rows: shown.iter().map(row).collect(),
         nothing: "no cluster has reported yet",
@@ -160,14 +157,14 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     list.draw(screen, area, buffer);
 }
 
-/// Needs: what is short first.
+/// Needs: what is not served first.
 pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let shown = screen.needs();
     let row = |one: &&NeedRecord| {
-        let per_mille = one.covered_per_mille();
-        let tint = if one.satisfied { Tint::Good } else { Tint::Bad };
-        let why = if one.satisfied {
-            one.verdict().to_owned()
+        let per_mille = one.served_per_mille();
+        let tint = one.status_field().tint;
+        let why = if one.is_served() {
+            one.status().to_owned()
         } else {
             one.why.clone()
         };
@@ -182,11 +179,15 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
         ]
     };
     let demand = &screen.overview.demand;
-    let short = demand.rows.iter().filter(|row| !row.satisfied).count();
+    let short = demand.rows.iter().filter(|row| !row.is_served()).count();
     let title = if shown.len() == demand.total {
-        format!("Needs {}, short {short}", demand.total)
+        format!("Needs {}, not served {short}", demand.total)
     } else {
-        format!("Needs {} of {}, short {short}", shown.len(), demand.total)
+        format!(
+            "Needs {} of {}, not served {short}",
+            shown.len(),
+            demand.total
+        )
     };
     let list = List {
         pane: Pane::Needs,
@@ -196,7 +197,7 @@ pub(super) fn needs(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             Column("NEED", Upto(10), false),
             Column("PRIORITY", Upto(12), true),
             Column("WANTS", Upto(20), false),
-            Column("COVERED", Upto(10), true),
+            Column("SERVED", Upto(10), true),
             Column("MACHINES", Upto(10), true),
             Column("VERDICT", Rest, false),
         ],

@@ -1,5 +1,6 @@
 //! The live view as text, at the sizes people have, and what keys do to it.
 
+use bigfleet_model::quantity::{format_milli, parse_demand};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,6 +31,17 @@ fn amounts(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// What is wanted without what is missing.
+fn serving(wants: &str, missing: &str) -> BTreeMap<String, String> {
+    let milli = |text: &String| parse_demand(text).unwrap();
+    let (mut serving, missing) = (amounts(wants), amounts(missing));
+    for (name, amount) in &mut serving {
+        *amount = format_milli(milli(amount) - missing.get(name).map_or(0, milli));
+    }
+    serving.retain(|_, amount| milli(amount) != 0);
+    serving
+}
+
 fn cluster(id: &str, configured: u32, unmet: u32) -> ClusterRecord {
     ClusterRecord {
         id: id.to_owned(),
@@ -54,13 +66,13 @@ fn need(cluster: &str, priority: i32, wants: &str, missing: &str) -> NeedRecord 
         need_fingerprint: fingerprint,
         priority,
         aggregate_resources: amounts(wants),
-        residual_deficit: amounts(missing),
-        satisfied: missing.is_empty(),
+        serving: serving(wants, missing),
+        missing: amounts(missing),
         claimed: 3,
         why: match missing {
             "" => String::new(),
             missing => format!(
-                "short of {missing} for 3 cycles: 0 idle, 7 configured and 0 speculative machines fit, but serve Needs this one does not outrank"
+                "missing {missing} for 3 min: 0 idle, 7 configured and 0 speculative machines fit, but serve Needs this one does not outrank"
             ),
         },
         ..NeedRecord::default()

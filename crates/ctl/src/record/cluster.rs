@@ -29,6 +29,8 @@ pub(crate) struct ClusterRecord {
     pub(crate) acquire_detail: String,
     pub(crate) needs: u32,
     pub(crate) needs_unmet: u32,
+    /// Needs that are not served in full.
+    pub(crate) needs_lacking: u32,
     /// Machines by state.
     pub(crate) machines: BTreeMap<String, u32>,
     pub(crate) not_ready: u32,
@@ -74,6 +76,7 @@ impl From<&wire::ClusterView> for ClusterRecord {
             acquire_detail: view.acquire_detail.clone(),
             needs: count(view.needs),
             needs_unmet: count(view.needs_unmet),
+            needs_lacking: count(view.needs_lacking),
             machines: view.machines.iter().map(by_state).collect(),
             not_ready: count(view.not_ready),
         }

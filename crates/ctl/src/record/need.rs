@@ -27,6 +27,17 @@ pub(crate) struct NeedRecord {
     pub(crate) reclamation_penalty_bucket: i32,
     #[serde(serialize_with = "at")]
     pub(crate) arrival: Moment,
+    /// What serves it, is on its way to it, is stuck on its way, and is missing: together what it asks for.
+    pub(crate) serving: BTreeMap<String, String>,
+    pub(crate) coming: BTreeMap<String, String>,
+    pub(crate) stuck: BTreeMap<String, String>,
+    pub(crate) missing: BTreeMap<String, String>,
+    /// Where what is coming or stuck is.
+    pub(crate) stages: Vec<StageRecord>,
+    /// When it was last served in full; null while it is.
+    #[serde(serialize_with = "at")]
+    pub(crate) lacking_since: Moment,
+    /// What the last decision covers on paper, on its way or not.
     pub(crate) satisfied: bool,
     pub(crate) residual_deficit: BTreeMap<String, String>,
     pub(crate) claimed: u32,
@@ -36,14 +47,26 @@ pub(crate) struct NeedRecord {
     pub(crate) same_satisfiable: bool,
     pub(crate) same_candidates: Vec<DomainRecord>,
     pub(crate) parked: bool,
-    pub(crate) parked_age_cycles: u32,
-    pub(crate) age_cycles_unmet: u32,
     pub(crate) unmet_reason: String,
     /// The reason in a sentence.
     pub(crate) why: String,
     pub(crate) matching_supply: Option<SupplyRecord>,
     pub(crate) victims_found: u32,
     pub(crate) capacity_freed: BTreeMap<String, String>,
+}
+
+/// Machines on their way to a Need that are at the same place.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StageRecord {
+    pub(crate) stuck: bool,
+    pub(crate) stage: String,
+    pub(crate) machines: u32,
+    #[serde(serialize_with = "at")]
+    pub(crate) since: Moment,
+    /// What holds them up; empty unless stuck.
+    pub(crate) why: String,
+    /// One of them.
+    pub(crate) machine: String,
 }
 
 /// One condition on a machine.
@@ -112,6 +135,13 @@ impl From<&wire::NeedView> for NeedRecord {
             min_unit: row.min_unit,
             group: row.group,
             arrival: moment(view.arrival_unix_nanos),
+            serving: texts(view.serving.as_ref()),
+            coming: texts(view.coming.as_ref()),
+            stuck: texts(view.stuck.as_ref()),
+            // A shard that does not say so is asked for what it cannot cover.
+            missing: texts(view.missing.as_ref().or(view.residual_deficit.as_ref())),
+            stages: view.stages.iter().map(Into::into).collect(),
+            lacking_since: moment(view.lacking_since_unix_nanos),
             satisfied: view.satisfied,
             residual_deficit: texts(view.residual_deficit.as_ref()),
             claimed: count(view.claimed_machine_count),
@@ -121,8 +151,6 @@ impl From<&wire::NeedView> for NeedRecord {
             same_satisfiable: view.same_satisfiable,
             same_candidates: view.same_candidates.iter().map(Into::into).collect(),
             parked: view.acquisition_parked,
-            parked_age_cycles: count(view.parked_age_cycles),
-            age_cycles_unmet: count(view.age_cycles_unmet),
             unmet_reason: enum_names::unmet_reason(view.unmet_reason),
             why: view.reason_detail.clone(),
             matching_supply: view.matching_supply.map(Into::into),
@@ -133,30 +161,49 @@ impl From<&wire::NeedView> for NeedRecord {
 }
 
 impl NeedRecord {
-    /// How much of it is covered: per mille of the resource that is covered least.
-    pub(crate) fn covered_per_mille(&self) -> u32 {
+    /// How much of it is served: per mille of the resource that is served least.
+    pub(crate) fn served_per_mille(&self) -> u32 {
         let milli = |text: &String| parse_demand(text).unwrap_or(0);
-        let covered = |(name, wanted): (&String, &String)| {
-            let (wanted, missing) = (
-                milli(wanted),
-                self.residual_deficit.get(name).map_or(0, milli),
-            );
+        let served = |(name, wanted): (&String, &String)| {
+            let (wanted, serving) = (milli(wanted), self.serving.get(name).map_or(0, milli));
             if wanted <= 0 {
                 1000
             } else {
-                (wanted - missing.clamp(0, wanted)) * 1000 / wanted
+                serving.clamp(0, wanted) * 1000 / wanted
             }
         };
-        let worst = self.aggregate_resources.iter().map(covered).min();
+        let worst = self.aggregate_resources.iter().map(served).min();
         worst.map_or(1000, |worst| u32::try_from(worst).unwrap_or(0))
     }
 
-    /// `satisfied`, `short`, `short, parked`.
-    pub(crate) fn verdict(&self) -> &'static str {
-        match (self.satisfied, self.parked) {
-            (true, _) => "satisfied",
-            (false, true) => "short, parked",
-            (false, false) => "short",
+    /// Whether all of it serves.
+    pub(crate) fn is_served(&self) -> bool {
+        self.coming.is_empty() && self.stuck.is_empty() && self.missing.is_empty()
+    }
+
+    /// The worst that can be said of it: `missing`, `stuck`, `coming` or `served`.
+    pub(crate) fn status(&self) -> &'static str {
+        if !self.missing.is_empty() {
+            "missing"
+        } else if !self.stuck.is_empty() {
+            "stuck"
+        } else if !self.coming.is_empty() {
+            "coming"
+        } else {
+            "served"
+        }
+    }
+}
+
+impl From<&wire::NeedStage> for StageRecord {
+    fn from(stage: &wire::NeedStage) -> Self {
+        Self {
+            stuck: stage.stuck,
+            stage: stage.stage.clone(),
+            machines: count(stage.machines),
+            since: moment(stage.since_unix_nanos),
+            why: stage.why.clone(),
+            machine: stage.machine_id.clone(),
         }
     }
 }
@@ -223,14 +270,30 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_covered_as_far_as_its_worst_dimension() {
+    fn a_row_is_served_as_far_as_its_worst_dimension() {
         let need = NeedRecord {
             aggregate_resources: amounts(&[("cpu", "8"), ("memory", "4Gi")]),
-            residual_deficit: amounts(&[("cpu", "2"), ("memory", "3Gi")]),
+            serving: amounts(&[("cpu", "6"), ("memory", "1Gi")]),
             ..NeedRecord::default()
         };
-        assert_eq!(need.covered_per_mille(), 250);
-        assert_eq!(NeedRecord::default().covered_per_mille(), 1000);
+        assert_eq!(need.served_per_mille(), 250);
+        assert_eq!(NeedRecord::default().served_per_mille(), 1000);
+    }
+
+    /// What is covered on paper and on its way is not served.
+    #[test]
+    fn a_row_is_called_by_the_worst_of_it() {
+        let mut need = NeedRecord {
+            satisfied: true,
+            ..NeedRecord::default()
+        };
+        assert_eq!((need.status(), need.is_served()), ("served", true));
+        need.coming = amounts(&[("cpu", "4")]);
+        assert_eq!((need.status(), need.is_served()), ("coming", false));
+        need.stuck = amounts(&[("cpu", "4")]);
+        assert_eq!(need.status(), "stuck");
+        need.missing = amounts(&[("cpu", "4")]);
+        assert_eq!(need.status(), "missing");
     }
 
     #[test]

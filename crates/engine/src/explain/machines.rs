@@ -295,7 +295,7 @@ impl FleetTables {
         }
     }
 
-    pub(super) fn key_of(&self, need: NeedIndex) -> NeedKey {
+    pub(crate) fn key_of(&self, need: NeedIndex) -> NeedKey {
         self.slot_key(self.need(need).slot)
     }
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bigfleet_net::{
-    Limits, ListenRefused, Probes, Serving, Tls, TlsFiles, TlsRefused, asked_to_end, listen,
+    Exposed, Limits, ListenRefused, Probes, Serving, Tls, TlsFiles, TlsRefused, asked_to_end,
+    check_exposure, is_loopback, listen,
 };
 use bigfleet_wire::v1alpha1::capacity_provider_server::CapacityProviderServer;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +45,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Settings {
     /// The name in metrics: `bigfleet_<name>_…`.
     pub name: String,
-    /// Where to listen; `:9000` is every address of the host.
+    /// Where to listen; `:9000` is this host only.
     pub addr: String,
     /// Where probes and metrics are; `None` for nowhere.
     pub metrics_addr: Option<String>,
@@ -52,8 +53,10 @@ pub struct Settings {
     pub metrics_required: bool,
     /// The state file; `None` forgets with the process.
     pub state: Option<PathBuf>,
-    /// Whether to answer gRPC reflection.
+    /// Whether to answer gRPC reflection; never outside of this host.
     pub reflection: bool,
+    /// Whether others may reach the address without certificates.
+    pub insecure: bool,
     /// Certificates; `None` for plaintext. With them, a shard may only speak for itself.
     pub tls: Option<TlsFiles>,
     /// The kit's own options.
@@ -78,6 +81,7 @@ impl Settings {
             metrics_required: true,
             state: None,
             reflection: true,
+            insecure: false,
             tls: None,
             options: Options::default(),
             reconcile_interval: Duration::from_secs(120),
@@ -103,6 +107,9 @@ pub enum StartRefused {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenRefused),
+    /// An address that would let everybody in.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsRefused),
@@ -183,6 +190,7 @@ pub async fn start<B: Backend>(
     settings: Settings,
 ) -> Result<Provider, StartRefused> {
     let tls = settings.tls.clone().map(Tls::load).transpose()?;
+    check_exposure("--addr", &settings.addr, tls.is_some(), settings.insecure)?;
     let (mut store, tables) = open(&settings)?;
     let options = Options {
         deletes: backend.deletes(),
@@ -325,7 +333,8 @@ async fn boot<B: Backend>(backend: &B, kit: &mut Kit) -> Result<Vec<Work>, Start
 
 fn router(settings: &Settings, service: Service) -> Result<(Router, HealthReporter), StartRefused> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let reflection = settings.reflection.then(|| {
+    let is_reflected = settings.reflection && is_loopback(&settings.addr);
+    let reflection = is_reflected.then(|| {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(bigfleet_wire::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)

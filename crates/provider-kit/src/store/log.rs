@@ -11,6 +11,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +63,10 @@ impl LogStore {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
         {
-            fs::create_dir_all(parent).map_err(failed("cannot make its directory"))?;
+            let mut made = fs::DirBuilder::new();
+            made.recursive(true).mode(0o700);
+            made.create(parent)
+                .map_err(failed("cannot make its directory"))?;
         }
         let lock = lock(path)?;
         let tables = match first_byte(path).map_err(failed("cannot read"))? {
@@ -168,6 +172,7 @@ fn lock(path: &Path) -> Result<File, StoreRefused> {
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(0o600)
         .open(&beside);
     let file = file.map_err(failed)?;
     for _ in 0..LOCK_TRIES {
@@ -201,7 +206,13 @@ fn frame(into: &mut impl Write, payload: &[u8]) -> io::Result<()> {
 /// Writes the whole state beside the file and puts it in its place in one step.
 fn write_snapshot(path: &Path, tables: &Tables) -> io::Result<()> {
     let beside = with_suffix(path, ".tmp");
-    let mut file = BufWriter::new(File::create(&beside)?);
+    let made = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let mut file = BufWriter::new(made);
     let mut header = MAGIC.to_vec();
     header.extend(tables.incarnation().to_be_bytes());
     header.extend(crc32fast::hash(&header).to_be_bytes());

@@ -61,12 +61,17 @@ impl ShardCore {
             actions,
             beyond,
             short,
+            lacking,
         } = self.supply.decided(most);
-        let verdicts = self.verdicts.take_wanted();
-        let verdicts = verdicts.then(|| self.supply.decision());
+        let cycle = self.schedule.cycle();
+        let verdicts = self.verdicts.is_due(cycle, now, short.is_some());
+        let verdicts = verdicts.then(|| self.supply.verdicts());
         self.demand.review(short, &mut self.supply.rows());
-        if let Some(decision) = verdicts {
-            let decided = self.reads().verdicts(decision);
+        if let Some(lacking) = lacking {
+            self.demand.review_lacking(lacking, now);
+        }
+        if let Some(verdicts) = verdicts {
+            let decided = self.reads().verdicts(verdicts);
             self.verdicts.put(decided);
         }
         let actions = self.permitted(now, actions, beyond, effects);

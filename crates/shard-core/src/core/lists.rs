@@ -56,6 +56,7 @@ impl ShardCore {
         let Some(began) = self.supply.list_began(list) else {
             return self.late(LateAnswer::List);
         };
+        self.list_pace.heard(now);
         for (id, why) in &refused {
             if let Ok(id) = MachineId::new(id) {
                 self.supply.refuse_record(list, id, why.to_string());

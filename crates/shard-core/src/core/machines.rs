@@ -149,7 +149,9 @@ impl ShardCore {
         if let Some(took) = self.demand.served(cluster, fingerprint, now) {
             self.latencies.provisioning.observe(seconds(took));
         }
-        if let Some(deadline) = self.supply.expect_node(id, now) {
+        let session = self.sessions.of(cluster);
+        let is_reported = session.is_some_and(|session| session.reports_nodes);
+        if let Some(deadline) = self.supply.expect_node(id, is_reported, now) {
             self.schedule.set(deadline, Timer::Node(id.clone()));
         }
     }

@@ -9,11 +9,11 @@ use crate::{
     histogram::Latencies,
     reads::{
         Awaits, BackoffView, ClusterView, Decided, Export, Gauges, MachineFilter, MachineView,
-        Number, Page, RailsView, Reads, Report, Summary, WorkView,
+        Number, Page, Progress, RailsView, Reads, Report, Summary, Trouble, WorkView,
     },
     supply::GaugeKey,
 };
-use bigfleet_model::{Bucket, ClusterId, Fleet, Machine, MachineId, NeedKey, Time};
+use bigfleet_model::{Amounts, Bucket, ClusterId, Fleet, Machine, MachineId, NeedKey, Time};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 impl ShardCore {
@@ -29,6 +29,7 @@ impl ShardCore {
             rails: &self.rails,
             schedule: &self.schedule,
             uplink: &self.uplink,
+            provider_lost: self.list_pace.lost_since(self.now),
             counters: &self.counters,
             latencies: &self.latencies,
         }
@@ -215,15 +216,41 @@ impl ShardCore {
         self.reads().rails_view()
     }
 
-    /// The next cycle takes down every Need's verdict, once. That is the one read whose cost grows
-    /// with the fleet and falls into a cycle; shortfalls are kept up anyway.
+    /// The next cycle that decides anything new takes down every Need's verdict, however many there are:
+    /// somebody looks.
     pub fn want_verdicts(&mut self) {
         self.verdicts.want();
     }
 
-    /// The verdicts that were last taken down; `None` if none were.
+    /// The verdicts that were last taken down; `None` before the first cycle that decided.
     pub fn decided(&self) -> Option<&Arc<Decided>> {
         self.verdicts.get()
+    }
+
+    /// The last cycle whose verdicts those are, and its moment.
+    pub fn decided_as_of(&self) -> Option<(u64, Time)> {
+        self.verdicts.as_of()
+    }
+
+    /// Where a Need stands that asks for so much: what serves, comes, is stuck and is missing. Also how many
+    /// machines were looked at.
+    pub fn progress(&self, need: &NeedKey, wants: &Amounts) -> (Progress, usize) {
+        self.reads().progress(need, wants)
+    }
+
+    /// What concerns the whole shard and comes before anything else that is said of it, worst first.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.reads().troubles()
+    }
+
+    /// The Needs that are not served in full, and since when.
+    pub fn lacking(&self) -> impl Iterator<Item = (&NeedKey, Time)> {
+        self.demand.lacking().iter()
+    }
+
+    /// Since when the provider cannot be reached: no List comes to its end.
+    pub fn provider_lost(&self) -> Option<Time> {
+        self.list_pace.lost_since(self.now)
     }
 
     /// Takes a copy of the fleet further by at most so many machines and about as many rows; the fleet,

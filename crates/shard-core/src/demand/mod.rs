@@ -13,6 +13,7 @@
 mod churn;
 mod cluster;
 mod hints;
+mod lacking;
 mod parking;
 mod rows;
 mod shortfall;
@@ -30,6 +31,7 @@ use bigfleet_model::{
 };
 use churn::Gangs;
 use hints::Hints;
+use lacking::Lacking;
 use parking::Parking;
 use rows::{Moved, Rows};
 use shortfall::{ShortCounts, Shortfalls, Split};
@@ -47,6 +49,7 @@ pub(crate) struct Demand {
     /// How many those are, by what readers ask for.
     short_counts: ShortCounts,
     shortfalls: Shortfalls,
+    lacking: Lacking,
     parking: Parking,
     hints: Hints,
     gangs: Gangs,
@@ -63,6 +66,7 @@ impl Demand {
             short: Vec::new(),
             short_counts: ShortCounts::default(),
             shortfalls: Shortfalls::default(),
+            lacking: Lacking::default(),
             parking: Parking::default(),
             hints: Hints::new(config.hint_interval),
             gangs: Gangs::default(),
@@ -288,6 +292,16 @@ impl Demand {
         }
     }
 
+    /// Takes in which Needs are not served in full now.
+    pub(crate) fn review_lacking(&mut self, lacking: impl IntoIterator<Item = NeedKey>, now: Time) {
+        self.lacking.review(lacking, now);
+    }
+
+    /// The Needs that are not served in full, and since when.
+    pub(crate) fn lacking(&self) -> &Lacking {
+        &self.lacking
+    }
+
     /// How many Needs the last decision left short.
     pub(crate) fn short(&self) -> usize {
         self.short.len()
@@ -318,7 +332,7 @@ impl Demand {
         self.shortfalls.report()
     }
 
-    /// How many fingerprints are short, by class and by age.
+    /// How many fingerprints are short, by class.
     pub(crate) fn split(&self) -> Split {
         self.shortfalls.split()
     }

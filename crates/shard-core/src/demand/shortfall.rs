@@ -20,6 +20,17 @@ pub enum Withheld {
     ActuationPaused,
 }
 
+impl Withheld {
+    /// The same in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoOperatorSession => "no operator of its cluster is connected",
+            Self::BootstrapBackoff => "machines failed to join its cluster lately",
+            Self::ActuationPaused => "changes to machines of its cluster are paused",
+        }
+    }
+}
+
 /// One Need that is short.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortfall {
@@ -81,8 +92,6 @@ impl ShortCounts {
 pub(crate) struct Split {
     /// By priority class: other, batch, service, critical (SF-5).
     pub(crate) by_class: [u32; 4],
-    /// By age: 1–9, 10–59, 60–299, 300+ (SF-4).
-    pub(crate) by_age: [u32; 4],
 }
 
 /// Everything that is short now.
@@ -145,20 +154,18 @@ impl Shortfalls {
         lines
     }
 
-    /// How many there are, by class and by age; a fingerprint counts once, as the worst of its Needs.
+    /// How many there are, by class; a fingerprint counts once, as the worst of its Needs.
     pub(crate) fn split(&self) -> Split {
         *self.split.get_or_init(|| {
-            let mut worst: BTreeMap<&Fingerprint, (usize, usize)> = BTreeMap::new();
+            let mut worst: BTreeMap<&Fingerprint, usize> = BTreeMap::new();
             for entry in self.entries.values() {
                 let profile = &entry.need.row.profile;
                 let known = worst.entry(profile.fingerprint()).or_default();
-                known.0 = known.0.max(class(profile.priority()));
-                known.1 = known.1.max(age_bucket(entry.age));
+                *known = (*known).max(class(profile.priority()));
             }
             let mut split = Split::default();
-            for (class, age) in worst.into_values() {
+            for class in worst.into_values() {
                 split.by_class[class] += 1;
-                split.by_age[age] += 1;
             }
             split
         })
@@ -171,15 +178,6 @@ fn class(priority: i32) -> usize {
         1000.. => 2,
         100.. => 1,
         _ => 0,
-    }
-}
-
-fn age_bucket(age: u32) -> usize {
-    match age {
-        0..=9 => 0,
-        10..=59 => 1,
-        60..=299 => 2,
-        300.. => 3,
     }
 }
 
@@ -231,7 +229,7 @@ mod tests {
             ledger.review(short(&[("g1", 8), ("g2", 16)]));
         }
         let split = ledger.split();
-        assert_eq!((split.by_class, split.by_age), ([0, 0, 1, 0], [0, 1, 0, 0]));
+        assert_eq!(split.by_class, [0, 0, 1, 0]);
         ledger.review([]);
         assert_eq!(ledger.split(), Split::default(), "made anew after a cycle");
     }

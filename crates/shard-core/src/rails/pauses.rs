@@ -5,7 +5,7 @@
 //! start; what an admin paused is on record, and is as long as it was asked for, restarts or not.
 
 use crate::{event::PausedBy, record::Record};
-use bigfleet_model::{ClusterId, Time};
+use bigfleet_model::{ClusterId, Time, shown};
 use std::collections::BTreeMap;
 
 /// What a pause covers.
@@ -43,6 +43,26 @@ pub struct Pause {
     pub note: PauseNote,
     /// Decisions of this process it held back.
     pub withheld: u64,
+}
+
+impl Pause {
+    /// What is paused, by whom and why.
+    pub fn words(&self) -> String {
+        let what = match &self.scope {
+            Scope::All => "everything is paused".to_owned(),
+            Scope::Cluster(cluster) => format!("cluster {cluster} is paused"),
+            Scope::Provider(provider) => format!("provider {} is paused", shown(provider)),
+        };
+        let by = match (self.by, self.note.requested_by.as_str()) {
+            (PausedBy::Configuration, _) => " by configuration".to_owned(),
+            (PausedBy::Admin, "") => " by an admin".to_owned(),
+            (PausedBy::Admin, who) => format!(" by {}", shown(who)),
+        };
+        match self.note.reason.as_str() {
+            "" => what + &by,
+            reason => format!("{what}{by}: {}", shown(reason)),
+        }
+    }
 }
 
 /// An admin's pause, as it is remembered.

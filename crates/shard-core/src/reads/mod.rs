@@ -12,17 +12,19 @@
 mod export;
 mod numbers;
 mod pages;
+mod progress;
 mod report;
 mod verdicts;
 mod views;
 
 pub use export::{Export, explain};
 pub use numbers::{Number, Value};
+pub use progress::{NeedStage, Progress};
 pub use report::{CapacityPool, Report, Summary};
 pub use verdicts::{Decided, NeedView};
 pub use views::{
     BackoffView, BreakerView, CappedView, ClusterView, HeldView, MachineFilter, MachineView, PAGE,
-    Page, RailsView, Stage, Unavailable, WorkView,
+    Page, RailsView, Stage, Trouble, Unavailable, WorkView,
 };
 
 pub(crate) use verdicts::Verdicts;
@@ -54,6 +56,8 @@ pub(crate) struct Reads<'c> {
     pub(crate) rails: &'c RailSet,
     pub(crate) schedule: &'c Schedule,
     pub(crate) uplink: &'c Uplink,
+    /// Since when the provider cannot be reached.
+    pub(crate) provider_lost: Option<Time>,
     pub(crate) counters: &'c Counters,
     pub(crate) latencies: &'c Latencies,
 }
@@ -75,7 +79,7 @@ pub struct Gauges {
     pub paused: bool,
     /// Distinct fingerprints that are short, by priority class: other, batch, service, critical.
     pub shortfalls_by_class: [u32; 4],
-    /// The same by age: 1–9, 10–59, 60–299, 300+ cycles.
+    /// Distinct fingerprints that are not served in full, by age: below 10 s, 60 s, 300 s, and beyond.
     pub shortfalls_by_age: [u32; 4],
 }
 
@@ -102,7 +106,7 @@ impl Reads<'_> {
             sessions: self.sessions.len(),
             paused: self.rails.is_closed(),
             shortfalls_by_class: split.by_class,
-            shortfalls_by_age: split.by_age,
+            shortfalls_by_age: self.demand.lacking().by_age(self.now),
         }
     }
 

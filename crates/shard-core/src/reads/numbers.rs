@@ -35,7 +35,7 @@ pub struct Number {
     pub value: Value,
 }
 
-/// Priority classes and ages, as the gauges of shortfalls split them.
+/// Priority classes, and ages in seconds, as the gauges of shortfalls split them.
 const CLASSES: [&str; 4] = ["other", "batch", "service", "critical"];
 const AGES: [&str; 4] = ["1-9", "10-59", "60-299", "300+"];
 
@@ -148,7 +148,8 @@ impl Reads<'_> {
                 Value::Gauge(f64::from(count)),
             );
         }
-        for (age, count) in AGES.iter().zip(split.by_age) {
+        let lacking = self.demand.lacking();
+        for (age, count) in AGES.iter().zip(lacking.by_age(self.now)) {
             sheet.put(
                 "bigfleet_shard_shortfalls_aged",
                 &[("bucket", age)],
@@ -218,6 +219,14 @@ impl Reads<'_> {
         );
         let paused = f64::from(u8::from(self.rails.is_paused()));
         sheet.gauge("bigfleet_shard_actuation_paused", paused);
+        for cluster in &clusters {
+            let paused = self.rails.is_cluster_paused(cluster) || self.rails.is_paused();
+            sheet.put(
+                "bigfleet_shard_actuation_paused",
+                &[("cluster", cluster.as_str())],
+                Value::Gauge(f64::from(u8::from(paused))),
+            );
+        }
         sheet.by_kind("bigfleet_shard_actions_dryrun_total", &counters.dry_run);
         for reason in ["price", "interruption_probability", "structural"] {
             let count = counters.machines_rejected.get(reason).copied();
@@ -382,6 +391,13 @@ impl Reads<'_> {
         }
         let parked = self.demand.parked() as f64;
         sheet.gauge("bigfleet_shard_gangs_parked", parked);
+        let lacking = self.demand.lacking();
+        sheet.gauge("bigfleet_shard_needs_lacking", lacking.len() as f64);
+        let age = |since| seconds(self.now.duration_since(since));
+        let oldest = lacking.oldest().map_or(0.0, age);
+        sheet.gauge("bigfleet_shard_need_lacking_oldest_seconds", oldest);
+        let lost = self.provider_lost.map_or(0.0, age);
+        sheet.gauge("bigfleet_shard_provider_lost_seconds", lost);
     }
 
     /// One series per cluster the shard knows.

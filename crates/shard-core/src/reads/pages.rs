@@ -4,12 +4,12 @@ use super::{
     Reads,
     views::{
         BackoffView, BreakerView, ClusterView, HeldView, MachineFilter, MachineView, PAGE, Page,
-        RailsView, Stage, Unavailable, WorkView,
+        RailsView, Stage, Trouble, Unavailable, WorkView,
     },
 };
 use crate::{
     effect::OperationId,
-    rails::{BreakerKey, JoinStep, KeptBreaker},
+    rails::{BreakerKey, JoinStep, KeptBreaker, Pause, Scope},
     work::{Operation, WorkStage},
 };
 use bigfleet_model::{ClusterId, Machine, MachineId, State};
@@ -122,6 +122,7 @@ impl Reads<'_> {
             withheld: known.and_then(|known| known.withheld()),
             rows: known.map_or(0, |known| known.len()),
             short: self.demand.short_of(cluster) as usize,
+            lacking: self.demand.lacking().of_cluster(cluster) as usize,
             machines,
             not_ready,
         })
@@ -220,7 +221,34 @@ impl Reads<'_> {
             fenced: self.rails.is_fenced(),
             twin: self.rails.twin().map(|seen| (seen, self.epoch)),
             incident: self.rails.incident().map(str::to_owned),
+            provider_lost: self.provider_lost,
         }
+    }
+
+    /// What concerns the whole shard, worst first.
+    pub(crate) fn troubles(&self) -> Vec<Trouble> {
+        let mut troubles = Vec::new();
+        if self.rails.is_fenced() {
+            troubles.push(Trouble::Fenced);
+        }
+        if let Some(seen) = self.rails.twin() {
+            troubles.push(Trouble::Twin(seen, self.epoch));
+        }
+        if let Some(what) = self.rails.incident() {
+            troubles.push(Trouble::Incident(what.to_owned()));
+        }
+        let pauses = self.rails.pauses().into_iter();
+        let is_of_all = |pause: &Pause| match &pause.scope {
+            Scope::All => true,
+            Scope::Provider(provider) => *provider == self.config.provider,
+            Scope::Cluster(_) => false,
+        };
+        troubles.extend(pauses.filter(is_of_all).map(Trouble::Paused));
+        if self.rails.is_dry_run() {
+            troubles.push(Trouble::DryRun);
+        }
+        troubles.extend(self.provider_lost.map(Trouble::ProviderLost));
+        troubles
     }
 }
 

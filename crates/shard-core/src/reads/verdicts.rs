@@ -1,12 +1,13 @@
 //! Verdicts: what a cycle decided about every Need.
 //!
 //! Verdicts cannot wait for a reader: as soon as a decision is committed the engine knows the fleet that
-//! follows from it. So they are taken down in the cycle itself, but only in one that somebody asked for,
-//! and then shared by all readers.
+//! follows from it. So they are taken down in the cycle itself, for whoever may ask, and no reader waits for
+//! a cycle. Taking them down costs as much as there are Needs; a cycle with more of them than a bound leaves
+//! that to a later one, so that on average it costs a cycle no more than that bound.
 
 use super::{Reads, views::BackoffView};
 use crate::demand::Withheld;
-use bigfleet_model::{Amounts, Decision, Time, Verdict};
+use bigfleet_model::{Amounts, Time, Verdict};
 use std::sync::Arc;
 
 /// One Need and what the last cycle decided about it (VD-1).
@@ -37,10 +38,15 @@ pub struct Decided {
     pub needs: Vec<NeedView>,
 }
 
-/// The verdicts last taken down, and whether somebody asked for newer ones.
+/// Verdicts that a cycle takes down on average, at most.
+const PER_CYCLE: u64 = 1024;
+
+/// The verdicts last taken down, and as of when they are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts {
     decided: Option<Arc<Decided>>,
+    /// The last cycle that decided just that, and its moment.
+    as_of: Option<(u64, Time)>,
     are_wanted: bool,
 }
 
@@ -49,25 +55,41 @@ impl Verdicts {
         self.are_wanted = true;
     }
 
-    /// Whether this cycle is to take verdicts down; asked once.
-    pub(crate) fn take_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.are_wanted)
+    /// Whether this cycle is to take verdicts down: its decision is another than the one they are of, and
+    /// somebody asked, or enough cycles have passed.
+    pub(crate) fn is_due(&mut self, cycle: u64, now: Time, is_new: bool) -> bool {
+        let Some(decided) = &self.decided else {
+            return true;
+        };
+        let is_current = self.as_of.is_some_and(|(as_of, _)| as_of + 1 == cycle);
+        if is_current && !is_new {
+            self.as_of = Some((cycle, now));
+            return false;
+        }
+        let passed = cycle.saturating_sub(decided.cycle);
+        let needs = decided.needs.len() as u64;
+        self.are_wanted || needs <= passed.saturating_mul(PER_CYCLE)
     }
 
     pub(crate) fn put(&mut self, decided: Decided) {
+        self.are_wanted = false;
+        self.as_of = Some((decided.cycle, decided.at));
         self.decided = Some(Arc::new(decided));
     }
 
     pub(crate) fn get(&self) -> Option<&Arc<Decided>> {
         self.decided.as_ref()
     }
+
+    pub(crate) fn as_of(&self) -> Option<(u64, Time)> {
+        self.as_of
+    }
 }
 
 impl Reads<'_> {
-    /// Every verdict of a decision, with the ages this cycle gave them.
-    pub(crate) fn verdicts(&self, decision: Decision) -> Decided {
-        let mut needs: Vec<NeedView> = decision
-            .needs
+    /// Verdicts with the ages this cycle gave them.
+    pub(crate) fn verdicts(&self, verdicts: Vec<Verdict>) -> Decided {
+        let mut needs: Vec<NeedView> = verdicts
             .into_iter()
             .map(|verdict| self.need_view(verdict))
             .collect();

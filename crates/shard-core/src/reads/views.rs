@@ -93,6 +93,8 @@ pub struct ClusterView {
     pub rows: usize,
     /// Needs of it that are short.
     pub short: usize,
+    /// Needs of it that are not served in full.
+    pub lacking: usize,
     /// Machines bound to it or meant for it, by state.
     pub machines: BTreeMap<State, u32>,
     /// Of those, with a node that is not ready.
@@ -185,6 +187,25 @@ pub struct RailsView {
     pub twin: Option<(u64, u64)>,
     /// Something happened that cannot, and the shard has stopped itself: what, the first time.
     pub incident: Option<String>,
+    /// Since when the provider cannot be reached: no List comes to its end.
+    pub provider_lost: Option<Time>,
+}
+
+/// Something that concerns the whole shard, and so comes before anything else that is said of it (SV-5).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trouble {
+    /// Another process runs this shard.
+    Fenced,
+    /// The provider knows this epoch of the shard, which is not below its own: that, and its own.
+    Twin(u64, u64),
+    /// Something happened that cannot.
+    Incident(String),
+    /// Everything is paused.
+    Paused(Pause),
+    /// Nothing leaves, by configuration.
+    DryRun,
+    /// The provider cannot be reached since.
+    ProviderLost(Time),
 }
 
 /// A cluster of which rail 1 held back reclaims in the last cycle (SR-2).

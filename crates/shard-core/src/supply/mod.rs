@@ -32,7 +32,7 @@ use crate::{
 };
 use bigfleet_engine::Part;
 use bigfleet_model::{
-    Action, ClusterId, Decision, FleetMachine, Machine, MachineId, Restamp, State, Time, Verdict,
+    Action, ClusterId, FleetMachine, Machine, MachineId, NeedKey, Restamp, State, Time, Verdict,
     Via, WriteRefused,
 };
 use ledger::Ledger;
@@ -64,6 +64,8 @@ pub(crate) struct Decided {
     pub(crate) beyond: usize,
     /// The Needs that are short; `None` if nothing changed since the last decision.
     pub(crate) short: Option<Vec<Verdict>>,
+    /// The Needs that are not served in full; `None` if neither machines nor nodes nor rows changed.
+    pub(crate) lacking: Option<BTreeSet<NeedKey>>,
 }
 
 impl Supply {
@@ -128,6 +130,8 @@ impl Supply {
     /// bound at once.
     pub(crate) fn decided(&mut self, room: usize) -> Decided {
         let is_touched = self.ledger.take_touched();
+        let has_moved = self.nodes.take_moved();
+        let lacking = (is_touched || has_moved).then(|| self.lacking());
         let engine = self.ledger.engine();
         let (actions, beyond) = engine.actions_within(room);
         self.kept_for_replacement = engine.held();
@@ -137,12 +141,32 @@ impl Supply {
             actions,
             beyond,
             short: is_touched.then(|| engine.short()),
+            lacking,
         }
     }
 
-    /// The whole decision, verdicts of Needs that are served included.
-    pub(crate) fn decision(&self) -> Decision {
-        self.ledger.engine().decision()
+    /// The Needs that Configured machines with ready nodes do not cover.
+    fn lacking(&self) -> BTreeSet<NeedKey> {
+        let mut lacking: BTreeSet<NeedKey> = self.ledger.engine().lacking().into_iter().collect();
+        let unready = self.nodes.unready().filter_map(|id| self.ledger.get(id));
+        let bound = unready.filter(|machine| machine.state() == State::Configured);
+        lacking.extend(bound.filter_map(Machine::attribution));
+        lacking
+    }
+
+    /// The machines that are recorded as a Need's: bound for it, or on their way to it.
+    pub(crate) fn machines_of(&self, need: &NeedKey) -> Vec<MachineId> {
+        self.ledger.engine().machines_of(need)
+    }
+
+    /// Since when the node of a machine is known not to be ready, and whether it never was.
+    pub(crate) fn unready_since(&self, id: &MachineId) -> Option<(Option<Time>, bool)> {
+        self.nodes.unready_since(id)
+    }
+
+    /// Every verdict of the decision, those of Needs that are served included.
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        self.ledger.engine().verdicts()
     }
 
     /// Whether the last decision would have reclaimed a machine but for what replaces it (RF-11).
@@ -488,8 +512,13 @@ impl Supply {
     }
 
     /// A machine became Configured; returns when its node must be ready.
-    pub(crate) fn expect_node(&mut self, id: &MachineId, now: Time) -> Option<Time> {
-        self.nodes.expect(id, now)
+    pub(crate) fn expect_node(
+        &mut self,
+        id: &MachineId,
+        is_reported: bool,
+        now: Time,
+    ) -> Option<Time> {
+        self.nodes.expect(id, is_reported, now)
     }
 
     /// Whether a machine's node was never ready since the machine became Configured.

@@ -18,6 +18,10 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nodes {
     by_machine: BTreeMap<MachineId, Node>,
+    /// Machines that are known not to have a ready node, where nodes are reported at all.
+    unready: BTreeSet<MachineId>,
+    /// Whether those are others than when it was last asked.
+    has_moved: bool,
     /// Marked not ready since, for the freeze.
     flips: BTreeMap<ClusterId, (Time, BTreeSet<MachineId>)>,
     /// Whether a cluster looked partitioned when that was last counted.
@@ -54,16 +58,55 @@ impl Nodes {
 
     pub(super) fn forget(&mut self, machine: &MachineId) {
         self.by_machine.remove(machine);
+        self.set_unready(machine, false);
     }
 
-    /// A machine became Configured: its node has a deadline, unless it is known to be ready.
-    pub(super) fn expect(&mut self, machine: &MachineId, now: Time) -> Option<Time> {
+    /// Machines known not to have a ready node, by id.
+    pub(super) fn unready(&self) -> impl Iterator<Item = &MachineId> {
+        self.unready.iter()
+    }
+
+    /// Since when a machine's node is known not to be ready, and whether it never was: nothing where nodes
+    /// are not reported.
+    pub(super) fn unready_since(&self, machine: &MachineId) -> Option<(Option<Time>, bool)> {
+        if !self.unready.contains(machine) {
+            return None;
+        }
+        let node = self.by_machine.get(machine)?;
+        Some((node.waiting, node.is_new))
+    }
+
+    /// Whether nodes became ready or stopped being so since this was last asked.
+    pub(super) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
+    }
+
+    fn set_unready(&mut self, machine: &MachineId, is_unready: bool) {
+        let has_moved = match is_unready {
+            true if self.unready.contains(machine) => false,
+            true => self.unready.insert(machine.clone()),
+            false => self.unready.remove(machine),
+        };
+        self.has_moved |= has_moved;
+    }
+
+    /// A machine became Configured: its node has a deadline, unless it is known to be ready. Where nodes are
+    /// reported, it does not serve before.
+    pub(super) fn expect(
+        &mut self,
+        machine: &MachineId,
+        is_reported: bool,
+        now: Time,
+    ) -> Option<Time> {
         let node = self.by_machine.entry(machine.clone()).or_default();
         if node.is_ready {
             return None;
         }
         node.waiting = Some(now);
         node.is_new = true;
+        if is_reported {
+            self.set_unready(machine, true);
+        }
         Some(now + NODE_DEADLINE)
     }
 
@@ -88,16 +131,18 @@ impl Nodes {
             node.is_reported = true;
         }
         node.is_ready = is_ready;
-        if is_ready {
+        let deadline = if is_ready {
             node.waiting = None;
             node.is_new = false;
-            return None;
-        }
-        if !serves || node.waiting.is_some() {
-            return None;
-        }
-        node.waiting = Some(now);
-        Some(now + NODE_DEADLINE)
+            None
+        } else if !serves || node.waiting.is_some() {
+            None
+        } else {
+            node.waiting = Some(now);
+            Some(now + NODE_DEADLINE)
+        };
+        self.set_unready(machine, !is_ready && serves);
+        deadline
     }
 
     /// Whether a node should have become ready by now.
@@ -192,7 +237,7 @@ mod tests {
     fn a_node_has_ten_minutes_from_when_it_first_was_not_ready() {
         let m1 = MachineId::new("m1").unwrap();
         let mut nodes = Nodes::default();
-        assert_eq!(nodes.expect(&m1, at(0)), Some(at(600)));
+        assert_eq!(nodes.expect(&m1, false, at(0)), Some(at(600)));
         let name = || Some("n1".to_owned());
         assert_eq!(nodes.report(&m1, name(), false, true, at(100)), None);
         assert!(!nodes.is_overdue(&m1, at(599)));
@@ -200,7 +245,7 @@ mod tests {
         assert_eq!(nodes.report(&m1, None, true, true, at(601)), None);
         assert!(!nodes.is_overdue(&m1, at(9000)));
         assert_eq!(nodes.name(&m1), "n1", "nobody said another");
-        assert_eq!(nodes.expect(&m1, at(700)), None, "it is ready");
+        assert_eq!(nodes.expect(&m1, false, at(700)), None, "it is ready");
         assert_eq!(nodes.report(&m1, None, false, false, at(800)), None);
         assert!(!nodes.is_overdue(&m1, at(9000)), "it serves nobody");
         let again = nodes.report(&m1, None, false, true, at(900));

@@ -93,6 +93,6 @@ fn a_gang_that_cannot_be_held_parks_and_stays_visible() {
     let short: Vec<u32> = world.core.shortfalls().map(|one| one.age).collect();
     assert_eq!(short.len(), 1);
     assert!(15 < short[0], "{short:?}");
-    assert_eq!(world.core.gauges().shortfalls_by_age[1], 1);
+    assert_eq!(world.core.gauges().shortfalls_by_age[2], 1);
     assert_eq!(world.core.reported_shortfalls()[0].age, short[0]);
 }

@@ -18,6 +18,7 @@ mod nodes;
 mod operators;
 mod pace;
 mod places;
+mod progress;
 mod published;
 mod rails;
 mod reads;

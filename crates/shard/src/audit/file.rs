@@ -13,6 +13,8 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::store::keep_private;
+
 /// How much of the log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
@@ -35,7 +37,7 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .append(true)
-        .mode(0o644)
+        .mode(0o600)
         .open(path)
 }
 
@@ -51,6 +53,9 @@ pub(super) struct Reopening {
 impl Reopening {
     pub(super) fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
         let file = append(path)?;
+        if file.metadata()?.is_file() {
+            keep_private(path, 0o600);
+        }
         let torn = is_torn(path)?;
         Ok(Self {
             path: path.to_owned(),

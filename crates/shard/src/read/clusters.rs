@@ -100,6 +100,7 @@ fn message(
             })
             .collect(),
         not_ready: count(view.not_ready as usize),
+        needs_lacking: count(view.lacking),
     }
 }
 
@@ -112,10 +113,10 @@ fn block(withheld: Withheld) -> AcquireBlock {
 }
 
 fn detail(why: Withheld, view: &ClusterView, backoff: Option<&BackoffView>, now: Time) -> String {
-    let said = shortfall_text::withheld(why);
+    let said = why.words();
     match (why, view.gone_since, backoff) {
         (Withheld::NoOperatorSession, Some(since), _) => {
-            format!("{said}, for {} now", shortfall_text::seconds(since, now))
+            format!("{said}, for {} now", shortfall_text::span(since, now))
         }
         (Withheld::NoOperatorSession, None, _) => {
             format!("{said}, and none was since the shard started")

@@ -8,8 +8,8 @@
 //! cycle would decide on it: what the last one committed counts as on its way.
 
 use bigfleet_engine::Explanation;
-use bigfleet_model::{Fingerprint, Group, NeedKey};
-use bigfleet_shard_core::{BackoffView, NeedView, Pool, Withheld};
+use bigfleet_model::{Fingerprint, Group, Need, NeedKey, Time};
+use bigfleet_shard_core::{BackoffView, NeedView, Pool, Progress, Withheld};
 use bigfleet_wire::v1alpha1::{ExplainNeedRequest, ExplainNeedResponse, UnmetReason};
 use tonic::Status;
 
@@ -40,9 +40,11 @@ struct Beside {
     withheld: Option<Withheld>,
     trouble: Option<BackoffView>,
     waiting: Vec<Pool>,
+    progress: Progress,
 }
 
-async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
+async fn beside(reads: &Reads, need: &Need) -> Result<Beside, Status> {
+    let (key, wants) = (need.key(), need.row.aggregate.clone());
     let asked = {
         let key = key.clone();
         reads.hub.ask(move |core| {
@@ -54,10 +56,11 @@ async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
                 core.join_trouble(&key.cluster),
                 breakers,
                 core.decided().cloned(),
+                core.progress(&key, &wants).0,
             )
         })
     };
-    let (age, withheld, trouble, breakers, decided) = asked.await?;
+    let (age, withheld, trouble, breakers, decided, progress) = asked.await?;
     // Tens of thousands of verdicts are looked through here and not on the core's thread.
     let mut views = decided.iter().flat_map(|decided| &decided.needs);
     let view = views.find(|view| view.verdict.need.key() == key);
@@ -67,6 +70,7 @@ async fn beside(reads: &Reads, key: NeedKey) -> Result<Beside, Status> {
         withheld,
         trouble: trouble.filter(|_| withheld == Some(Withheld::BootstrapBackoff)),
         waiting: breakers.into_iter().map(|one| one.pool).collect(),
+        progress,
     })
 }
 
@@ -81,15 +85,22 @@ pub(super) async fn explain(
         claims,
         claims_capped,
     } = explained.await?;
-    let beside = beside(reads, explanation.verdict.need.key()).await?;
+    let beside = beside(reads, &explanation.verdict.need).await?;
     let view = view(&explanation, &beside);
     let reason = needs::reason(&view, &beside.waiting);
     let satisfied = view.verdict.satisfied;
+    let now = reads.info.now();
     let remedies = shortfall_text::remedies(reason).iter();
     Ok(ExplainNeedResponse {
         header: Some(header),
-        need: Some(needs::message(&view, &beside.waiting, true)),
-        summary: summary(&view, reason),
+        need: Some(needs::message(
+            &view,
+            &beside.progress,
+            &beside.waiting,
+            true,
+            now,
+        )),
+        summary: summary(&view, &beside.progress, reason, now),
         steps: explained::steps(&explanation),
         claims,
         claims_capped,
@@ -113,19 +124,12 @@ fn view(explanation: &Explanation, beside: &Beside) -> NeedView {
     }
 }
 
-fn summary(view: &NeedView, reason: UnmetReason) -> String {
-    let verdict = &view.verdict;
-    let machines = match verdict.claimed {
-        1 => "1 machine".to_owned(),
-        count => format!("{count} machines"),
-    };
-    if verdict.satisfied {
-        let wants = shortfall_text::amounts(&verdict.need.row.aggregate);
-        format!("{wants} is covered by {machines}, of which {} new", {
-            verdict.bootstrap + verdict.provision
-        })
-    } else {
-        let why = shortfall_text::shortfall(view, reason);
-        format!("{machines} count for it and it is {why}")
+fn summary(view: &NeedView, progress: &Progress, reason: UnmetReason, now: Time) -> String {
+    let wants = shortfall_text::amounts(&view.verdict.need.row.aggregate);
+    if progress.is_served() {
+        return format!("all of {wants} is served");
     }
+    let serving = shortfall_text::amounts(&progress.serving);
+    let status = shortfall_text::status(view, progress, reason, now);
+    format!("of {wants}, {serving} is served; {status}")
 }

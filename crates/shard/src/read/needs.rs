@@ -1,7 +1,11 @@
 //! InspectNeeds: demand, and what became of it in the last cycle (wire 6.18).
 
-use bigfleet_model::{ClusterId, INSTANCE_TYPE_KEY, UnmetReason as Engine, ZONE_KEY};
-use bigfleet_shard_core::{NeedView, Pool, Withheld};
+use std::sync::Arc;
+
+use bigfleet_model::{
+    Amounts, ClusterId, INSTANCE_TYPE_KEY, NeedKey, Time, UnmetReason as Engine, ZONE_KEY,
+};
+use bigfleet_shard_core::{NeedStage, NeedView, Pool, Progress, Withheld};
 use bigfleet_wire::v1alpha1::inspect_needs_response::Frame;
 use bigfleet_wire::v1alpha1::{
     self as wire, InspectNeedsHeader, InspectNeedsRequest, InspectNeedsResponse, UnmetReason,
@@ -11,6 +15,7 @@ use tonic::Status;
 
 use super::stream::{Cut, Out, count, limited};
 use super::{Reads, cluster_filter, shortfall_text};
+use crate::hub::Stopping;
 
 /// What is asked for, checked.
 pub(super) struct NeedsFilter {
@@ -40,38 +45,103 @@ pub(super) async fn send(
     out: &Out<InspectNeedsResponse>,
 ) -> Result<(), Cut> {
     let frame = |frame| InspectNeedsResponse { frame: Some(frame) };
-    let Some(decided) = reads.verdicts.recent(&reads.hub).await? else {
-        // Not yet computed, which is not the same as no demand.
-        let header = InspectNeedsHeader::default();
-        return out.send(frame(Frame::Header(header))).await;
-    };
-    let waiting = reads.hub.ask(|core| core.rails().breakers).await?;
+    let info = Arc::clone(&reads.info);
+    let asked = reads.hub.ask(move |core| {
+        core.want_verdicts();
+        let header = info.header(core, 0);
+        let breakers = core.rails().breakers;
+        (
+            header,
+            core.decided().cloned(),
+            core.decided_as_of(),
+            breakers,
+        )
+    });
+    let (header, decided, as_of, waiting) = asked.await?;
     let waiting: Vec<Pool> = waiting.into_iter().map(|one| one.pool).collect();
-    let total = decided.needs.iter().filter(|view| wanted.admits(view));
-    let total = total.count();
+    let needs = decided.as_deref().map_or(&[][..], |decided| &decided.needs);
+    let admitted: Vec<&NeedView> = needs.iter().filter(|view| wanted.admits(view)).collect();
+    // Without verdicts it is not yet computed, which is not the same as no demand.
+    let (cycle, at) = as_of.unzip();
     let header = InspectNeedsHeader {
-        cycle: decided.cycle.try_into().unwrap_or(i64::MAX),
-        computed_at_unix_nanos: unix_nanos(decided.at),
-        total_needs: count(total),
+        cycle: cycle.map_or(0, |cycle| cycle.try_into().unwrap_or(i64::MAX)),
+        computed_at_unix_nanos: at.map_or(0, unix_nanos),
+        total_needs: count(admitted.len()),
+        troubles: header.troubles,
+        not_ready: header.not_ready,
+        answered_at_unix_nanos: header.answered_at_unix_nanos,
+        shard_id: header.shard_id,
     };
     out.send(frame(Frame::Header(header))).await?;
-    let rows = decided.needs.iter().filter(|view| wanted.admits(view));
-    for view in rows.take(limited(wanted.limit, total)) {
-        let row = message(view, &waiting, wanted.new_reasons);
-        out.send(frame(Frame::Need(row))).await?;
+    let mut rest = &admitted[..limited(wanted.limit, admitted.len())];
+    while !rest.is_empty() {
+        let keys = rest.iter().take(AT_ONCE).map(|view| &view.verdict.need);
+        let keys = keys.map(|need| (need.key(), need.row.aggregate.clone()));
+        let found = progress(reads, keys.collect()).await?;
+        for (view, progress) in rest.iter().zip(&found) {
+            let now = reads.info.now();
+            let row = message(view, progress, &waiting, wanted.new_reasons, now);
+            out.send(frame(Frame::Need(row))).await?;
+        }
+        rest = &rest[found.len()..];
     }
     Ok(())
 }
 
-/// A row and its verdict, for a reader that knows our reasons or does not.
-pub(super) fn message(view: &NeedView, waiting: &[Pool], new_reasons: bool) -> wire::NeedView {
+/// Needs of which the core is asked at once where they stand.
+const AT_ONCE: usize = 128;
+/// Machines it looks at for that; one Need may have more.
+const MOST_MACHINES: usize = 4096;
+
+/// Where Needs stand now: of the first one, and of as many after it as are looked at at once.
+pub(super) async fn progress(
+    reads: &Reads,
+    needs: Vec<(NeedKey, Amounts)>,
+) -> Result<Vec<Progress>, Stopping> {
+    let asked = reads.hub.ask(move |core| {
+        let (mut looked, mut found) = (0, Vec::new());
+        for (need, wants) in &needs {
+            let (progress, machines) = core.progress(need, wants);
+            found.push(progress);
+            looked += machines;
+            if MOST_MACHINES <= looked {
+                break;
+            }
+        }
+        found
+    });
+    asked.await
+}
+
+/// A row, where it stands and its verdict, for a reader that knows our reasons or does not.
+pub(super) fn message(
+    view: &NeedView,
+    progress: &Progress,
+    waiting: &[Pool],
+    new_reasons: bool,
+    now: Time,
+) -> wire::NeedView {
     let reason = reason(view, waiting);
     let parked = view.verdict.parked && !view.verdict.satisfied;
+    let stage = |stage: &NeedStage| wire::NeedStage {
+        stuck: stage.stuck.is_some(),
+        stage: stage.stage.clone(),
+        machines: count(stage.machines as usize),
+        since_unix_nanos: unix_nanos(stage.since),
+        why: stage.stuck.clone().unwrap_or_default(),
+        machine_id: stage.machine.to_string(),
+    };
     wire::NeedView {
         parked_age_cycles: count(if parked { view.parked_age as usize } else { 0 }),
         age_cycles_unmet: count(view.age as usize),
         unmet_reason: reason_for(reason, new_reasons).into(),
-        reason_detail: shortfall_text::shortfall(view, reason),
+        reason_detail: shortfall_text::status(view, progress, reason, now),
+        serving: Some((&progress.serving).into()),
+        coming: Some((&progress.coming).into()),
+        stuck: Some((&progress.stuck).into()),
+        missing: Some((&progress.missing).into()),
+        stages: progress.stages.iter().map(stage).collect(),
+        lacking_since_unix_nanos: progress.lacking_since.map_or(0, unix_nanos),
         ..(&view.verdict).into()
     }
 }
@@ -114,15 +184,16 @@ mod tests {
     #[test]
     fn what_the_shard_holds_back_comes_before_what_the_engine_saw() {
         let mut starved = view(Engine::PriorityStarved);
+        let now = Time::from_nanos(0);
         for (withheld, reason) in [
             (Withheld::NoOperatorSession, UnmetReason::NoOperatorSession),
             (Withheld::ActuationPaused, UnmetReason::ActuationPaused),
             (Withheld::BootstrapBackoff, UnmetReason::ProviderBackoff),
         ] {
             starved.withheld = Some(withheld);
-            let shown = message(&starved, &[], true);
+            let shown = message(&starved, &Progress::default(), &[], true, now);
             assert_eq!(shown.unmet_reason, i32::from(reason));
-            let old = message(&starved, &[], false);
+            let old = message(&starved, &Progress::default(), &[], false, now);
             assert_eq!(old.unmet_reason, i32::from(UnmetReason::PriorityStarved));
             assert_eq!(old.reason_detail, shown.reason_detail);
         }

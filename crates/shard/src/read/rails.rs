@@ -30,6 +30,8 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Statu
         breakers: breakers(&view, &reads.info),
         dry_run: view.dry_run,
         fenced: view.fenced,
+        provider_lost_unix_nanos: view.provider_lost.map_or(0, unix_nanos),
+        provider_error: reads.info.provider_error(),
     })
 }
 

@@ -1,14 +1,18 @@
 //! Shard info: what readers and admins are told that the core does not know.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bigfleet_model::Time;
-use bigfleet_shard_core::ShardCore;
+use bigfleet_shard_core::{ShardCore, Trouble};
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::InspectHeader;
 
 use super::stream::count;
+use super::troubles;
 use crate::clock::Clock;
+use crate::provider::ListTimes;
+use crate::publish::why_not_ready;
 use crate::settings::Settings;
 
 /// Which shard this is, and what it stands beside.
@@ -22,17 +26,20 @@ pub(crate) struct ShardInfo {
     pub(crate) cycle_interval: Duration,
     /// Everything is paused by a flag.
     pub(crate) flag_pauses: bool,
+    /// How Lists went: what the last failure was, in the provider's words.
+    lists: Arc<ListTimes>,
     clock: Clock,
 }
 
 impl ShardInfo {
-    pub(crate) fn new(settings: &Settings, clock: Clock) -> Self {
+    pub(crate) fn new(settings: &Settings, clock: Clock, lists: Arc<ListTimes>) -> Self {
         Self {
             shard: settings.core.shard.clone(),
             provider: settings.core.provider.clone(),
             provider_address: settings.provider_addr.clone(),
             cycle_interval: settings.core.cycle_interval,
             flag_pauses: settings.actuation_paused,
+            lists,
             clock,
         }
     }
@@ -46,6 +53,7 @@ impl ShardInfo {
             provider_address: String::new(),
             cycle_interval,
             flag_pauses: false,
+            lists: Arc::default(),
             clock: Clock::start(1.0),
         }
     }
@@ -54,9 +62,17 @@ impl ShardInfo {
         self.clock.now()
     }
 
-    /// How long a reader waits for a cycle: one is due in every interval, and takes its time.
-    pub(super) fn patience(&self) -> Duration {
-        self.cycle_interval + Duration::from_secs(5)
+    /// What concerns the whole shard, in words, worst first. Runs on the core.
+    pub(super) fn troubles(&self, core: &ShardCore) -> Vec<String> {
+        let (now, said) = (self.now(), self.lists.last_error());
+        let troubles = core.troubles();
+        let words = |one: &Trouble| troubles::words(one, &self.provider_address, &said, now);
+        troubles.iter().map(words).collect()
+    }
+
+    /// What the provider was last refused or lost with; empty if its last List came to its end.
+    pub(super) fn provider_error(&self) -> String {
+        self.lists.last_error()
     }
 
     /// What an answer of this many entries is taken from. Runs on the core.
@@ -67,6 +83,9 @@ impl ShardInfo {
             total: count(total),
             shard_id: self.shard.clone(),
             cycle_took_nanos: i64::try_from(core.last_cycle_took().as_nanos()).unwrap_or(i64::MAX),
+            troubles: self.troubles(core),
+            not_ready: why_not_ready(core).unwrap_or_default(),
+            answered_at_unix_nanos: unix_nanos(self.now()),
         }
     }
 }

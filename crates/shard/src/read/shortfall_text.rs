@@ -1,34 +1,83 @@
 //! Words: what is behind a verdict, in a sentence with its numbers.
 
 use bigfleet_model::{Amounts, Time, quantity::format_short, shown};
-use bigfleet_shard_core::{BackoffView, NeedView, Withheld};
+use bigfleet_shard_core::{BackoffView, NeedStage, NeedView, Progress, Withheld};
 use bigfleet_wire::v1alpha1::UnmetReason;
 
-/// What is missing of a row and why; empty when nothing is.
-pub(super) fn shortfall(view: &NeedView, reason: UnmetReason) -> String {
+/// Where a row stands that is not served in full, with the numbers; empty for one that is.
+pub(super) fn status(
+    view: &NeedView,
+    progress: &Progress,
+    reason: UnmetReason,
+    now: Time,
+) -> String {
+    let mut parts = Vec::new();
+    if !progress.missing.is_zero() {
+        let missing = amounts(&progress.missing);
+        let since = progress.lacking_since;
+        let since = since.map_or_else(String::new, |since| format!(" for {}", span(since, now)));
+        parts.push(format!(
+            "missing {missing}{since}: {}",
+            missing_why(view, progress, reason)
+        ));
+    }
+    for (word, of) in [("stuck", &progress.stuck), ("coming", &progress.coming)] {
+        if of.is_zero() {
+            continue;
+        }
+        let is_stuck = word == "stuck";
+        let stages = progress.stages.iter();
+        let stages = stages.filter(|stage| stage.stuck.is_some() == is_stuck);
+        let words: Vec<String> = stages.map(|stage| at_stage(stage, now)).collect();
+        parts.push(format!("{word} {}: {}", amounts(of), words.join(", and ")));
+    }
+    parts.join("; ")
+}
+
+/// `2 machines, Create: the provider works on it, for 40 s`, and what holds them up.
+fn at_stage(stage: &NeedStage, now: Time) -> String {
+    let machines = machines(stage.machines);
+    let said = format!(
+        "{machines}, {}, for {}",
+        stage.stage,
+        span(stage.since, now)
+    );
+    match &stage.stuck {
+        Some(why) => format!("{said}: {why}"),
+        None => said,
+    }
+}
+
+/// `1 machine`, `2 machines`.
+pub(super) fn machines(count: u32) -> String {
+    match count {
+        1 => "1 machine".to_owned(),
+        count => format!("{count} machines"),
+    }
+}
+
+/// Why nothing is on its way for what is missing.
+fn missing_why(view: &NeedView, progress: &Progress, reason: UnmetReason) -> String {
     let verdict = &view.verdict;
-    if verdict.satisfied {
-        return String::new();
+    let held = progress.held_back.as_ref();
+    if let Some(held) = held.filter(|_| reason != UnmetReason::NoMatchingSupply) {
+        return held.clone();
     }
     let why = match view.withheld.filter(|_| is_withheld(reason)) {
         Some(withheld) => match &view.trouble {
-            Some(trouble) => format!("{}: {}", self::withheld(withheld), stuck(trouble)),
-            None => self::withheld(withheld).to_owned(),
+            Some(trouble) => format!("{}: {}", withheld.words(), stuck(trouble)),
+            None => withheld.words().to_owned(),
         },
+        None if verdict.satisfied => {
+            "machines for it are chosen, and none has begun yet".to_owned()
+        }
         None => unmet(view, reason),
     };
-    let since = match view.age {
-        0 => String::new(),
-        1 => " for 1 cycle".to_owned(),
-        age => format!(" for {age} cycles"),
-    };
-    let parked = if verdict.parked {
-        format!("; parked for {} cycles", view.parked_age)
+    if verdict.parked && !verdict.satisfied {
+        why + "; parked: it is tried again when something changes"
     } else {
-        String::new()
-    };
-    let missing = amounts(&verdict.residual);
-    format!("short of {missing}{since}: {why}{parked}")
+        why
+    }
 }
 
 fn is_withheld(reason: UnmetReason) -> bool {
@@ -74,17 +123,8 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
         UnmetReason::ProviderBackoff => {
             format!("{exist}, but the provider failed lately to make such machines")
         }
-        UnmetReason::NoOperatorSession => withheld(Withheld::NoOperatorSession).to_owned(),
-        UnmetReason::ActuationPaused => withheld(Withheld::ActuationPaused).to_owned(),
-    }
-}
-
-/// Why the shard acquires nothing for a cluster.
-pub(super) fn withheld(withheld: Withheld) -> &'static str {
-    match withheld {
-        Withheld::NoOperatorSession => "no operator of its cluster is connected",
-        Withheld::BootstrapBackoff => "machines failed to join its cluster lately",
-        Withheld::ActuationPaused => "changes to machines of its cluster are paused",
+        UnmetReason::NoOperatorSession => Withheld::NoOperatorSession.words().to_owned(),
+        UnmetReason::ActuationPaused => Withheld::ActuationPaused.words().to_owned(),
     }
 }
 
@@ -159,16 +199,22 @@ pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
             backoff.spent
         )
     } else if now < backoff.breaker.until {
-        format!("tried again in {}", seconds(now, backoff.breaker.until))
+        format!("tried again in {}", span(now, backoff.breaker.until))
     } else {
         "the next machine is tried now".to_owned()
     };
     format!("{}; {next}", stuck(backoff))
 }
 
-/// How far a moment is from another, in whole seconds.
-pub(super) fn seconds(from: Time, to: Time) -> String {
-    format!("{:.0} s", to.duration_since(from).as_secs_f64())
+/// How long it is from one moment to another, as people say it.
+pub(super) fn span(from: Time, to: Time) -> String {
+    let seconds = to.duration_since(from).as_secs();
+    match seconds {
+        0..100 => format!("{seconds} s"),
+        100..6000 => format!("{} min", seconds / 60),
+        6000..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
 }
 
 #[cfg(test)]
@@ -214,16 +260,34 @@ pub(super) mod tests {
         }
     }
 
+    fn at(seconds: i64) -> Time {
+        Time::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn cpu(milli: i128) -> Amounts {
+        Amounts::from_entries([(Dimension::new("cpu").unwrap(), milli)])
+    }
+
+    /// What is said of a row of which 1.5 cpu are missing for three minutes.
+    fn said(view: &NeedView, reason: UnmetReason) -> String {
+        let progress = Progress {
+            missing: cpu(1500),
+            lacking_since: Some(at(820)),
+            ..Progress::default()
+        };
+        status(view, &progress, reason, at(1000))
+    }
+
     #[test]
     fn the_numbers_behind_a_reason_are_in_its_words() {
         let starved = view(bigfleet_model::UnmetReason::PriorityStarved);
         assert_eq!(
-            shortfall(&starved, UnmetReason::PriorityStarved),
-            "short of cpu=1500m for 3 cycles: 0 idle, 7 configured and 0 speculative machines \
+            said(&starved, UnmetReason::PriorityStarved),
+            "missing cpu=1500m for 3 min: 0 idle, 7 configured and 0 speculative machines \
              fit, but serve Needs this one does not outrank"
         );
         assert!(
-            shortfall(&starved, UnmetReason::PreemptionExhausted)
+            said(&starved, UnmetReason::PreemptionExhausted)
                 .contains("2 machines make way and free cpu=1, which leaves cpu=500m")
         );
         let mut gang = view(bigfleet_model::UnmetReason::TopologyUnsatisfiable);
@@ -234,10 +298,59 @@ pub(super) mod tests {
             coverage_per_mille: 250,
             satisfiable: false,
         }];
-        let said = shortfall(&gang, UnmetReason::TopologyUnsatisfiable);
+        let said = said(&gang, UnmetReason::TopologyUnsatisfiable);
         assert!(
-            said.ends_with("\"r1\" covers 250 ‰; parked for 9 cycles"),
+            said.ends_with("\"r1\" covers 250 ‰; parked: it is tried again when something changes"),
             "{said}"
+        );
+    }
+
+    #[test]
+    fn what_comes_and_what_is_stuck_say_where_and_for_how_long() {
+        let mut covered = view(bigfleet_model::UnmetReason::Unspecified);
+        covered.verdict.satisfied = true;
+        let stage = |stage: &str, stuck: Option<&str>, machines, since| NeedStage {
+            stage: stage.to_owned(),
+            stuck: stuck.map(str::to_owned),
+            machines,
+            since: at(since),
+            machine: bigfleet_model::MachineId::new("m1").unwrap(),
+        };
+        let refused = Some("the provider says \"UNAVAILABLE: no route\"");
+        let progress = Progress {
+            serving: cpu(4000),
+            coming: cpu(8000),
+            stuck: cpu(4000),
+            stages: vec![
+                stage("Create: to be tried again", refused, 1, 400),
+                stage("Create: the provider works on it", None, 2, 960),
+            ],
+            lacking_since: Some(at(400)),
+            ..Progress::default()
+        };
+        assert_eq!(
+            status(&covered, &progress, UnmetReason::Unspecified, at(1000)),
+            "stuck cpu=4: 1 machine, Create: to be tried again, for 10 min: the provider says \
+             \"UNAVAILABLE: no route\"; coming cpu=8: 2 machines, Create: the provider works on it, \
+             for 40 s"
+        );
+        let served = Progress {
+            serving: cpu(4000),
+            ..Progress::default()
+        };
+        assert_eq!(
+            status(&covered, &served, UnmetReason::Unspecified, at(1000)),
+            ""
+        );
+        let paused = Progress {
+            missing: cpu(4000),
+            lacking_since: Some(at(990)),
+            held_back: Some("everything is paused by alice: storage work".to_owned()),
+            ..Progress::default()
+        };
+        assert_eq!(
+            status(&covered, &paused, UnmetReason::Unspecified, at(1000)),
+            "missing cpu=4 for 10 s: everything is paused by alice: storage work"
         );
     }
 }

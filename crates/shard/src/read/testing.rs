@@ -6,7 +6,7 @@ use bigfleet_shard_core::{
 };
 
 /// A core that has seen the machines of this fleet, and whose clusters are connected and ask for its
-/// Needs. It has decided on them at least once, and kept no verdicts.
+/// Needs. It has decided on them at least once.
 pub(super) fn core(fleet: &str) -> ShardCore {
     let fleet = bigfleet_testkit::fleet(fleet);
     let config = ShardConfig::production("s1", "fake");
@@ -57,11 +57,6 @@ pub(super) fn core(fleet: &str) -> ShardCore {
         core.handle(now(1), event, &mut effects);
     }
     core
-}
-
-/// Has the core decide once more.
-pub(super) fn decide(core: &mut ShardCore) {
-    core.handle(now(60), Event::CycleDue, &mut Vec::new());
 }
 
 fn now(seconds: i64) -> Time {

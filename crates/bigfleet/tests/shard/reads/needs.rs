@@ -37,9 +37,18 @@ async fn needs_are_shown_with_their_verdicts() {
         (supply.idle, supply.configured, supply.speculative),
         (0, 0, 0)
     );
-    assert!(0 < short.age_cycles_unmet);
+    assert!(0 < short.age_cycles_unmet && 0 < short.lacking_since_unix_nanos);
+    let cpu = |of: &Option<wire::Resources>| of.as_ref().unwrap().resources.get("cpu").cloned();
+    let four = Some("4".to_owned());
+    assert_eq!(
+        (cpu(&covered.serving), cpu(&covered.missing)),
+        (four.clone(), None)
+    );
+    assert_eq!((cpu(&short.serving), cpu(&short.missing)), (None, four));
+    assert_eq!(covered.lacking_since_unix_nanos, 0);
+    assert!(header.computed_at_unix_nanos <= header.answered_at_unix_nanos);
     assert!(
-        short.reason_detail.starts_with("short of cpu=4 for ")
+        short.reason_detail.starts_with("missing cpu=4 for ")
             && short
                 .reason_detail
                 .ends_with("meets its requirements and smallest size"),
@@ -121,10 +130,7 @@ async fn a_row_is_explained() {
         .await
         .unwrap()
         .into_inner();
-    assert_eq!(
-        covered.summary,
-        "cpu=4 is covered by 1 machine, of which 0 new"
-    );
+    assert_eq!(covered.summary, "all of cpu=4 is served");
     assert!(covered.remedies.is_empty() && !covered.claims_capped);
     let claims = covered.claims.iter();
     let claims: Vec<_> = claims.map(|one| (one.step.as_str(), one.state())).collect();
@@ -149,7 +155,7 @@ async fn a_row_is_explained() {
     assert!(
         short
             .summary
-            .starts_with("0 machines count for it and it is short of cpu=4")
+            .starts_with("of cpu=4, nothing is served; missing cpu=4")
     );
     assert!(
         short

@@ -107,14 +107,15 @@ pub(crate) async fn scene(name: &str, slots: usize) -> Scene {
     }
 }
 
-/// The rows of `a` once the first is covered.
+/// The rows of `a` once the first is served.
 pub(crate) async fn settled(
     reader: &mut Reader,
 ) -> (wire::InspectNeedsHeader, Vec<wire::NeedView>) {
-    until("one row covered and one not", async || {
+    until("one row served and one not", async || {
         let (header, rows) = needs(&mut reader.clone(), of_new_reader("a")).await;
-        let covered: Vec<bool> = rows.iter().map(|row| row.satisfied).collect();
-        (covered == [true, false], (header, rows))
+        let is_served = |row: &wire::NeedView| row.satisfied && row.lacking_since_unix_nanos == 0;
+        let served: Vec<bool> = rows.iter().map(is_served).collect();
+        (served == [true, false], (header, rows))
     })
     .await
 }

@@ -1,0 +1,185 @@
+//! Which shard a verb means, how it connects, and what it asks before it steers.
+
+use crate::{failure::Failure, output::say};
+use bigfleet_ctl::{
+    Answer, Client, CtlError, Form, SteeredShard,
+    address::{Origin, Said},
+};
+use bigfleet_net::{Tls, TlsFlags};
+use bigfleet_provider_fake::duration;
+use clap::Args as ClapArgs;
+use std::{
+    io::{BufRead, IsTerminal},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Which shard to call, and how.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ShardArgs {
+    /// The shard to ask [default: BIGFLEET_SHARD, the current context, the one `bigfleet up` runs on this
+    /// host, else 127.0.0.1:7780]
+    #[arg(long, value_name = "HOST:PORT")]
+    shard: Option<String>,
+    /// How to connect.
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// How to connect to a shard, whatever its address.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConnectionArgs {
+    /// The context of the config file to use: a shard and the certificates for it [default: BIGFLEET_CONTEXT]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// How long to wait for the answer to begin, and for each next part of it
+    #[arg(long, value_parser = duration, default_value = "30s")]
+    pub(crate) timeout: Duration,
+    /// Certificates.
+    #[command(flatten)]
+    tls: TlsFlags,
+}
+
+/// A shard that can be asked, and how it came to be this one.
+pub(crate) struct Connected {
+    pub(crate) client: Client,
+    pub(crate) origin: Origin,
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+impl ConnectionArgs {
+    /// Does the work with a client for the shard `said`, or for the default one.
+    pub(crate) fn ask<T>(
+        &self,
+        said: Option<&str>,
+        work: impl AsyncFnOnce(Client) -> Result<T, CtlError>,
+    ) -> Result<T, Failure> {
+        self.connected(said, async |connected: Connected| {
+            Ok(work(connected.client).await?)
+        })
+    }
+
+    /// The same for who needs to know more of the connection.
+    pub(crate) fn connected<T>(
+        &self,
+        said: Option<&str>,
+        work: impl AsyncFnOnce(Connected) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|why| Failure::Undone(format!("bigfleet: {why}")))?;
+        let done = runtime.block_on(async { work(self.connect(said)?).await });
+        // The live view's thread still waits for a key; do not wait for it.
+        runtime.shutdown_background();
+        done
+    }
+
+    fn connect(&self, said: Option<&str>) -> Result<Connected, Failure> {
+        let wrong = |why: &dyn std::fmt::Display| Failure::Input(why.to_string());
+        let target = Said::here(said, self.context.as_deref()).target()?;
+        for note in &target.notes {
+            eprintln!("{note}");
+        }
+        let files = self.tls.files().map_err(|why| wrong(&why))?;
+        let tls = files.or(target.tls).map(Tls::load).transpose();
+        let tls = tls.map_err(|why| wrong(&bigfleet_net::chain(&why)))?;
+        Ok(Connected {
+            client: Client::new(&target.address, tls.clone(), self.timeout)?,
+            origin: target.origin,
+            tls,
+        })
+    }
+}
+
+impl ShardArgs {
+    pub(crate) fn ask<T>(
+        &self,
+        work: impl AsyncFnOnce(Client) -> Result<T, CtlError>,
+    ) -> Result<T, Failure> {
+        self.connection.ask(self.shard.as_deref(), work)
+    }
+
+    pub(crate) fn connected<T>(
+        &self,
+        work: impl AsyncFnOnce(Connected) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.connection.connected(self.shard.as_deref(), work)
+    }
+}
+
+/// Why, whether to do it or only to say what would be done, and how to say it.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SteerArgs {
+    /// Why, for whoever looks at it later; it is kept in the audit log
+    #[arg(long)]
+    pub(crate) reason: String,
+    /// Only say what would happen
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask, although the shard was not named
+    #[arg(short, long)]
+    yes: bool,
+    /// The form of the answer: table, json, yaml, jsonpath={.path}
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+    #[command(flatten)]
+    shard: ShardArgs,
+}
+
+impl SteerArgs {
+    /// Finds out which shard it is, asks if nobody named it and somebody is there to answer, does the work, and
+    /// says on which shard it was done.
+    pub(crate) fn steer(
+        &self,
+        what: &str,
+        work: impl AsyncFnOnce(&Client) -> Result<Answer, CtlError>,
+    ) -> Result<(), Failure> {
+        let answer = self.shard.connected(async |connected: Connected| {
+            let shard = SteeredShard::ask(&connected.client).await?;
+            if let (Some(why), false, false) = (connected.origin.implicit(), self.yes, self.dry_run)
+            {
+                confirm(&format!("{what} on {shard} ({why})?"))?;
+            }
+            let answer = work(&connected.client).await?;
+            Ok(shard.sign(answer, self.dry_run, &self.output)?)
+        })?;
+        print(answer)
+    }
+}
+
+/// Asks on a terminal; where there is none, nobody could answer.
+fn confirm(question: &str) -> Result<(), Failure> {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Ok(());
+    }
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::Undone(
+            "nothing was done; name the shard with --shard or --context, or say --yes".to_owned(),
+        )),
+    }
+}
+
+impl From<CtlError> for Failure {
+    fn from(error: CtlError) -> Self {
+        if error.is_usage() {
+            Self::Input(error.to_string())
+        } else {
+            Self::Undone(error.to_string())
+        }
+    }
+}
+
+/// Prints what there is, and fails if a part of it is not there.
+pub(crate) fn print(answer: Answer) -> Result<(), Failure> {
+    for note in &answer.notes {
+        eprintln!("{note}");
+    }
+    say(&answer.text)?;
+    answer.failed.map_or(Ok(()), |failed| Err(failed.into()))
+}
