@@ -9,6 +9,7 @@
 mod bench;
 #[cfg(test)]
 mod command_tree;
+mod conformance;
 mod decide;
 mod engines;
 mod explain;
@@ -53,6 +54,8 @@ enum Verb {
     Bench(bench::Args),
     /// Run a provider: the server through which a shard creates and deletes machines.
     Provider(provider::Args),
+    /// Certify a provider: check every promise of the provider contract against it, and report.
+    Conformance(Box<conformance::Args>),
     /// Run a shard: decides which machines serve which cluster, and has a provider make it so.
     Shard(Box<shard::Args>),
     /// List clusters, machines, Needs, work, decisions, shortfalls, pauses or rails of a running shard.
@@ -82,7 +85,8 @@ enum Verb {
 /// The command line, and the trouble a test requests with it.
 fn read() -> Result<(Cli, Vec<String>), clap::Error> {
     let command = shard::with_trouble(Cli::command(), Trouble::CAN_BE_REQUESTED);
-    let matches = command.try_get_matches()?;
+    let args = conformance::go_flags(std::env::args_os().collect());
+    let matches = command.try_get_matches_from(args)?;
     let trouble = shard::requested_trouble(&matches);
     Ok((Cli::from_arg_matches(&matches)?, trouble))
 }
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Verb::Decide(args) => decide::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Provider(args) => provider::run(&args),
+        Verb::Conformance(args) => conformance::run(&args),
         Verb::Shard(args) => shard::run(&args, &trouble),
         Verb::Get(args) => verbs::get(&args),
         Verb::Describe(args) => verbs::describe(&args),

@@ -1,92 +1,105 @@
-//! The behaviours of the provider contract, each by its id, against `bigfleet provider fake` as a
-//! process of its own.
+//! The certification of `bigfleet provider fake`, as a process of its own, by the command that certifies
+//! any provider.
 //!
-//! `cargo test -p bigfleet --test provider_behaviours -- DUR-03` runs one of them.
+//! `cargo test -p bigfleet --test provider_behaviours -- DUR-03` tries one behaviour.
 
 use std::error::Error;
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-use bigfleet_conformance::{Binary, Options, Report, Verdict, run};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let filter = std::env::args()
+    let filter: Vec<String> = std::env::args()
         .skip(1)
         .filter(|arg| !arg.starts_with('-'))
         .collect();
     let folder = std::env::temp_dir().join(format!("bigfleet-behaviours-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let mut options = Options {
-        binary: Binary {
-            program: PathBuf::from(env!("CARGO_BIN_EXE_bigfleet")),
-            args: vec!["provider".into(), "fake".into()],
-        },
-        folder: folder.clone(),
-        filter,
-        seeds: 512,
-        scale_seeds: 4_000,
-        soak: Duration::from_secs(3),
-        rng_seed: 1,
-    };
-    let runtime = tokio::runtime::Runtime::new()?;
-    let started = Instant::now();
-    let reports = runtime.block_on(run(&options, tell))?;
-    let kept = reports
-        .iter()
-        .filter(|report| report.verdict == Verdict::Kept)
-        .count();
-    let caught = if options.filter.is_empty() {
-        runtime.block_on(a_liar_is_caught(&mut options))?
+    let kept = if filter.is_empty() {
+        is_certified(&folder)? && a_liar_is_caught(&folder)?
     } else {
-        true
+        certify(&folder, &filter, &[])?.failed.is_empty()
     };
     std::fs::remove_dir_all(&folder)?;
-    let all = reports.len();
-    println!(
-        "\ntest result: {kept} of {all} behaviours kept in {:.1?}",
-        started.elapsed()
-    );
-    Ok(if kept == all && caught {
+    Ok(if kept {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
+struct Run {
+    status: Option<i32>,
+    report: serde_json::Value,
+    failed: Vec<String>,
+}
+
+fn certify(folder: &Path, filter: &[String], args: &[String]) -> Result<Run, Box<dyn Error>> {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_bigfleet"));
+    let mut command = Command::new(&program);
+    command.arg("conformance").arg("--binary").arg(&program);
+    for arg in ["provider", "fake"].map(str::to_owned).iter().chain(args) {
+        command.arg("--binary-arg").arg(arg);
+    }
+    command.args([
+        "--profile",
+        "core,cloud,spot,bare-metal,fault,durable,scale",
+    ]);
+    command.args(["--soak", "3s", "--out"]).arg(folder);
+    for glob in filter {
+        command.arg("--filter").arg(glob);
+    }
+    let status = command.status()?.code();
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("report.json"))?)?;
+    let lists = ["baseline_tests", "behaviors", "additional"].map(|list| report[list].as_array());
+    let failed = lists.into_iter().flatten().flatten();
+    let failed = failed.filter(|line| line["status"] == "failed");
+    let failed = failed.map(|line| line["id"].to_string()).collect();
+    Ok(Run {
+        status,
+        report,
+        failed,
+    })
+}
+
+fn is_certified(folder: &Path) -> Result<bool, Box<dyn Error>> {
+    let run = certify(folder, &[], &[])?;
+    let levels = [
+        "core",
+        "cloud",
+        "spot",
+        "bare-metal",
+        "durable",
+        "fault",
+        "scale",
+    ];
+    let passed = |list: &str| {
+        let lines = run.report[list].as_array().into_iter().flatten();
+        lines.filter(|line| line["status"] == "passed").count()
+    };
+    let counts = ["baseline_tests", "behaviors", "additional"].map(passed);
+    let whole = run.status == Some(0)
+        && run.report["verdict"] == "CERTIFIED"
+        && run.report["levels"] == serde_json::json!(levels)
+        && counts == [25, 93, 16];
+    let verdict = if whole { "ok" } else { "FAILED" };
+    println!("test the fake is certified, and skips nothing ... {verdict} {counts:?}");
+    Ok(whole)
+}
+
 /// The failing arm: a provider that lies when it is listed must not pass.
-async fn a_liar_is_caught(options: &mut Options) -> Result<bool, Box<dyn Error>> {
-    let knobs = options.folder.join("lies.json");
+fn a_liar_is_caught(folder: &Path) -> Result<bool, Box<dyn Error>> {
+    let knobs = folder.join("lies.json");
     std::fs::write(&knobs, r#"{"flapping": 0.2, "stale_list": 0.5}"#)?;
-    options
-        .binary
-        .args
-        .push(format!("--knobs={}", knobs.display()).into());
-    options.filter = ["LIST-02", "LIST-03", "LIST-04", "LIST-06"]
-        .map(str::to_owned)
-        .to_vec();
-    let reports = run(options, |_| {}).await?;
-    let broken = |report: &&Report| matches!(report.verdict, Verdict::Broken(_));
-    let broken = reports.iter().filter(broken).count();
-    let verdict = if 0 < broken {
+    let filter = ["LIST-02", "LIST-03", "LIST-04", "LIST-06"].map(str::to_owned);
+    let run = certify(folder, &filter, &[format!("--knobs={}", knobs.display())])?;
+    let caught =
+        run.status == Some(1) && run.report["verdict"] == "FAILED" && !run.failed.is_empty();
+    let verdict = if caught {
         "ok"
     } else {
         "FAILED: nothing was found broken"
     };
-    println!(
-        "test a liar is caught ... {verdict} ({broken} of {} broken)",
-        reports.len()
-    );
-    Ok(0 < broken)
-}
-
-fn tell(report: &Report) {
-    let verdict = match &report.verdict {
-        Verdict::Kept => "ok".to_owned(),
-        Verdict::Skipped(capability) => format!("SKIPPED: no {capability:?}"),
-        Verdict::Broken(why) => format!("FAILED: {why}"),
-    };
-    let behaviour = &report.behaviour;
-    let name = format!("{} {}", behaviour.id, behaviour.title);
-    println!("test {name} ... {verdict} ({:.2?})", report.took);
+    println!("test a liar is caught ... {verdict} ({:?})", run.failed);
+    Ok(caught)
 }

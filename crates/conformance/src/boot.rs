@@ -1,20 +1,32 @@
-//! Booting: a provider as a process of ours, on a port of its own, killed when we are done with it.
+//! Booting: a provider as a process of ours, on a port of its own, killed when we are done with it;
+//! or one that already runs.
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use bigfleet_net::{Dial, Tls};
 use bigfleet_wire::v1alpha1::ListFilter;
-use bigfleet_wire::v1alpha1::capacity_provider_client::CapacityProviderClient;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::exchange::{Client, Transcript};
+use crate::mutants::{Defect, Proxy};
 
 /// How long a provider may take until it answers a List.
 const READY_WITHIN: Duration = Duration::from_secs(20);
+/// How long a target that already runs may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 /// A full List of many machines is larger than the usual limit.
 const MOST_BYTES: usize = 256 << 20;
+/// The most of a log that is looked at for the reason of an early end.
+const LOG_TAIL: usize = 4096;
 
 /// A provider binary, and the arguments that come before the shared flags.
 #[derive(Clone, Debug)]
@@ -23,9 +35,25 @@ pub struct Binary {
     pub program: PathBuf,
     /// For example `provider fake`.
     pub args: Vec<OsString>,
+    /// The first of the ports to use; `None` for whichever are free.
+    pub first_port: Option<u16>,
 }
 
-/// A provider did not come up.
+/// What is certified.
+#[derive(Clone, Debug)]
+pub enum Provider {
+    /// An executable, started and killed as the checks need it.
+    Binary(Binary),
+    /// One that already runs. It cannot be killed and started again.
+    Target {
+        /// `host:port`.
+        addr: String,
+        /// Certificates; `None` for plaintext.
+        tls: Option<Arc<Tls>>,
+    },
+}
+
+/// A provider did not come up, or does not answer like one.
 #[derive(Debug, thiserror::Error)]
 pub enum BootFailed {
     /// The process did not start.
@@ -33,46 +61,152 @@ pub enum BootFailed {
     Start {
         /// The program that was started.
         program: PathBuf,
-        /// What it said, or what the operating system said.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// It ended before it answered.
-    #[error("the provider ended before it answered: {0}")]
-    Ended(String),
+    #[error("the provider ended before it answered{}: {status}{}", with(.flags), saying(.said))]
+    Ended {
+        /// The flags beyond the boot contract.
+        flags: Vec<String>,
+        /// How it ended.
+        status: String,
+        /// The last line it wrote.
+        said: String,
+    },
     /// It did not answer in time.
-    #[error("the provider did not answer within {READY_WITHIN:?}: {0}")]
+    #[error("the provider did not answer a List within {READY_WITHIN:?}: {0}")]
     Silent(String),
+    /// Nothing that answers is there.
+    #[error("{addr} does not answer: {why}")]
+    NoAnswer {
+        /// The address of the command line.
+        addr: String,
+        /// What was in the way.
+        why: String,
+    },
+    /// What answers is something else.
+    #[error("{addr} is not a BigFleet provider: {why}")]
+    NoProvider {
+        /// The address of the command line.
+        addr: String,
+        /// What it answered.
+        why: String,
+    },
+    /// A check asked to start a provider that is somebody else's process.
+    #[error("a running target is not ours to start or kill; certify its binary with --binary")]
+    IsTarget,
 }
 
-/// A provider process. Dropping it kills it.
+fn with(flags: &[String]) -> String {
+    if flags.is_empty() {
+        return String::new();
+    }
+    format!(" when started with {}", flags.join(" "))
+}
+
+fn saying(said: &str) -> String {
+    if said.is_empty() {
+        return String::new();
+    }
+    format!(", saying: {said}")
+}
+
+/// Starts providers, each with a log and a port of its own.
 #[derive(Debug)]
-pub struct Running {
-    child: Child,
-    addr: SocketAddr,
-    channel: Channel,
+pub(crate) struct Launcher {
+    provider: Provider,
+    /// The label on `--provider`.
+    label: String,
+    /// For state files.
+    scratch: PathBuf,
+    logs: PathBuf,
+    pub(crate) transcript: Arc<Transcript>,
+    started: AtomicUsize,
+    /// What stands between the checks and the provider, if they are to find something.
+    defect: Option<&'static Defect>,
 }
 
-impl Binary {
+impl Launcher {
+    pub(crate) fn new(
+        provider: Provider,
+        label: &str,
+        scratch: PathBuf,
+        logs: PathBuf,
+        defect: Option<&'static Defect>,
+    ) -> Self {
+        Self {
+            provider,
+            label: label.to_owned(),
+            scratch,
+            logs,
+            transcript: Arc::default(),
+            started: AtomicUsize::new(0),
+            defect,
+        }
+    }
+
+    /// A state file nobody uses.
+    pub(crate) fn state_file(&self) -> PathBuf {
+        let nth = self.started.fetch_add(1, Ordering::Relaxed);
+        self.scratch.join(format!("state-{nth}"))
+    }
+
+    /// Whether the provider is one that already runs.
+    pub(crate) fn is_target(&self) -> bool {
+        matches!(self.provider, Provider::Target { .. })
+    }
+
+    /// The provider that already runs, once it has shown that it is one.
+    pub(crate) async fn attach(&self) -> Result<Running, BootFailed> {
+        let Provider::Target { addr, tls } = &self.provider else {
+            return Err(BootFailed::NoAnswer {
+                addr: String::new(),
+                why: "there is no target".to_owned(),
+            });
+        };
+        let running =
+            Running::to(None, addr, tls.clone(), &self.transcript).map_err(|refused| {
+                BootFailed::NoAnswer {
+                    addr: addr.clone(),
+                    why: refused.to_string(),
+                }
+            })?;
+        let addr = addr.clone();
+        let answer = tokio::time::timeout(ANSWER_WITHIN, running.lists()).await;
+        match answer {
+            Err(_) => Err(BootFailed::NoAnswer {
+                addr,
+                why: format!("no answer to a List within {ANSWER_WITHIN:?}"),
+            }),
+            Ok(Ok(())) => Ok(running),
+            Ok(Err(status)) => Err(not_a_provider(addr, &status)),
+        }
+    }
+
     /// Starts it with the boot contract and these flags, and waits until it lists.
-    pub async fn boot(
+    pub(crate) async fn boot(
         &self,
         seeds: usize,
         state: Option<&Path>,
         flags: &[&str],
     ) -> Result<Running, BootFailed> {
+        let Provider::Binary(binary) = &self.provider else {
+            return Err(BootFailed::IsTarget);
+        };
         let failed = |source| BootFailed::Start {
-            program: self.program.clone(),
+            program: binary.program.clone(),
             source,
         };
-        // Taken and let go: nobody else on this host is likely to take it before the child does.
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
-        let addr = port.map_err(failed)?;
-        let mut command = Command::new(&self.program);
+        let nth = self.started.fetch_add(1, Ordering::Relaxed);
+        let addr = free_addr(binary.first_port, nth).map_err(failed)?;
+        let log = self.logs.join(format!("provider-{nth:03}.log"));
+        let out = File::create(&log).map_err(failed)?;
+        let mut command = Command::new(&binary.program);
         command
-            .args(&self.args)
+            .args(&binary.args)
             .arg(format!("--addr={addr}"))
-            .arg("--provider=certify");
-        command
+            .arg(format!("--provider={}", self.label))
             .arg("--use-fake-backend")
             .arg(format!("--seed-count={seeds}"));
         if let Some(state) = state {
@@ -83,86 +217,179 @@ impl Binary {
         command
             .args(flags)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().map_err(failed)?;
-        let endpoint = Endpoint::from_shared(format!("http://{addr}"));
-        let endpoint = endpoint.map_err(|why| BootFailed::Silent(why.to_string()))?;
-        let channel = endpoint
-            .initial_stream_window_size(8 << 20)
-            .initial_connection_window_size(16 << 20)
-            .connect_lazy();
+            .stdout(out.try_clone().map_err(failed)?)
+            .stderr(out);
+        let reborn = state.is_some_and(Path::exists);
+        let child = command.spawn().map_err(failed)?;
+        let running = Running::to(Some(child), &addr, None, &self.transcript);
+        let mut running = running.map_err(|refused| BootFailed::Silent(refused.to_string()))?;
+        running.ready(flags, &log).await?;
+        if let Some(defect) = self.defect {
+            let proxy = Proxy::start(defect, running.channel.clone(), state, reborn).await;
+            running.dial_through(proxy.map_err(failed)?)?;
+        }
+        self.transcript.take();
+        Ok(running)
+    }
+}
+
+/// Taken and let go: nobody else on this host is likely to take it before the child does.
+fn free_addr(first: Option<u16>, nth: usize) -> std::io::Result<String> {
+    let port = match first {
+        Some(first) => first.wrapping_add(u16::try_from(nth).unwrap_or(u16::MAX)),
+        None => 0,
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    Ok(listener.local_addr()?.to_string())
+}
+
+fn not_a_provider(addr: String, status: &Status) -> BootFailed {
+    let message = status.message();
+    match status.code() {
+        Code::Unavailable | Code::DeadlineExceeded | Code::Unknown | Code::Internal
+            if is_transport(status) =>
+        {
+            BootFailed::NoAnswer {
+                addr,
+                why: innermost(status),
+            }
+        }
+        code => BootFailed::NoProvider {
+            addr,
+            why: format!("a List was answered with {code:?} {message}"),
+        },
+    }
+}
+
+fn is_transport(status: &Status) -> bool {
+    std::error::Error::source(status).is_some()
+}
+
+/// What the operating system said, below all that is wrapped around it.
+fn innermost(status: &Status) -> String {
+    let mut error: &dyn std::error::Error = status;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// The last line of a log that says something.
+fn last_words(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let tail = &text[text.len().saturating_sub(LOG_TAIL)..];
+    let tail = String::from_utf8_lossy(tail);
+    // A refusal of an unknown flag ends in a hint to read the help; the line that matters is above.
+    let mut lines = tail.lines().filter(|line| !line.trim().is_empty());
+    let named = lines
+        .clone()
+        .find(|line| line.trim_start().starts_with("error"));
+    let said = named.or_else(|| lines.next_back()).unwrap_or_default();
+    said.trim().chars().take(300).collect()
+}
+
+/// A provider that answers. Dropping it ends the process, if it is ours.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Option<Child>,
+    addr: String,
+    dial: Dial,
+    channel: Channel,
+    transcript: Arc<Transcript>,
+    proxy: Option<Proxy>,
+}
+
+impl Running {
+    fn to(
+        child: Option<Child>,
+        addr: &str,
+        tls: Option<Arc<Tls>>,
+        transcript: &Arc<Transcript>,
+    ) -> Result<Self, bigfleet_net::DialRefused> {
+        let dial = Dial::provider(tls);
+        Ok(Self {
+            channel: dial.channel(addr)?,
+            child,
+            addr: addr.to_owned(),
+            dial,
+            transcript: Arc::clone(transcript),
+            proxy: None,
+        })
+    }
+
+    async fn lists(&self) -> Result<(), Status> {
+        let filter = ListFilter {
+            max_results: 1,
+            ..ListFilter::default()
+        };
+        self.client().list(filter).await.map(drop)
+    }
+
+    async fn ready(&mut self, flags: &[&str], log: &Path) -> Result<(), BootFailed> {
         let started = Instant::now();
         loop {
-            let mut client = client(&channel);
-            let answer = client
-                .list(ListFilter {
-                    max_results: 1,
-                    ..ListFilter::default()
-                })
-                .await;
-            let Err(status) = answer else {
-                return Ok(Running {
-                    child,
-                    addr,
-                    channel,
-                });
+            let Err(status) = self.lists().await else {
+                return Ok(());
             };
-            if let Ok(Some(ended)) = child.try_wait() {
-                return Err(BootFailed::Ended(ended.to_string()));
+            let ended = self.child.as_mut().map(Child::try_wait);
+            if let Some(Ok(Some(status))) = ended {
+                return Err(BootFailed::Ended {
+                    flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+                    status: status.to_string(),
+                    said: last_words(log),
+                });
             }
             if READY_WITHIN < started.elapsed() {
-                end(&mut child);
                 return Err(BootFailed::Silent(status.to_string()));
             }
             tokio::time::sleep(POLL).await;
         }
     }
-}
 
-fn client(channel: &Channel) -> CapacityProviderClient<Channel> {
-    CapacityProviderClient::new(channel.clone()).max_decoding_message_size(MOST_BYTES)
-}
-
-fn end(child: &mut Child) {
-    // It may have ended by itself, which is as good.
-    drop(child.kill());
-    drop(child.wait());
-}
-
-impl Running {
-    /// The address of its gRPC server.
-    pub fn addr(&self) -> SocketAddr {
-        self.addr
+    fn dial_through(&mut self, proxy: Proxy) -> Result<(), BootFailed> {
+        let silent = |refused: bigfleet_net::DialRefused| BootFailed::Silent(refused.to_string());
+        self.addr = proxy.addr().to_string();
+        self.channel = self.dial.channel(&self.addr).map_err(silent)?;
+        self.proxy = Some(proxy);
+        Ok(())
     }
 
     /// A client on the shared connection.
-    pub fn client(&self) -> CapacityProviderClient<Channel> {
-        client(&self.channel)
+    pub(crate) fn client(&self) -> Client {
+        Client::new(
+            self.channel.clone(),
+            MOST_BYTES,
+            Arc::clone(&self.transcript),
+        )
     }
 
     /// A client on a connection of its own.
-    pub async fn another(&self) -> Result<CapacityProviderClient<Channel>, tonic::Status> {
-        let unavailable =
-            |why: tonic::transport::Error| tonic::Status::unavailable(why.to_string());
-        let endpoint =
-            Endpoint::from_shared(format!("http://{}", self.addr)).map_err(unavailable)?;
-        Ok(client(&endpoint.connect().await.map_err(unavailable)?))
+    pub(crate) fn another(&self) -> Result<Client, Status> {
+        let channel = self.dial.channel(&self.addr);
+        let channel = channel.map_err(|refused| Status::unavailable(refused.to_string()))?;
+        Ok(Client::new(
+            channel,
+            MOST_BYTES,
+            Arc::clone(&self.transcript),
+        ))
     }
 
     /// Ends it without a warning, as a power cut would.
-    pub fn kill(&mut self) {
-        end(&mut self.child);
-    }
-
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    pub(crate) fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself, which is as good.
+            drop(child.kill());
+            drop(child.wait());
+        }
+        // Once: dropping a provider that was killed must not touch the state of its successor.
+        if let Some(proxy) = self.proxy.take() {
+            proxy.killed();
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        end(&mut self.child);
+        self.kill();
     }
 }

@@ -2,17 +2,28 @@
 
 use tonic::{Code, Status};
 
+use crate::behaviour::Capability;
+
 /// Whether a promise was kept.
 pub type Check = Result<(), Unmet>;
 
-/// Why a promise was not kept, or could not be looked at.
+/// Why a promise was not seen to be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unmet(pub String);
+pub enum Unmet {
+    /// It was broken, and how.
+    #[error("{0}")]
+    Broken(String),
+    /// It could not be looked at, and why.
+    #[error("not tried: {0}")]
+    NotTried(String),
+    /// The provider does without something that it takes.
+    #[error("the provider has no {0}")]
+    Lacks(Capability),
+}
 
 impl From<Status> for Unmet {
     fn from(status: Status) -> Self {
-        Self(format!(
+        Self::Broken(format!(
             "unexpected {:?}: {}",
             status.code(),
             status.message()
@@ -20,9 +31,10 @@ impl From<Status> for Unmet {
     }
 }
 
+/// A provider that does not start as a check wants it was not looked at.
 impl From<crate::boot::BootFailed> for Unmet {
     fn from(failed: crate::boot::BootFailed) -> Self {
-        Self(failed.to_string())
+        Self::NotTried(failed.to_string())
     }
 }
 
@@ -30,7 +42,7 @@ impl From<crate::boot::BootFailed> for Unmet {
 macro_rules! ensure {
     ($holds:expr, $($why:tt)+) => {
         if !$holds {
-            return Err($crate::Unmet(format!($($why)+)));
+            return Err($crate::Unmet::Broken(format!($($why)+)));
         }
     };
 }

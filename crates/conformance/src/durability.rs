@@ -8,8 +8,8 @@ use tonic::Code;
 
 use crate::check::expect;
 use crate::fault::failed;
-use crate::subject::{Call, SETTLE, configure, map, token};
-use crate::{Behaviour, Check, Subject, Unmet};
+use crate::subject::{Call, SETTLE, configure, grid, machine, map, token};
+use crate::{Behaviour, Capability, Check, Subject, Unmet};
 
 pub(crate) const ALL: &[Behaviour] = &[
     behaviour!(
@@ -71,39 +71,42 @@ pub(crate) const ALL: &[Behaviour] = &[
 ];
 
 const SLOTS: usize = 64;
+/// Kills right after the ack, where the middle of a transition cannot be made to last.
+const INTERRUPTIONS: usize = 5;
 
+/// A process with a state file of its own.
 pub(crate) async fn boot(
     subject: &Subject,
     state: &Path,
     flags: &[&str],
 ) -> Result<Subject, Unmet> {
-    Ok(subject.of(subject.binary.boot(SLOTS, Some(state), flags).await?))
+    Ok(subject.boot(SLOTS, Some(state), flags).await?)
 }
 
-/// Kills the provider and starts it again on the same state, somewhere else.
+/// Kills the provider and starts it again on the same state, somewhere else. One that does not come
+/// back from its own state has broken its promise.
 pub(crate) async fn reborn(
-    before: Subject,
+    mut before: Subject,
     state: &Path,
     flags: &[&str],
 ) -> Result<Subject, Unmet> {
-    let (binary, mut again) = (before.binary.clone(), before);
-    again.kill();
-    let running = binary.boot(SLOTS, Some(state), flags).await?;
-    Ok(again.of(running))
+    before.kill();
+    let again = before.boot(SLOTS, Some(state), flags).await;
+    again.map_err(|why| Unmet::Broken(format!("it does not start again on its state: {why}")))
 }
 
 async fn marks(subject: &Subject) -> Check {
     let state = subject.state_file();
     let live = boot(subject, &state, &[]).await?;
-    let id = live.fresh().await?;
-    live.fenced(&id, &token("s", 3, 7), Call::Create).await?;
-    live.settled(&id, State::Idle).await?;
+    let (id, probe) = live.probe().await?;
+    live.fenced(&id, &token("s", 3, 7), probe.clone()).await?;
+    live.quiet().await?;
     let live = reborn(live, &state, &[]).await?;
     for stale in [token("s", 3, 7), token("s", 3, 6), token("s", 2, 99)] {
-        let answer = live.fenced(&id, &stale, Call::Create).await;
+        let answer = live.fenced(&id, &stale, probe.clone()).await;
         expect("a stale token", &answer, Code::FailedPrecondition)?;
     }
-    live.fenced(&id, &token("s", 3, 8), Call::Create).await?;
+    live.fenced(&id, &token("s", 3, 8), probe).await?;
     Ok(())
 }
 
@@ -170,24 +173,30 @@ async fn new_ids(subject: &Subject) -> Check {
     let live = boot(subject, &state, &[]).await?;
     let mut used = Vec::new();
     for _ in 0..4 {
-        let id = live.fresh().await?;
-        used.push(live.call(&id, Call::Create).await?.operation_id);
-        live.settled(&id, State::Idle).await?;
+        let (id, probe) = live.probe().await?;
+        used.push(live.call(&id, probe).await?.operation_id);
     }
+    live.quiet().await?;
     let live = reborn(live, &state, &[]).await?;
-    ensure!(!live.head().await?.is_empty(), "no revision");
-    let id = live.fresh().await?;
-    let new = live.call(&id, Call::Create).await?.operation_id;
+    if subject.can(Capability::SinceRevision) {
+        ensure!(!live.head().await?.is_empty(), "no revision");
+    }
+    let (id, probe) = live.probe().await?;
+    let new = live.call(&id, probe).await?.operation_id;
     ensure!(!used.contains(&new), "{new} was used before");
     Ok(())
 }
 
+/// A machine that is killed in the middle of Configure. With fault hooks the middle lasts as long as it
+/// takes; without, the provider is killed as soon as it says that it has begun.
 async fn interrupted(subject: &Subject) -> Check {
     let (state, flags) = (
         subject.state_file(),
         ["--fault-hooks", "--transition-timeout=30s"],
     );
-    let live = boot(subject, &state, &flags).await?;
+    let Ok(live) = boot(subject, &state, &flags).await else {
+        return interrupted_without_hooks(subject).await;
+    };
     let id = live.idle().await?;
     live.call(&id, configure("fault-timeout")).await?;
     ensure!(
@@ -198,14 +207,35 @@ async fn interrupted(subject: &Subject) -> Check {
     failed(&live, &id, &[], SETTLE).await.map(drop)
 }
 
+/// Whether the work was done by then is a race; that nothing is left in the middle is not.
+async fn interrupted_without_hooks(subject: &Subject) -> Check {
+    let state = subject.state_file();
+    let mut live = boot(subject, &state, &[]).await?;
+    let mut seen = false;
+    for _ in 0..INTERRUPTIONS {
+        let id = live.idle().await?;
+        let ack = live.call(&id, configure("a")).await?;
+        seen |= machine(&ack)?.state() == State::Configuring;
+        live = reborn(live, &state, &[]).await?;
+        let m = live.get(&id).await?;
+        grid(&m)?;
+        let rests = [State::Idle, State::Configured, State::Failed].contains(&m.state());
+        ensure!(rests, "{id} is {:?} after the restart", m.state());
+    }
+    if seen {
+        Ok(())
+    } else {
+        Err(Unmet::Lacks(Capability::Transitions))
+    }
+}
+
 async fn newcomers(subject: &Subject) -> Check {
     let state = subject.state_file();
     let live = boot(subject, &state, &[]).await?;
-    let id = live.fresh().await?;
-    live.fenced(&id, &token("old", 9, 9), Call::Create).await?;
+    let (id, probe) = live.probe().await?;
+    live.fenced(&id, &token("old", 9, 9), probe).await?;
     let live = reborn(live, &state, &[]).await?;
-    let fresh = live.fresh().await?;
-    live.fenced(&fresh, &token("new", 1, 1), Call::Create)
-        .await?;
+    let (id, probe) = live.probe().await?;
+    live.fenced(&id, &token("new", 1, 1), probe).await?;
     Ok(())
 }

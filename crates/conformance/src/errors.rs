@@ -8,7 +8,7 @@ use wire::MachineState as State;
 
 use crate::check::{code, expect, refused, unfenced};
 use crate::subject::{Call, Map, Token, configure, map, token};
-use crate::{Behaviour, Check, Subject};
+use crate::{Behaviour, Capability, Check, Subject};
 
 const QUIET: Duration = Duration::from_millis(250);
 
@@ -141,14 +141,16 @@ async fn drain_on_idle(subject: &Subject) -> Check {
 }
 
 async fn delete_out_of_place(subject: &Subject) -> Check {
-    let id = subject.fresh().await?;
-    unfenced(
-        "Delete on SPECULATIVE",
-        &subject.call(&id, Call::Delete).await,
-    )?;
-    subject
-        .stays(&id, QUIET, |m| m.state() == State::Speculative)
-        .await?;
+    if subject.can(Capability::Create) {
+        let id = subject.fresh().await?;
+        unfenced(
+            "Delete on SPECULATIVE",
+            &subject.call(&id, Call::Delete).await,
+        )?;
+        subject
+            .stays(&id, QUIET, |m| m.state() == State::Speculative)
+            .await?;
+    }
     let id = subject.configured("keep").await?;
     refused(
         "Delete on CONFIGURED",
@@ -162,7 +164,7 @@ async fn delete_out_of_place(subject: &Subject) -> Check {
 }
 
 async fn unknown_machine(subject: &Subject) -> Check {
-    let ghost = subject.shard();
+    let ghost = subject.ghost();
     for call in [Call::Create, configure("a"), Call::Drain(0)] {
         let what = format!("{call:?} of an unknown id");
         expect(&what, &subject.call(&ghost, call).await, Code::NotFound)?;
@@ -199,7 +201,7 @@ pub(crate) async fn whole_or_refused(subject: &Subject, metadata: Map) -> Check 
                 m.state()
             );
         }
-        other => return Err(crate::Unmet(format!("{other:?}"))),
+        other => return Err(crate::Unmet::Broken(format!("{other:?}"))),
     }
     Ok(())
 }
@@ -228,7 +230,7 @@ async fn negative_grace(subject: &Subject) -> Check {
             );
             Ok(())
         }
-        other => Err(crate::Unmet(format!("{other:?}"))),
+        other => Err(crate::Unmet::Broken(format!("{other:?}"))),
     }
 }
 
@@ -243,7 +245,11 @@ async fn negative_tokens(subject: &Subject) -> Check {
                 let state = subject.get(&id).await?.state();
                 ensure!(state == State::Speculative, "refused and yet {state:?}");
             }
-            other => return Err(crate::Unmet(format!("({epoch}, {sequence}): {other:?}"))),
+            other => {
+                return Err(crate::Unmet::Broken(format!(
+                    "({epoch}, {sequence}): {other:?}"
+                )));
+            }
         }
     }
     Ok(())
@@ -266,11 +272,23 @@ async fn largest_token(subject: &Subject) -> Check {
 }
 
 async fn large_blob(subject: &Subject) -> Check {
+    blob_taken_or_refused(subject, &Token::default(), vec![0xa5; 3 << 20]).await
+}
+
+/// The machine is bound, or it was not touched.
+pub(crate) async fn blob_taken_or_refused(
+    subject: &Subject,
+    token: &Token,
+    bootstrap_blob: Vec<u8>,
+) -> Check {
     let id = subject.idle().await?;
     let request = wire::ConfigureRequest {
         machine_id: id.clone(),
         cluster_id: "a".to_owned(),
-        bootstrap_blob: vec![0xa5; 3 << 20],
+        bootstrap_blob,
+        shard_id: token.shard.clone(),
+        shard_epoch: token.epoch,
+        sequence_number: token.sequence,
         ..Default::default()
     };
     let answer = subject.client().configure(request).await;
@@ -286,21 +304,22 @@ async fn large_blob(subject: &Subject) -> Check {
                 "refused and yet moved"
             );
         }
-        other => return Err(crate::Unmet(format!("{other:?}"))),
+        other => return Err(crate::Unmet::Broken(format!("{other:?}"))),
     }
     Ok(())
 }
 
 async fn unknown_reads(subject: &Subject) -> Check {
-    let ghost = subject.shard();
+    let ghost = subject.ghost();
     expect("Get", &subject.get(&ghost).await, Code::NotFound)?;
     let delete = code(
         &subject
             .fenced(&ghost, &Token::default(), Call::Delete)
             .await,
     );
+    let unsupported = delete == Code::Unimplemented && !subject.can(Capability::Delete);
     ensure!(
-        [Code::NotFound, Code::Unimplemented].contains(&delete),
+        delete == Code::NotFound || unsupported,
         "Delete: {delete:?}"
     );
     Ok(())

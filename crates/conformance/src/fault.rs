@@ -5,7 +5,7 @@ use std::time::Duration;
 use bigfleet_wire::v1alpha1::{Machine, MachineState as State};
 
 use crate::check::refused;
-use crate::subject::{Call, SETTLE, configure};
+use crate::subject::{CREATE_FAULT, Call, SETTLE, configure};
 use crate::{Behaviour, Check, Subject, Unmet};
 
 /// How much later than its timeout a transition may be seen to have failed.
@@ -127,11 +127,11 @@ async fn create_error(subject: &Subject) -> Check {
     let slots = subject.list(&[State::Speculative]).await?;
     let marked = |m: &&Machine| {
         m.labels
-            .get("conformance.fault/create")
+            .get(CREATE_FAULT)
             .is_some_and(|value| value == "error")
     };
     let slot = slots.iter().find(marked);
-    let slot = slot.ok_or_else(|| Unmet("no slot is marked as failing".to_owned()))?;
+    let slot = slot.ok_or_else(|| Unmet::NotTried("no slot is marked as failing".to_owned()))?;
     subject.call(&slot.id, Call::Create).await?;
     let m = failed(
         subject,
@@ -145,8 +145,9 @@ async fn create_error(subject: &Subject) -> Check {
 
 async fn timeout(subject: &Subject) -> Check {
     let m = broken(subject, "fault-timeout").await?;
-    let says = m.last_error.contains("configure") && m.last_error.contains("timed out");
-    ensure!(says, "the error does not say so: {}", m.last_error);
+    let error = m.last_error.to_lowercase();
+    let says = error.contains("time") || error.contains("deadline");
+    ensure!(says, "the error does not speak of time: {}", m.last_error);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use tonic::Code;
 
 use crate::check::{code, expect, refused};
 use crate::subject::{Call, Token, configure, token};
-use crate::{Behaviour, Check, Subject};
+use crate::{Behaviour, Capability, Check, Subject};
 
 pub(crate) const ALL: &[Behaviour] = &[
     behaviour!(
@@ -99,18 +99,25 @@ pub(crate) const ALL: &[Behaviour] = &[
     ),
 ];
 
-/// Whether a Create with this token passes the fence.
-async fn passes(subject: &Subject, id: &str, token: &Token) -> Result<bool, crate::Unmet> {
-    let answer = subject.fenced(id, token, Call::Create).await;
+/// A machine and the call it is asked with.
+type Probe = (String, Call);
+
+/// Whether a call with this token passes the fence.
+pub(crate) async fn passes(
+    subject: &Subject,
+    (id, call): &Probe,
+    token: &Token,
+) -> Result<bool, crate::Unmet> {
+    let answer = subject.fenced(id, token, call.clone()).await;
     match code(&answer) {
         Code::Ok => Ok(true),
         Code::FailedPrecondition => Ok(false),
-        other => Err(crate::Unmet(format!("{token:?}: {other:?}"))),
+        other => Err(crate::Unmet::Broken(format!("{token:?}: {other:?}"))),
     }
 }
 
-async fn expect_pass(subject: &Subject, id: &str, token: &Token, expected: bool) -> Check {
-    let passed = passes(subject, id, token).await?;
+async fn expect_pass(subject: &Subject, probe: &Probe, token: &Token, expected: bool) -> Check {
+    let passed = passes(subject, probe, token).await?;
     ensure!(
         passed == expected,
         "{token:?}: accepted is {passed}, not {expected}"
@@ -119,7 +126,7 @@ async fn expect_pass(subject: &Subject, id: &str, token: &Token, expected: bool)
 }
 
 async fn before_existence(subject: &Subject) -> Check {
-    let (ghost, shard) = (subject.shard(), subject.shard());
+    let (ghost, shard) = (subject.ghost(), subject.shard());
     let answer = subject
         .fenced(&ghost, &token(&shard, 5, 5), Call::Create)
         .await;
@@ -140,7 +147,7 @@ async fn before_existence(subject: &Subject) -> Check {
 }
 
 async fn isolated(subject: &Subject) -> Check {
-    let (a, b) = (subject.fresh().await?, subject.fresh().await?);
+    let (a, b) = (subject.probe().await?, subject.probe().await?);
     let (one, two) = (subject.shard(), subject.shard());
     expect_pass(subject, &a, &token(&one, 5, 30), true).await?;
     expect_pass(subject, &b, &token(&one, 5, 7), true).await?;
@@ -152,7 +159,7 @@ async fn isolated(subject: &Subject) -> Check {
 }
 
 async fn table(subject: &Subject) -> Check {
-    let (id, shard) = (subject.fresh().await?, subject.shard());
+    let (probe, shard) = (subject.probe().await?, subject.shard());
     let steps = [
         (1, 1, true),
         (1, 1, false),
@@ -172,7 +179,7 @@ async fn table(subject: &Subject) -> Check {
         (5, 4, false),
     ];
     for (epoch, sequence, expected) in steps {
-        expect_pass(subject, &id, &token(&shard, epoch, sequence), expected).await?;
+        expect_pass(subject, &probe, &token(&shard, epoch, sequence), expected).await?;
     }
     Ok(())
 }
@@ -225,16 +232,20 @@ async fn stale_drain(subject: &Subject) -> Check {
 }
 
 async fn absent(subject: &Subject) -> Check {
-    let (a, b) = (subject.fresh().await?, subject.fresh().await?);
-    for id in [&a, &a, &b] {
-        expect_pass(subject, id, &Token::default(), true).await?;
+    let (a, b) = (subject.probe().await?, subject.probe().await?);
+    for probe in [&a, &a, &b] {
+        expect_pass(subject, probe, &Token::default(), true).await?;
     }
     Ok(())
 }
 
 async fn session(subject: &Subject) -> Check {
-    let (id, shard) = (subject.fresh().await?, subject.shard());
-    let mut steps = vec![(Call::Create, State::Idle)];
+    let shard = subject.shard();
+    let (id, mut steps) = if subject.can(Capability::Create) {
+        (subject.fresh().await?, vec![(Call::Create, State::Idle)])
+    } else {
+        (subject.idle().await?, Vec::new())
+    };
     for _ in 0..2 {
         steps.extend([
             (configure("a"), State::Configured),
@@ -247,34 +258,45 @@ async fn session(subject: &Subject) -> Check {
             .await?;
         subject.settled(&id, target).await?;
     }
-    expect_pass(subject, &id, &token(&shard, 1, 1), false).await
+    let first = subject
+        .fenced(&id, &token(&shard, 1, 1), Call::Drain(0))
+        .await;
+    expect("its first token", &first, Code::FailedPrecondition)
 }
 
 /// Without Delete, so that it also runs where nothing can be deleted.
 async fn new_epoch(subject: &Subject) -> Check {
-    let (id, shard) = (subject.fresh().await?, subject.shard());
+    let (probe, shard) = (subject.probe().await?, subject.shard());
     for sequence in [1, 50, 51] {
-        expect_pass(subject, &id, &token(&shard, 1, sequence), true).await?;
+        expect_pass(subject, &probe, &token(&shard, 1, sequence), true).await?;
     }
-    expect_pass(subject, &id, &token(&shard, 2, 0), true).await?;
+    expect_pass(subject, &probe, &token(&shard, 2, 0), true).await?;
     for (epoch, sequence) in [(1, 51), (1, 52), (1, 9_999), (2, 0), (0, 1)] {
-        expect_pass(subject, &id, &token(&shard, epoch, sequence), false).await?;
+        expect_pass(subject, &probe, &token(&shard, epoch, sequence), false).await?;
     }
-    expect_pass(subject, &id, &token(&shard, 2, 1), true).await
+    expect_pass(subject, &probe, &token(&shard, 2, 1), true).await
 }
 
 async fn mark_of_a_refused_call(subject: &Subject) -> Check {
-    let (id, shard) = (subject.fresh().await?, subject.shard());
+    let shard = subject.shard();
+    let (probe, out_of_place) = if subject.can(Capability::Create) {
+        (subject.probe().await?, Call::Drain(0))
+    } else {
+        (
+            (subject.configured("probe").await?, configure("probe")),
+            Call::Create,
+        )
+    };
     let answer = subject
-        .fenced(&id, &token(&shard, 5, 5), Call::Drain(0))
+        .fenced(&probe.0, &token(&shard, 5, 5), out_of_place)
         .await;
-    refused("Drain on SPECULATIVE", &answer)?;
-    expect_pass(subject, &id, &token(&shard, 5, 4), false).await?;
-    expect_pass(subject, &id, &token(&shard, 5, 6), true).await
+    refused("a call out of place", &answer)?;
+    expect_pass(subject, &probe, &token(&shard, 5, 4), false).await?;
+    expect_pass(subject, &probe, &token(&shard, 5, 6), true).await
 }
 
 async fn oracle(subject: &Subject) -> Check {
-    let (id, shard) = (subject.fresh().await?, subject.shard());
+    let (probe, shard) = (subject.probe().await?, subject.shard());
     let mut random = Prng::new(subject.rng_seed);
     let mut mark = None;
     for step in 0..200 {
@@ -283,7 +305,7 @@ async fn oracle(subject: &Subject) -> Check {
             _ => (random.below(6) as i64, random.below(40) as i64),
         };
         let expected = mark.is_none_or(|mark| mark < (epoch, sequence));
-        expect_pass(subject, &id, &token(&shard, epoch, sequence), expected).await?;
+        expect_pass(subject, &probe, &token(&shard, epoch, sequence), expected).await?;
         if expected {
             mark = Some((epoch, sequence));
         }

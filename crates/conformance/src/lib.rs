@@ -2,7 +2,8 @@
 //! provider over gRPC.
 //!
 //! ```text
-//! catalogue() ─▶ Behaviour { id, lane, run } ── Subject (clients, a way to boot) ──▶ kept, or why not
+//! catalogue() ─▶ Behaviour { id, lane, check } ── Subject (clients, a way to boot) ──▶ Report ─┐
+//!                                       report.json, junit.xml, badge.json, report.html ◀── Certificate
 //! ```
 //!
 //! A check knows nothing about how a provider is made. It takes machines nobody else has taken,
@@ -11,10 +12,18 @@
 #[macro_use]
 mod check;
 
+mod behaviour;
 mod boot;
+mod exchange;
 mod runner;
 mod subject;
 
+mod certificate;
+mod report;
+
+pub mod mutants;
+
+mod baseline;
 mod concurrency;
 mod durability;
 mod errors;
@@ -29,54 +38,18 @@ mod property;
 mod scale;
 mod shape;
 
-use std::pin::Pin;
-
-pub use boot::{Binary, BootFailed, Running};
+pub use behaviour::{Behaviour, Capability, Lane, Profile, Suite};
+pub use boot::{Binary, BootFailed, Provider};
+pub use certificate::{Certificate, Verdict};
 pub use check::{Check, Unmet};
-pub use runner::{Options, Report, Verdict, run};
+pub use exchange::Exchange;
+pub use report::{summary, write};
+pub use runner::{Options, Outcome, Progress, Report, run};
 pub use subject::{Subject, Token};
 
-/// Which process a behaviour runs against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lane {
-    /// A plain provider.
-    Core,
-    /// One with fault hooks and short timeouts.
-    Fault,
-    /// One with a state file, killed and started again.
-    Durable,
-    /// One with many slots.
-    Scale,
-    /// A pool of bare metal.
-    BareMetal,
-}
-
-/// What a provider may do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capability {
-    /// Delete.
-    Delete,
-    /// Cursors.
-    SinceRevision,
-}
-
-type Run = for<'s> fn(&'s Subject) -> Pin<Box<dyn Future<Output = Check> + Send + 's>>;
-
-/// One promise.
-#[derive(Clone, Copy, Debug)]
-pub struct Behaviour {
-    /// Our id.
-    pub id: &'static str,
-    /// Its id in the reference registry; empty for ours.
-    pub reference: &'static str,
-    /// The kind of process it is checked against.
-    pub lane: Lane,
-    /// What it needs the provider to have.
-    pub needs: Option<Capability>,
-    /// The promise in a sentence.
-    pub title: &'static str,
-    /// Ends in an error that says how the promise was broken.
-    pub check: Run,
+/// The short suite that every provider passes first.
+pub fn baseline() -> Vec<Behaviour> {
+    baseline::ALL.to_vec()
 }
 
 /// Every promise, in the order of the specification.
@@ -117,6 +90,46 @@ mod tests {
         assert_eq!(references.len(), 93);
         assert_eq!(all.iter().filter(|b| b.id.starts_with("X-")).count(), 16);
     }
+
+    #[test]
+    fn the_baseline_has_twenty_five_tests() {
+        let ids: BTreeSet<_> = baseline().iter().map(|test| test.id).collect();
+        assert_eq!(ids.len(), 25);
+        assert!(
+            baseline()
+                .iter()
+                .all(|test| test.suite() == Suite::Baseline)
+        );
+    }
+
+    #[test]
+    fn areas_and_phases_are_those_of_the_registry() {
+        let count = |area: &str| {
+            let of_contract = |b: &&Behaviour| b.suite() == Suite::Contract && b.area() == area;
+            catalogue().iter().filter(of_contract).count()
+        };
+        let counts = [
+            ("lifecycle", 8),
+            ("errors", 12),
+            ("idempotency", 4),
+            ("fencing", 11),
+            ("concurrency", 8),
+            ("metadata", 5),
+            ("fault", 8),
+            ("fieldshape", 7),
+            ("list", 9),
+            ("durability", 7),
+            ("scale", 9),
+            ("property", 5),
+        ];
+        assert_eq!(counts.map(|(area, _)| (area, count(area))), counts);
+        for behaviour in catalogue() {
+            let black_box = matches!(behaviour.lane, Lane::Core | Lane::BareMetal);
+            assert_eq!(behaviour.phase() == 2, black_box, "{}", behaviour.id);
+            assert_ne!(behaviour.area(), "baseline", "{}", behaviour.id);
+        }
+    }
+
     /// The page is what an author of a provider reads: it has every check, as the check says it.
     #[test]
     fn the_page_of_behaviours_has_every_check() {
@@ -131,7 +144,7 @@ mod tests {
 
     fn row(behaviour: &Behaviour) -> String {
         let lane = match behaviour.lane {
-            Lane::Core => "core",
+            Lane::Baseline | Lane::Core => "core",
             Lane::Fault => "fault",
             Lane::Durable => "durable",
             Lane::Scale => "scale",
@@ -139,8 +152,7 @@ mod tests {
         };
         let needs = match behaviour.needs {
             None => "",
-            Some(Capability::Delete) => "Delete",
-            Some(Capability::SinceRevision) => "cursors",
+            Some(needed) => &needed.to_string(),
         };
         let Behaviour { id, title, .. } = behaviour;
         format!("| **{id}** | {title} | {lane} | {needs} |")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bigfleet_wire::v1alpha1::{Machine, MachineState as State};
 
-use crate::subject::{Call, configure, map};
+use crate::subject::{Call, configure, has_host, map};
 use crate::{Behaviour, Capability, Check, Subject};
 
 const QUIET: Duration = Duration::from_millis(300);
@@ -194,7 +194,7 @@ async fn host_follows(subject: &Subject) -> Check {
             machine.state()
         );
         ensure!(
-            machine.host.is_some() == host,
+            has_host(&machine) == host,
             "{state:?} with host {:?}",
             machine.host
         );
@@ -231,7 +231,7 @@ async fn only_deleting(subject: &Subject) -> Check {
     only(&seen, &[State::Deleting, State::Speculative])?;
     let last = seen.last();
     ensure!(
-        last.is_some_and(|machine| machine.host.is_none()),
+        last.is_some_and(|machine| !has_host(machine)),
         "the host is still there"
     );
     Ok(())

@@ -160,7 +160,9 @@ async fn advances(subject: &Subject) -> Check {
 }
 
 async fn empty_at_head(subject: &Subject) -> Check {
+    subject.quiet().await?;
     mutate(subject).await?;
+    subject.quiet().await?;
     let head = subject.head().await?;
     let delta = subject.since(&head).await?;
     ensure!(
@@ -191,7 +193,8 @@ async fn older_cursors(subject: &Subject) -> Check {
 async fn junk(subject: &Subject) -> Check {
     let all = ids(&subject.list(&[]).await?)?;
     let long: Vec<u8> = (0..4096_u32).map(|at| (at * 7) as u8).collect();
-    for cursor in [&b""[..], b"yesterday", b"42", &[0, 255, 1, 254], &long] {
+    // No plain number: to a provider that counts changes it is a cursor like any other.
+    for cursor in [&b""[..], b"yesterday", &[0, 255, 1, 254], &long] {
         let found = ids(&subject.since(cursor).await?.machines)?;
         ensure!(
             found == all,
@@ -204,13 +207,14 @@ async fn junk(subject: &Subject) -> Check {
 }
 
 async fn pages(subject: &Subject) -> Check {
+    subject.quiet().await?;
     let before = subject.head().await?;
     let mut moved = BTreeSet::new();
     for _ in 0..5 {
         moved.insert(mutate(subject).await?.0);
     }
     let head = subject.head().await?;
-    let (mut seen, mut cursor) = (Vec::new(), before.clone());
+    let (mut seen, mut cursor, mut echoes_head) = (Vec::new(), before.clone(), None);
     loop {
         let page = capped(subject, 2, &cursor).await?;
         ensure!(
@@ -223,19 +227,22 @@ async fn pages(subject: &Subject) -> Check {
         }
         seen.extend(page.machines);
         cursor = page.revision;
+        // A provider may answer every page with head; then nobody can page, and the whole delta counts.
+        echoes_head.get_or_insert(cursor == head);
         ensure!(seen.len() <= 5, "more machines than moved");
     }
-    let seen = ids(&seen)?;
-    let continues = seen.is_superset(&moved);
-    let whole = ids(&subject.since(&before).await?.machines)?;
-    ensure!(
-        continues || (cursor == head && whole.is_superset(&moved)),
-        "lost: {seen:?}"
-    );
+    let seen = if echoes_head == Some(true) {
+        ids(&subject.since(&before).await?.machines)?
+    } else {
+        ids(&seen)?
+    };
+    let lost: Vec<&String> = moved.difference(&seen).collect();
+    ensure!(lost.is_empty(), "lost on the way: {lost:?}");
     Ok(())
 }
 
 async fn quiet(subject: &Subject) -> Check {
+    subject.quiet().await?;
     let (head, started) = (subject.head().await?, Instant::now());
     while started.elapsed() < Duration::from_millis(750) {
         let delta = subject.since(&head).await?;
@@ -250,6 +257,7 @@ async fn quiet(subject: &Subject) -> Check {
 }
 
 async fn damaged(subject: &Subject) -> Check {
+    subject.quiet().await?;
     let id = subject.idle().await?;
     let cursor = subject.head().await?;
     subject.call(&id, configure("a")).await?;
@@ -258,10 +266,8 @@ async fn damaged(subject: &Subject) -> Check {
     subject.settled(&id, State::Idle).await?;
     let all = ids(&subject.list(&[]).await?)?;
     let exact = ids(&subject.since(&cursor).await?.machines)?;
-    ensure!(
-        exact == BTreeSet::from([id]),
-        "the exact cursor shows {exact:?}"
-    );
+    ensure!(exact.contains(&id), "the exact cursor does not show {id}");
+    ensure!(exact.len() < all.len(), "the exact cursor shows everything");
     for spoiled in [[b"x", &cursor[..]].concat(), [&cursor[..], b"x"].concat()] {
         let found = ids(&subject.since(&spoiled).await?.machines)?;
         ensure!(

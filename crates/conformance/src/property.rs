@@ -7,9 +7,10 @@ use bigfleet_seeded::Prng;
 use bigfleet_wire::v1alpha1::MachineState as State;
 use tonic::Code;
 
-use crate::check::{code, expect, refused, unfenced};
+use crate::check::{code, expect, refused};
+use crate::fencing::passes;
 use crate::subject::{Call, Map, configure, token};
-use crate::{Behaviour, Check, Subject, Unmet};
+use crate::{Behaviour, Capability, Check, Subject};
 
 pub(crate) const ALL: &[Behaviour] = &[
     behaviour!(
@@ -54,25 +55,8 @@ pub(crate) const ALL: &[Behaviour] = &[
     ),
 ];
 
-async fn passes(
-    subject: &Subject,
-    id: &str,
-    shard: &str,
-    (epoch, sequence): (i64, i64),
-) -> Result<bool, Unmet> {
-    match code(
-        &subject
-            .fenced(id, &token(shard, epoch, sequence), Call::Create)
-            .await,
-    ) {
-        Code::Ok => Ok(true),
-        Code::FailedPrecondition => Ok(false),
-        other => Err(Unmet(format!("({epoch}, {sequence}): {other:?}"))),
-    }
-}
-
 async fn tokens(subject: &Subject) -> Check {
-    let (id, shard) = (subject.fresh().await?, subject.shard());
+    let (probe, shard) = (subject.probe().await?, subject.shard());
     let mut random = Prng::new(subject.rng_seed);
     let mut mark: Option<(i64, i64)> = None;
     for step in 0..240 {
@@ -89,7 +73,7 @@ async fn tokens(subject: &Subject) -> Check {
         ];
         let next = *random.pick(&near);
         let expected = mark.is_none_or(|mark| mark < next);
-        let passed = passes(subject, &id, &shard, next).await?;
+        let passed = passes(subject, &probe, &token(&shard, next.0, next.1)).await?;
         let seed = subject.rng_seed;
         ensure!(
             passed == expected,
@@ -136,8 +120,11 @@ async fn maps(subject: &Subject) -> Check {
 async fn walks(subject: &Subject) -> Check {
     let mut random = Prng::new(subject.rng_seed);
     for walk in 0..5 {
-        let id = subject.fresh().await?;
-        let mut state = State::Speculative;
+        let (id, mut state) = if subject.can(Capability::Create) {
+            (subject.fresh().await?, State::Speculative)
+        } else {
+            (subject.idle().await?, State::Idle)
+        };
         for step in 0..9 {
             let call = random
                 .pick(&[Call::Create, configure("a"), Call::Drain(0), Call::Delete])
@@ -173,17 +160,21 @@ async fn walks(subject: &Subject) -> Check {
 }
 
 async fn pairs(subject: &Subject) -> Check {
-    let machines = subject.fresh_many(4).await?;
+    let mut machines = Vec::new();
+    for _ in 0..4 {
+        machines.push(subject.probe().await?);
+    }
     let shards = [subject.shard(), subject.shard(), subject.shard()];
     let mut random = Prng::new(subject.rng_seed);
     let mut marks: BTreeMap<(String, String), (i64, i64)> = BTreeMap::new();
     for step in 0..200 {
-        let (id, shard) = (random.pick(&machines).clone(), random.pick(&shards).clone());
+        let (probe, shard) = (random.pick(&machines), random.pick(&shards).clone());
+        let id = probe.0.clone();
         let next = (random.below(4) as i64, random.below(30) as i64);
         let expected = marks
             .get(&(id.clone(), shard.clone()))
             .is_none_or(|mark| *mark < next);
-        let passed = passes(subject, &id, &shard, next).await?;
+        let passed = passes(subject, probe, &token(&shard, next.0, next.1)).await?;
         ensure!(
             passed == expected,
             "step {step} of seed {}: {next:?}",
@@ -194,9 +185,9 @@ async fn pairs(subject: &Subject) -> Check {
         }
     }
     let new = subject.shard();
-    for id in &machines {
+    for probe in &machines {
         ensure!(
-            passes(subject, id, &new, (1, 1)).await?,
+            passes(subject, probe, &token(&new, 1, 1)).await?,
             "a new shard was fenced"
         );
     }
@@ -218,7 +209,7 @@ async fn bad_shapes(subject: &Subject) -> Check {
                 expect(&what, &answer, Code::InvalidArgument)?;
             }
             1 => {
-                let answer = subject.fenced(&subject.shard(), &odd, Call::Drain(0)).await;
+                let answer = subject.fenced(&subject.ghost(), &odd, Call::Drain(0)).await;
                 expect(&what, &answer, Code::NotFound)?;
             }
             2 => {
@@ -241,21 +232,8 @@ async fn bad_shapes(subject: &Subject) -> Check {
                 crate::errors::whole_or_refused(subject, metadata).await?;
             }
             _ => {
-                let id = subject.idle().await?;
-                let size = (64 << 10) + random.below(64 << 10);
-                let request = bigfleet_wire::v1alpha1::ConfigureRequest {
-                    machine_id: id.clone(),
-                    cluster_id: "a".to_owned(),
-                    bootstrap_blob: vec![round as u8; size],
-                    shard_id: odd.shard,
-                    shard_epoch: odd.epoch,
-                    sequence_number: odd.sequence,
-                    ..Default::default()
-                };
-                let answer = subject.client().configure(request).await;
-                unfenced(&what, &answer)?;
-                ensure!(code(&answer) == Code::Ok, "{what}: {:?}", code(&answer));
-                subject.settled(&id, State::Configured).await?;
+                let blob = vec![round as u8; (64 << 10) + random.below(64 << 10)];
+                crate::errors::blob_taken_or_refused(subject, &odd, blob).await?;
             }
         }
     }

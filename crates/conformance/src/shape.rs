@@ -2,7 +2,7 @@
 
 use bigfleet_wire::v1alpha1::{CapacityType, Machine, MachineState as State};
 
-use crate::subject::{Call, configure, grid, map};
+use crate::subject::{Call, configure, grid, has_host, map};
 use crate::{Behaviour, Capability, Check, Subject};
 
 pub(crate) const ALL: &[Behaviour] = &[
@@ -224,7 +224,7 @@ async fn nothing_left(subject: &Subject) -> Check {
     subject.settled(&id, State::Idle).await?;
     subject.call(&id, Call::Delete).await?;
     let m = subject.settled(&id, State::Speculative).await?;
-    let clean = m.host.is_none() && m.cluster.is_empty() && m.shard_metadata.is_empty();
+    let clean = !has_host(&m) && m.cluster.is_empty() && m.shard_metadata.is_empty();
     ensure!(clean, "left behind: {m:?}");
     Ok(())
 }

@@ -1,19 +1,19 @@
 //! The subject: the provider under test, and the words a check speaks about it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use bigfleet_wire::v1alpha1 as wire;
-use tonic::transport::Channel;
 use tonic::{Request, Status};
 use wire::MachineState as State;
-use wire::capacity_provider_client::CapacityProviderClient;
 
-use crate::boot::{Binary, Running};
+use crate::behaviour::Capability;
+use crate::boot::{BootFailed, Launcher, Running};
 use crate::check::Unmet;
+pub(crate) use crate::exchange::Client;
 
 /// The deadline of every call.
 const CALL: Duration = Duration::from_secs(30);
@@ -21,9 +21,8 @@ const CALL: Duration = Duration::from_secs(30);
 pub(crate) const SETTLE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(1);
 /// The label of slots that cannot be created; a check that needs a healthy machine avoids them.
-const CREATE_FAULT: &str = "conformance.fault/create";
+pub(crate) const CREATE_FAULT: &str = "conformance.fault/create";
 
-pub(crate) type Client = CapacityProviderClient<Channel>;
 pub(crate) type Ack = wire::TransitionAck;
 pub(crate) type Map = BTreeMap<String, String>;
 
@@ -66,35 +65,53 @@ pub(crate) fn map(pairs: &[(&str, &str)]) -> Map {
         .collect()
 }
 
+/// Which machines checks have had.
+#[derive(Debug, Default)]
+struct Taken {
+    ever: BTreeSet<String>,
+    /// By the behaviour that is being checked.
+    now: BTreeSet<String>,
+    /// Seen, healthy, and not had by any.
+    spare: Vec<String>,
+}
+
 /// The provider under test.
 #[derive(Debug)]
 pub struct Subject {
     running: Running,
-    pub(crate) binary: Binary,
-    pub(crate) folder: PathBuf,
+    launcher: Arc<Launcher>,
     pub(crate) seeds: usize,
     pub(crate) rng_seed: u64,
     pub(crate) soak: Duration,
     /// How long a transition may take where faults are injected.
     pub(crate) fault_timeout: Duration,
-    taken: Mutex<BTreeSet<String>>,
-    spare: Mutex<Vec<String>>,
+    /// What the provider can do; everything until it was asked.
+    has: Vec<Capability>,
+    /// The same in every name this run makes up, and in no other run.
+    run: u128,
+    taken: Mutex<Taken>,
     counter: AtomicU64,
 }
 
 impl Subject {
-    /// A provider that runs, the way to boot another, and a folder for state files.
-    pub fn new(running: Running, binary: Binary, folder: PathBuf, seeds: usize) -> Self {
+    /// A provider that answers, and the way to start others.
+    pub(crate) fn new(running: Running, launcher: Arc<Launcher>, seeds: usize) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
             running,
-            binary,
-            folder,
+            launcher,
             seeds,
             rng_seed: 1,
             soak: Duration::from_secs(3),
             fault_timeout: Duration::from_secs(2),
+            has: vec![
+                Capability::Create,
+                Capability::Delete,
+                Capability::SinceRevision,
+                Capability::Transitions,
+            ],
+            run: now.unwrap_or_default().as_micros(),
             taken: Mutex::default(),
-            spare: Mutex::default(),
             counter: AtomicU64::new(0),
         }
     }
@@ -108,52 +125,106 @@ impl Subject {
         &self.running
     }
 
+    pub(crate) fn can(&self, what: Capability) -> bool {
+        self.has.contains(&what)
+    }
+
+    pub(crate) fn can_only(&mut self, has: Vec<Capability>) {
+        self.has = has;
+    }
+
     /// Another process, looked at in the same words.
     pub(crate) fn of(&self, running: Running) -> Self {
-        let (binary, folder) = (self.binary.clone(), self.folder.clone());
-        let counter = AtomicU64::new(1_000_000 + self.count());
         Self {
-            counter,
-            ..Self::new(running, binary, folder, self.seeds)
+            has: self.has.clone(),
+            rng_seed: self.rng_seed,
+            soak: self.soak,
+            counter: AtomicU64::new(1_000_000 + self.count()),
+            ..Self::new(running, Arc::clone(&self.launcher), self.seeds)
         }
+    }
+
+    /// Another process of the same provider.
+    pub(crate) async fn boot(
+        &self,
+        seeds: usize,
+        state: Option<&Path>,
+        flags: &[&str],
+    ) -> Result<Self, BootFailed> {
+        let running = self.launcher.boot(seeds, state, flags).await?;
+        Ok(Self {
+            seeds,
+            ..self.of(running)
+        })
     }
 
     fn count(&self) -> u64 {
         self.counter.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A shard nobody has heard of.
+    /// A shard nobody has heard of, in this run or any other.
     pub(crate) fn shard(&self) -> String {
-        format!("shard-{}-{}", std::process::id(), self.count())
+        format!("shard-{}-{}", self.run, self.count())
+    }
+
+    /// The id of a machine that does not exist.
+    pub(crate) fn ghost(&self) -> String {
+        format!("ghost-{}-{}", self.run, self.count())
     }
 
     /// A file nobody uses.
     pub(crate) fn state_file(&self) -> PathBuf {
-        self.folder.join(format!("state-{}", self.count()))
+        self.launcher.state_file()
     }
 
     pub(crate) fn client(&self) -> Client {
         self.running.client()
     }
 
-    /// A healthy Speculative machine nobody has taken.
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next behaviour begins: what others have left behind may be used again.
+    pub(crate) fn begin(&self) {
+        self.taken().now.clear();
+    }
+
+    /// A healthy Speculative machine nobody has taken; if there is none left, one that an earlier
+    /// behaviour gave back.
     pub(crate) async fn fresh(&self) -> Result<String, Unmet> {
-        let locked = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = locked().pop() {
+        if !self.can(Capability::Create) {
+            return Err(Unmet::Lacks(Capability::Create));
+        }
+        if let Some(id) = self.spare() {
             return Ok(id);
         }
         let found = self.list(&[State::Speculative]).await?;
-        let healthy = found
-            .into_iter()
-            .filter(|machine| !machine.labels.contains_key(CREATE_FAULT));
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = healthy
-            .map(|machine| machine.id)
-            .filter(|id| taken.insert(id.clone()));
-        locked().extend(new);
-        locked()
-            .pop()
-            .ok_or_else(|| Unmet("no machine is left to test with".to_owned()))
+        let healthy = found.into_iter().filter(healthy).map(|machine| machine.id);
+        let healthy: Vec<String> = healthy.collect();
+        let mut taken = self.taken();
+        let new = healthy.iter().filter(|id| !taken.ever.contains(*id));
+        taken.spare = new.cloned().collect();
+        taken.spare.sort_unstable_by(|a, b| b.cmp(a));
+        taken.spare.dedup();
+        let again = healthy.iter().find(|id| !taken.now.contains(*id));
+        let again = again.filter(|_| taken.spare.is_empty()).cloned();
+        if let Some(id) = &again {
+            taken.now.insert(id.clone());
+        }
+        drop(taken);
+        let found = again.or_else(|| self.spare());
+        found.ok_or_else(|| {
+            Unmet::NotTried("no SPECULATIVE machine is left; offer more slots".to_owned())
+        })
+    }
+
+    fn spare(&self) -> Option<String> {
+        let mut taken = self.taken();
+        let id = taken.spare.pop()?;
+        taken.ever.insert(id.clone());
+        taken.now.insert(id.clone());
+        Some(id)
     }
 
     pub(crate) async fn fresh_many(&self, count: usize) -> Result<Vec<String>, Unmet> {
@@ -164,12 +235,37 @@ impl Subject {
         Ok(ids)
     }
 
-    /// A machine that was just created.
+    /// A machine that was just created; in a pool without slots, or with none left, an Idle one that
+    /// this behaviour has not had.
     pub(crate) async fn idle(&self) -> Result<String, Unmet> {
-        let id = self.fresh().await?;
-        self.call(&id, Call::Create).await?;
-        self.settled(&id, State::Idle).await?;
-        Ok(id)
+        match self.fresh().await {
+            Ok(id) => {
+                self.call(&id, Call::Create).await?;
+                self.settled(&id, State::Idle).await?;
+                Ok(id)
+            }
+            Err(Unmet::Lacks(_) | Unmet::NotTried(_)) => {
+                let found = self.list(&[State::Idle]).await?;
+                let mut taken = self.taken();
+                let free = found.into_iter().filter(healthy).map(|machine| machine.id);
+                let free = free.filter(|id| !taken.now.contains(id)).min();
+                let id = free.ok_or_else(|| {
+                    Unmet::NotTried("no IDLE machine is left; offer more machines".to_owned())
+                })?;
+                taken.now.insert(id.clone());
+                Ok(id)
+            }
+            Err(unmet) => Err(unmet),
+        }
+    }
+
+    /// A machine, and a call that every state it is in from now on accepts or replays: only the fence
+    /// can refuse it.
+    pub(crate) async fn probe(&self) -> Result<(String, Call), Unmet> {
+        if self.can(Capability::Create) {
+            return Ok((self.fresh().await?, Call::Create));
+        }
+        Ok((self.idle().await?, configure("probe")))
     }
 
     /// A machine that serves this cluster.
@@ -178,6 +274,21 @@ impl Subject {
         self.call(&id, configure(cluster)).await?;
         self.settled(&id, State::Configured).await?;
         Ok(id)
+    }
+
+    /// Waits until no machine is on its way anywhere; earlier behaviours may have left some.
+    pub(crate) async fn quiet(&self) -> Result<(), Status> {
+        let moving = [
+            State::Creating,
+            State::Configuring,
+            State::Draining,
+            State::Deleting,
+        ];
+        let started = Instant::now();
+        while !self.list(&moving).await?.is_empty() && started.elapsed() < SETTLE {
+            tokio::time::sleep(10 * POLL).await;
+        }
+        Ok(())
     }
 
     /// A call without a token.
@@ -265,7 +376,7 @@ impl Subject {
     pub(crate) async fn settled(&self, id: &str, state: State) -> Result<wire::Machine, Unmet> {
         let mut seen = self.trace(id, state).await?;
         seen.pop()
-            .ok_or_else(|| Unmet("nothing was seen".to_owned()))
+            .ok_or_else(|| Unmet::Broken("nothing was seen".to_owned()))
     }
 
     /// Polls for a while; every look must satisfy.
@@ -355,7 +466,7 @@ pub(crate) async fn send(
 pub(crate) fn machine(ack: &Ack) -> Result<&wire::Machine, Unmet> {
     ack.machine
         .as_ref()
-        .ok_or_else(|| Unmet("the ack carries no machine".to_owned()))
+        .ok_or_else(|| Unmet::Broken("the ack carries no machine".to_owned()))
 }
 
 /// The same call many times at once.
@@ -391,13 +502,24 @@ pub(crate) fn one_operation(answers: Vec<Result<Ack, Status>>) -> Result<String,
     let first = ids
         .pop_first()
         .filter(|id| !id.is_empty() && ids.is_empty());
-    first.ok_or_else(|| Unmet(format!("not one operation id: also {ids:?}")))
+    first.ok_or_else(|| Unmet::Broken(format!("not one operation id: also {ids:?}")))
+}
+
+/// A machine that was not set up to fail.
+fn healthy(machine: &wire::Machine) -> bool {
+    !machine.labels.contains_key(CREATE_FAULT)
+}
+
+/// Whether there is a host; one without any name is none.
+pub(crate) fn has_host(machine: &wire::Machine) -> bool {
+    let host = machine.host.as_ref();
+    host.is_some_and(|host| !host.provider.is_empty() || !host.r#ref.is_empty())
 }
 
 /// Host, cluster and error as each state demands.
 pub(crate) fn grid(machine: &wire::Machine) -> Result<(), Unmet> {
     let host = machine.host.as_ref();
-    let has_host = host.is_some_and(|host| !host.provider.is_empty() || !host.r#ref.is_empty());
+    let has_host = has_host(machine);
     let bound = !machine.cluster.is_empty();
     let (state, id) = (machine.state(), &machine.id);
     let holds = match state {

@@ -99,14 +99,13 @@ pub(super) async fn never_torn(subject: &Subject) -> Check {
         tokio::time::sleep(Duration::from_millis(150)).await;
         live.kill();
         stop.store(true, Ordering::Relaxed);
-        let running = subject.binary.boot(64, Some(&state), &[]).await?;
-        live = subject.of(running);
+        live = reborn(live, &state, &[]).await?;
         ensure!(
             live.list(&[]).await?.len() == machines.len(),
             "machines were lost"
         );
         for task in tasks {
-            let (id, acknowledged) = task.await.map_err(|why| Unmet(why.to_string()))?;
+            let (id, acknowledged) = task.await.map_err(|why| Unmet::Broken(why.to_string()))?;
             let answer = live
                 .fenced(&id, &token("s", round, acknowledged), Call::Drain(0))
                 .await;
