@@ -14,6 +14,7 @@
 //! those of the program that ships.
 
 mod demand;
+mod exec;
 mod limits;
 mod meter;
 mod operators;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use crate::Progress;
 
+pub use exec::ExecReport;
 pub use meter::ProcessCost;
 pub use provider::{ProviderReport, ProviderSettings, provider};
 pub use report::{NotMeasured, RestartReport, SessionsReport, ShardReport, Timings, WalkReport};

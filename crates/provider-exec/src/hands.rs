@@ -94,7 +94,7 @@ impl Hands {
         let mut run = Run::start(self, program).map_err(|why| not_started(kind, program, &why))?;
         let deadline = program.deadline.saturating_add(more);
         let ending = tokio::select! {
-            ending = run.to_its_end(&input) => ending,
+            ending = run.heard_out(&input) => ending,
             () = tokio::time::sleep(deadline) => Ending::OutOfTime(deadline),
             () = &mut given_up => Ending::GivenUp,
         };
@@ -153,7 +153,7 @@ impl Run {
     }
 
     /// Talks with the program until it exits or has printed too much.
-    async fn to_its_end(&mut self, input: &[u8]) -> Ending {
+    async fn heard_out(&mut self, input: &[u8]) -> Ending {
         let Self {
             child,
             group,

@@ -12,6 +12,7 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use super::exec::{ExecReport, exec};
 use super::process::Process;
 use super::provider_client::{Client, client, list, refused};
 use super::report::NotMeasured;
@@ -33,6 +34,9 @@ const PAGE: i32 = 1_000;
 const CALLERS: usize = 64;
 /// The most machines they create, each twice.
 const MOST_CREATED: usize = 4_000;
+
+/// The most operations that programs carry out.
+const MOST_OPERATIONS: usize = 10_000;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -70,19 +74,23 @@ pub struct ProviderReport {
     pub restart_ms: f64,
     /// The most memory the process held.
     pub peak_rss_mb: Option<f64>,
+    /// `provider exec`, with programs that do nothing.
+    pub exec: ExecReport,
 }
 
 impl Promises for ProviderReport {
     fn checks(&self) -> Vec<Check> {
         let rate = self.durable_mutations_per_second;
         let few = ratio(self.mutation_ms.p50, self.mutation_ms_at_few.p50);
-        vec![
+        let mut checks = vec![
             Check::at_most("list_ms_p99", self.list_ms.p99, 250.0),
             Check::at_most("mutation_ms_p99", self.mutation_ms.p99, 1.0),
             Check::at_least("durable_mutations_per_second", rate, 2_000.0),
             Check::at_most("peak_rss_mb", self.peak_rss_mb, 200.0),
             Check::at_most("mutation_over_mutation_at_few", few, 2.0),
-        ]
+        ];
+        checks.extend(self.exec.checks());
+        checks
     }
 }
 
@@ -120,6 +128,12 @@ pub async fn provider(
     drop(durable);
     progress("restart", 0, 1);
     let again = start(slots, Some(&state)).await?;
+    let restart_ms = millis(again.answered_after);
+    drop(again);
+    progress("programs", 0, 1);
+    let operations = (slots / 2).min(MOST_OPERATIONS);
+    let config = folder.data().with_extension("json");
+    let exec = exec(&settings.program, &config, slots, operations).await?;
     Ok(ProviderReport {
         slots,
         boot_ms,
@@ -130,8 +144,9 @@ pub async fn provider(
         mutation_ms_at_few,
         durable_mutation_ms,
         durable_mutations_per_second,
-        restart_ms: millis(again.answered_after),
+        restart_ms,
         peak_rss_mb,
+        exec,
     })
 }
 

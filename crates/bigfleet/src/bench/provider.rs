@@ -64,6 +64,11 @@ fn table(report: &ProviderReport) -> String {
         one("boot", format!("{} ms", report.boot_ms)),
         one("restart", format!("{} ms", report.restart_ms)),
         one("peak memory", memory),
+        one(
+            "programs that do nothing",
+            format!("{} per second", report.exec.operations_per_second),
+        ),
+        two("full list of their slots", report.exec.list_ms),
     ];
     columns(&[&format!("{} SLOTS", report.slots), "P50", "P99"], rows)
 }

@@ -130,8 +130,18 @@ fn the_core_and_a_provider_are_judged_too() {
             "durable_mutations_per_second_at_least",
             "peak_rss_mb_at_most",
             "mutation_over_mutation_at_few_at_most",
+            "exec_operations_per_second_at_least",
+            "exec_list_ms_p99_at_most",
+            "exec_threads_left_at_most",
+            "exec_processes_left_at_most",
         ]
     );
+    let exec = &provider["exec"];
+    assert_eq!(
+        (&exec["slots"], &exec["operations"]),
+        (&400.into(), &200.into())
+    );
+    assert_eq!(exec["processes_left"], 0.0);
     assert_eq!(provider["list_ms"]["count"], 30);
     assert_ne!(provider["mutation_ms"]["count"], 0);
 }
