@@ -29,11 +29,47 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
-    if args.shell == Shell::Fish {
-        script += &fish_words(&command);
+    match args.shell {
+        Shell::Bash => script += BASH_NAMES,
+        Shell::Fish => script += &(fish_words(&command) + FISH_NAMES),
+        _ => {}
     }
     say(&script)
 }
+
+/// Names of what a shard has now, after a kind: `bigfleet get machines m-<TAB>`. A shard that does not answer
+/// at once completes nothing.
+const BASH_NAMES: &str = r#"
+_bigfleet_live() {
+    _bigfleet "$@"
+    local cur="${COMP_WORDS[COMP_CWORD]}" kind=""
+    [[ $COMP_CWORD -lt 2 || $cur == -* ]] && return
+    case "${COMP_WORDS[1]}" in
+        get|describe|wait) [[ $COMP_CWORD -gt 2 ]] && kind="${COMP_WORDS[2]}" ;;
+        explain|release) kind=clusters ;;
+        retire) kind=machines ;;
+    esac
+    [[ -z $kind ]] && return
+    local names="$(bigfleet get "$kind" -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"
+    COMPREPLY+=( $(compgen -W "$names" -- "$cur") )
+}
+complete -F _bigfleet_live -o nosort -o bashdefault -o default bigfleet
+"#;
+
+/// The same for fish.
+const FISH_NAMES: &str = r#"function __fish_bigfleet_names
+    set -l words (commandline -opc)
+    switch $words[2]
+        case get describe wait
+            test (count $words) -ge 3; and bigfleet get $words[3] -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
+        case explain release
+            bigfleet get clusters -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
+        case retire
+            bigfleet get machines -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
+    end
+end
+complete -c bigfleet -f -a "(__fish_bigfleet_names)"
+"#;
 
 /// The words that may follow a verb, as in `get machines`: the generated script for fish lacks them.
 fn fish_words(command: &Command) -> String {

@@ -209,7 +209,8 @@ fn found_in(folder: &Path) -> (Option<SocketAddr>, Vec<String>) {
 
 /// Whether a process of this user's has that number. One of somebody else's is not the one that wrote the file.
 fn is_alive(process: i32) -> bool {
-    let process = rustix::process::Pid::from_raw(process);
+    let process = (0 < process).then_some(process);
+    let process = process.and_then(rustix::process::Pid::from_raw);
     process.is_some_and(|process| rustix::process::test_kill_process(process).is_ok())
 }
 

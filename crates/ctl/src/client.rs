@@ -20,6 +20,7 @@ use wire::shard_admin_client::ShardAdminClient;
 use wire::shard_read_client::ShardReadClient;
 
 use crate::error::CtlError;
+use crate::when::local_now;
 
 /// How long to wait by default: longer than the usual cycle, since the first who asks for verdicts
 /// waits for one.
@@ -33,6 +34,7 @@ pub struct Client {
     channel: Channel,
     target: Arc<str>,
     within: Duration,
+    tls: Option<Arc<Tls>>,
 }
 
 /// A frame of a streamed answer: its header, or one entry.
@@ -77,7 +79,7 @@ impl Client {
     pub fn new(target: &str, tls: Option<Arc<Tls>>, within: Duration) -> Result<Self, CtlError> {
         let dial = Dial {
             connect_within: within.min(CONNECT_WITHIN),
-            ..Dial::unknown(tls)
+            ..Dial::unknown(tls.clone())
         };
         let channel = dial
             .channel(target)
@@ -86,6 +88,7 @@ impl Client {
             channel,
             target: target.into(),
             within,
+            tls,
         })
     }
 
@@ -241,7 +244,17 @@ impl Client {
     }
 
     fn error_of(&self, status: &Status, doing: &'static str) -> CtlError {
-        CtlError::of(status, &self.target, doing, self.within)
+        match CtlError::of(status, &self.target, doing, self.within) {
+            // Our side of the handshake went well, so it is the other side that does not like ours; it says
+            // so only by hanging up.
+            CtlError::NotAShard { target } if self.tls.is_some() => {
+                let is_over = self.tls.as_ref().is_some_and(|tls| {
+                    tls.counts().expires_unix_seconds <= local_now() / 1_000_000_000
+                });
+                CtlError::refused_certificate(target, is_over)
+            }
+            other => other,
+        }
     }
 
     async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, CtlError> {

@@ -145,6 +145,16 @@ impl CtlError {
         matches!(self, Self::Usage(_))
     }
 
+    /// The other side hung up after it saw our certificate.
+    pub(crate) fn refused_certificate(target: String, is_over: bool) -> Self {
+        let why = if is_over {
+            advice(&TlsProblem::OwnExpired)
+        } else {
+            advice(&TlsProblem::OwnRefused("it hung up".to_owned()))
+        };
+        Self::Certificates { target, why }
+    }
+
     /// What a status means that came instead of an answer.
     pub(crate) fn of(status: &Status, target: &str, doing: &'static str, within: Duration) -> Self {
         let target = target.to_owned();

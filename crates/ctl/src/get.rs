@@ -235,16 +235,22 @@ fn answer<T: Listable>(
     Ok(Listed { answer, entries })
 }
 
-/// Whether records of this kind have what is asked for.
-fn check<T: Listable>(selection: &Selection, style: &Style) -> Result<(), CtlError> {
+/// Whether every key of --field-selector is a column of this kind.
+fn check_columns<T: Listable>(selection: &Selection) -> Result<(), CtlError> {
     let known = |key: &&String| T::KEYS.contains(&key.as_str());
-    if let Some(key) = selection.columns.iter().find(|key| !known(key)) {
-        return Err(CtlError::Usage(format!(
+    match selection.columns.iter().find(|key| !known(key)) {
+        None => Ok(()),
+        Some(key) => Err(CtlError::Usage(format!(
             "--field-selector: no {} has a field \"{key}\"; there is {}",
             T::ONE,
             T::KEYS.join(", ")
-        )));
+        ))),
     }
+}
+
+/// Whether records of this kind have what is asked for.
+fn check<T: Listable>(selection: &Selection, style: &Style) -> Result<(), CtlError> {
+    check_columns::<T>(selection)?;
     let wants_labels = style.show_labels || !style.label_columns.is_empty();
     if wants_labels && !T::HAS_LABELS {
         let many = T::MANY;
@@ -372,6 +378,7 @@ pub(crate) async fn needs(
     client: &Client,
     selection: &Selection,
 ) -> Result<(Vec<NeedRecord>, AnswerSource), CtlError> {
+    check_columns::<NeedRecord>(selection)?;
     let mut items = Vec::new();
     let mut usage = Usage::of(&selection.selector);
     let each = |view: wire::NeedView| {
@@ -419,6 +426,7 @@ pub(crate) async fn machines(
         limit: selection.limit_there(),
         ..wire::InspectMachinesRequest::default()
     };
+    check_columns::<MachineRecord>(selection)?;
     let mut items = Vec::new();
     let mut usage = Usage::of(&selection.selector);
     let each = |view: wire::MachineView| {

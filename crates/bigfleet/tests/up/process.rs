@@ -55,6 +55,9 @@ impl Home {
         command
             .env("TMPDIR", self.left())
             .env("XDG_RUNTIME_DIR", self.left())
+            .env("BIGFLEET_CONFIG", self.0.join("config.yaml"))
+            .env_remove("BIGFLEET_SHARD")
+            .env_remove("BIGFLEET_CONTEXT")
             .env_remove("RUST_LOG")
             .current_dir(&self.0)
             .stdin(Stdio::null());

@@ -134,7 +134,7 @@ fn every_command_of_the_page_prints_what_the_page_says() {
     let flags = first.command.strip_prefix("bigfleet up ").unwrap();
     let mut running = home.up(&flags.split(' ').collect::<Vec<_>>());
     served(&mut running);
-    for section in ["3. Stop it", "4. Take it home"] {
+    for section in ["3. Stop it", "4. Take it home", "5. Let others in"] {
         asked.extend(typed(section));
     }
     for typed in asked {

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use crate::called::{call, call_in};
 use crate::scene::Scene;
 use crate::shard_scene::Folder;
+use crate::terminal::Terminal;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kinds_names_and_forms_are_kubectls() {
@@ -128,13 +129,15 @@ async fn waiting_and_watching_end_when_it_is_so() {
         .unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     scene.call(&["pause", "--reason=watched"]).done();
-    let seen = lines.next().unwrap().unwrap();
-    assert!(seen.contains("SCOPE"), "{seen}");
-    let seen = lines.next().unwrap().unwrap();
-    assert!(seen.contains("watched"), "{seen}");
+    // That everything is paused is said first, above the columns.
+    let mut until = |what: &str| {
+        let mut lines = lines.by_ref().map(|line| line.unwrap());
+        lines.find(|line| line.contains(what)).unwrap()
+    };
+    until("SCOPE");
+    until("watched");
     scene.call(&["resume", "--reason=enough"]).done();
-    let seen = lines.next().unwrap().unwrap();
-    assert!(seen.contains("is gone"), "{seen}");
+    until("is gone");
     watching.kill().unwrap();
     watching.wait().unwrap();
 }
@@ -173,6 +176,33 @@ async fn a_context_names_a_shard_and_an_unsafe_file_is_not_followed() {
     let ignored = call_in(&shared.0, &["get", "clusters", "--timeout=5s"]);
     assert!(ignored.err.contains("is not followed"), "{ignored:?}");
     assert_ne!(ignored.status, Some(0), "{ignored:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_that_nobody_named_is_steered_only_after_a_yes() {
+    let scene = Scene::new("habits-asked").await;
+    let home = Folder::new("habits-asked-home");
+    let target = scene.shard.addr.to_string();
+    let left = format!("{target} {}", std::process::id());
+    std::fs::write(home.file("bigfleet-up.addr"), left).unwrap();
+    let folder = home.0.display().to_string();
+    let config = home.file("config.yaml").display().to_string();
+    let variables = [
+        ("XDG_RUNTIME_DIR", folder.as_str()),
+        ("BIGFLEET_CONFIG", config.as_str()),
+    ];
+    let pauses = || scene.call(&["get", "pauses", "-o=name"]).done();
+    for (answer, status, is_paused) in [("n\r", 1, false), ("y\r", 0, true)] {
+        let mut asked = Terminal::start(&["pause", "--reason=x"], 120, 24, &variables);
+        asked.shows(&format!("pause everything on shard s1 at {target}"));
+        asked.shows("the one `bigfleet up` runs here)? [y/N]");
+        asked.press(answer);
+        assert_eq!(asked.ended(), status, "{}", asked.text());
+        assert_eq!(!pauses().is_empty(), is_paused);
+    }
+    let named = ["resume", "--reason=x", "--shard", &target];
+    let mut named = Terminal::start(&named, 120, 24, &variables);
+    assert_eq!(named.ended(), 0, "{}", named.text());
 }
 
 #[test]

@@ -69,11 +69,13 @@ async fn a_cluster_is_released_by_whoever_knows_how_much_it_holds() {
         (would.status == Some(0), would)
     })
     .await;
+    let advice = "to do it: `bigfleet release a --machines 2 --reason …`";
+    let on = format!("{advice}\non shard s1 at {}\n", shard.addr);
     assert_eq!(
         (would.out.as_str(), would.err.as_str()),
         (
             "would release cluster a: 1 Need dropped, 2 machines to give back\n",
-            "to do it: `bigfleet release a --machines 2 --reason …`\n"
+            on.as_str()
         )
     );
     let wrong = asked(&shard, &["release", "a", "--reason=x", "--machines=3"]).undone();

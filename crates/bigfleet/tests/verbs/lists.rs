@@ -124,7 +124,7 @@ async fn what_is_listed_can_be_chosen() {
         lines(get(&["sf", "-l", "priority=100", "--no-headers"]).done()),
         0
     );
-    let name = scene.need("short");
+    let name = scene.need("missing");
     for called in [name.clone(), format!("a/{name}")] {
         assert_eq!(lines(get(&["need", &called, "--no-headers"]).done()), 1);
     }

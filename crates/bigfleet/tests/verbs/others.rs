@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bigfleet_net::testing::Authority;
+use bigfleet_net::testing::{Authority, Leaf};
 use bigfleet_wire::v1alpha1 as wire;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -223,6 +223,86 @@ async fn certificates_decide_who_may_do_what() {
     );
     let half = call_as(&reader[..1], &["get", "clusters"]).refused();
     assert!(half.contains("tls"), "{half}");
+}
+
+/// Every way in which a connection fails is said in words, with what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_fails_says_whose_fault_it_is_and_what_to_do() {
+    let folder = Folder::new("verbs-connections");
+    let authority = Authority::new("fleet").unwrap();
+    let flags = |name: &str, leaf: &Leaf, ca: &str| {
+        let files = leaf.write(&folder.file(name), ca).unwrap();
+        [
+            format!("--tls-cert={}", files.cert.display()),
+            format!("--tls-key={}", files.key.display()),
+            format!("--tls-ca={}", files.ca.display()),
+        ]
+    };
+    let reader = authority.leaf(&["bigfleet://readonly"]).unwrap();
+    let reader = flags("reader", &reader, &authority.pem);
+    let expired = authority.expired(&["bigfleet://readonly"]).unwrap();
+    let expired = flags("expired", &expired, &authority.pem);
+    let strangers = Authority::new("strangers").unwrap();
+    let stranger = strangers.leaf(&["bigfleet://readonly"]).unwrap();
+    // It trusts the shard, and the shard does not trust it.
+    let refused = flags("refused", &stranger, &authority.pem);
+    let unknown = flags("unknown", &stranger, &strangers.pem);
+    let over = authority.expired(&["bigfleet://shard/s1"]).unwrap();
+    let over = flags("over", &over, &authority.pem);
+    let of_shard = authority.leaf(&["bigfleet://shard/s1"]).unwrap();
+    let of_shard = flags("shard", &of_shard, &authority.pem);
+    let nobody = "127.0.0.1:1".parse().unwrap();
+    let start = |name: &str, flags: &[String]| {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        shard(&folder.file(name), nobody, &flags)
+    };
+    let (plain, secure) = (start("plain", &[]), start("secure", &of_shard));
+    let late = start("late", &over);
+    for (target, flags, says) in [
+        (
+            "nowhere.invalid:7780",
+            &[][..],
+            &["is not known", "check the spelling"][..],
+        ),
+        (
+            &plain.addr.to_string(),
+            &reader,
+            &["it speaks without TLS", "leave out --tls-cert"],
+        ),
+        (
+            &secure.addr.to_string(),
+            &[],
+            &["asks for certificates", "--tls-cert"],
+        ),
+        (
+            &secure.addr.to_string(),
+            &expired,
+            &["your certificate has expired", "bigfleet certs issue"],
+        ),
+        (
+            &secure.addr.to_string(),
+            &refused,
+            &["it refuses your certificate", "--tls-cert"],
+        ),
+        (
+            &secure.addr.to_string(),
+            &unknown,
+            &["not signed by the authority you trust", "--tls-ca"],
+        ),
+        (
+            &late.addr.to_string(),
+            &reader,
+            &["its certificate has expired", "bigfleet certs issue shard"],
+        ),
+    ] {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let said = call(&[&["get", "clusters", "--shard", target][..], &flags].concat());
+        let said = said.undone();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for part in says {
+            assert!(said.contains(part), "{target}: no \"{part}\" in {said}");
+        }
+    }
 }
 
 /// A shard from before most of the reads, or one that exports what it likes.

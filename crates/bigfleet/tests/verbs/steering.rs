@@ -70,8 +70,8 @@ async fn one_cluster_or_one_provider_can_be_paused_alone() {
     assert_eq!(pauses.lines().count(), 2, "{pauses}");
     let resumed = call(&["resume", "--cluster=a", "--reason=enough"]);
     let still = format!(
-        "still paused: provider {} (two); `bigfleet resume` it too\n",
-        scene.provider.addr
+        "still paused: provider {} (two); `bigfleet resume` it too\non shard s1 at {}\n",
+        scene.provider.addr, scene.shard.addr
     );
     assert_eq!(
         (resumed.err.as_str(), resumed.out.as_str()),

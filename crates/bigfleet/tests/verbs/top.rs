@@ -11,7 +11,7 @@ async fn a_shard_is_seen_explained_paused_and_left() {
     let mut terminal = Terminal::start(&["top", &shard, "--every=100ms"], 120, 40, &[]);
     terminal.shows("acting  s1");
     terminal.shows("Clusters 1");
-    terminal.shows("Needs 2, short 1");
+    terminal.shows("Needs 2, not served 1");
     terminal.shows("Machines 8");
     terminal.shows("Bootstrap");
     terminal.press("e");
@@ -44,13 +44,13 @@ async fn a_lost_shard_leaves_its_picture_and_every_end_gives_the_terminal_back()
     let mut interrupted = Terminal::start(&args, 80, 24, &[]);
     let mut terminated = Terminal::start(&args, 80, 24, &[("NO_COLOR", "1")]);
     for terminal in [&interrupted, &terminated] {
-        terminal.shows("Needs 2, short 1");
+        terminal.shows("Needs 2, not served 1");
     }
     scene.shard.kill();
     for terminal in [&interrupted, &terminated] {
         terminal.shows("no answer since ");
         terminal.shows("nothing answers at");
-        terminal.shows("Needs 2, short 1");
+        terminal.shows("Needs 2, not served 1");
     }
     interrupted.press("\u{3}");
     assert_eq!(interrupted.ended(), 0);

@@ -16,7 +16,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Clear, Paragraph, Widget};
+use ratatui::widgets::{Clear, Paragraph, Widget, Wrap};
 
 use super::keys::HELP;
 use super::panes;
@@ -25,7 +25,8 @@ use crate::text::{Tint, printable};
 use crate::when::{ago, ahead, rfc3339, span};
 
 /// Below this nothing useful fits.
-const LEAST: (u16, u16) = (60, 16);
+pub(super) const LEAST_WIDTH: u16 = 60;
+const LEAST: (u16, u16) = (LEAST_WIDTH, 16);
 
 /// What to say about a terminal in which nothing useful fits.
 pub(super) fn too_small(area: Rect) -> Option<String> {
@@ -55,7 +56,7 @@ pub(super) fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
         Constraint::Length(1),
     ])
     .areas(area);
-    self::title(screen).render(title, buffer);
+    fitted(self::title(screen), area.width).render(title, buffer);
     if let InputMode::Page(page) = &screen.focus.mode {
         draw_page(screen, page, body, buffer);
     } else if screen.focus.mode == InputMode::Help {
@@ -63,11 +64,43 @@ pub(super) fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     } else {
         lists(screen, body, buffer);
     }
-    Paragraph::new(self::limits(screen)).render(limits, buffer);
+    let limited = self::limits(screen).into_iter();
+    let limited: Vec<Line<'_>> = limited.map(|line| fitted(line, area.width)).collect();
+    Paragraph::new(limited).render(limits, buffer);
     let shown = screen.notes.iter().skip(screen.notes.len() - notes);
-    let lines: Vec<Line<'_>> = shown.map(|note| Line::from(note.as_str())).collect();
+    let note = |note: &String| Line::from(panes::cut(note, area.width));
+    let lines: Vec<Line<'_>> = shown.map(note).collect();
     Paragraph::new(lines).render(noted, buffer);
-    bottom(screen).render(keys, buffer);
+    fitted(bottom(screen), area.width).render(keys, buffer);
+}
+
+/// A line that does not fit ends in a mark.
+fn fitted(line: Line<'_>, width: u16) -> Line<'_> {
+    if line.width() <= usize::from(width) {
+        return line;
+    }
+    let mut left = width;
+    let mut spans = Vec::new();
+    for span in line.spans {
+        let text = panes::cut(&span.content, left);
+        left = left.saturating_sub(u16::try_from(span.width()).unwrap_or(u16::MAX));
+        spans.push(Span::styled(text, span.style));
+        if left == 0 {
+            break;
+        }
+    }
+    // What ends exactly at the edge had more to say all the same.
+    if let Some(last) = spans.last_mut()
+        && !last.content.ends_with('…')
+    {
+        let kept = last.content.chars().count().saturating_sub(1);
+        last.content = (last.content.chars().take(kept).collect::<String>() + "…").into();
+    }
+    Line {
+        spans,
+        ..Line::default()
+    }
+    .style(line.style)
 }
 
 /// The four lists. Machines have as many lines as there are tiers, clusters no more than they need,
@@ -228,6 +261,7 @@ fn bottom(screen: &Screen) -> Line<'_> {
             asking,
         ),
         InputMode::Filter => Line::styled(format!("/{}▏", printable(&focus.filter)), asking),
+        InputMode::Command(typed) => Line::styled(format!(":{}▏", printable(typed)), asking),
         InputMode::Help => Line::from("any key goes back"),
         InputMode::Page(_) => Line::from("j k move   Esc goes back"),
         InputMode::Browse if !focus.said.is_empty() => Line::styled(focus.said.as_str(), asking),
@@ -236,7 +270,7 @@ fn bottom(screen: &Screen) -> Line<'_> {
                 Line::styled(why.as_str(), style(screen, Tint::Bad))
             }
             (_, "") => Line::from(
-                "jk move  Tab list  / filter  e explain  p pause  r resume  ? help  q leave",
+                "jk hl move  Tab : list  / filter  e explain  p pause  r resume  ? help  q leave",
             ),
             (_, filter) => Line::from(format!(
                 "only what contains \"{}\"; Esc shows all  ? help  q leave",
@@ -269,6 +303,10 @@ fn draw_page(screen: &Screen, page: &TextPage, area: Rect, buffer: &mut Buffer) 
     Clear.render(area, buffer);
     let inner = panes::frame(screen, &page.title, true, area, buffer);
     let lines = page.lines.iter().map(|line| Line::from(line.as_str()));
-    let text: Vec<Line<'_>> = lines.skip(page.scroll).collect();
-    Paragraph::new(text).render(inner, buffer);
+    let text: Vec<Line<'_>> = lines.collect();
+    let scroll = u16::try_from(page.scroll).unwrap_or(u16::MAX);
+    Paragraph::new(text)
+        .wrap(Wrap { trim: false })
+        .scroll((scroll, 0))
+        .render(inner, buffer);
 }

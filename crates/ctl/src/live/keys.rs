@@ -2,7 +2,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::draw::LEAST_WIDTH;
 use super::screen::{InputMode, Pane, Screen};
+use crate::text::printable;
 
 /// What a key asks for that the screen cannot do by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,15 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "move; PgUp PgDn by ten, Home and End to the ends",
     ),
     ("Tab", "to the next list; Shift-Tab to the one before"),
+    (
+        "h l ← →",
+        "scroll the wide column of the lists; … marks what is cut off",
+    ),
     ("/", "filter all lists: Enter keeps it, Esc drops it"),
+    (
+        ":",
+        "go to a list by name: :clusters :needs :decisions, or :help, :q",
+    ),
     (
         "Enter e",
         "explain the selected Need; on a cluster, show its Needs",
@@ -40,6 +50,8 @@ pub(super) const HELP: &[(&str, &str)] = &[
 ];
 
 const PAGE: isize = 10;
+/// Columns by which the wide column is scrolled at once.
+const SHIFT: usize = 20;
 
 /// Takes a key.
 pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Option<KeyRequest> {
@@ -53,6 +65,7 @@ pub(super) fn press(screen: &mut Screen, key: KeyEvent) -> Option<KeyRequest> {
             filter(screen, key.code);
             None
         }
+        InputMode::Command(_) => command(screen, key.code),
         InputMode::ConfirmPause => {
             screen.focus.mode = InputMode::Browse;
             let sure = matches!(key.code, KeyCode::Char('y' | 'Y'));
@@ -79,6 +92,11 @@ fn browse(screen: &mut Screen, key: KeyCode) -> Option<KeyRequest> {
         KeyCode::Char('r') => return Some(KeyRequest::Resume),
         KeyCode::Char('?') => screen.focus.mode = InputMode::Help,
         KeyCode::Char('/') => screen.focus.mode = InputMode::Filter,
+        KeyCode::Char(':') => screen.focus.mode = InputMode::Command(String::new()),
+        KeyCode::Char('l') | KeyCode::Right => screen.focus.shift += SHIFT,
+        KeyCode::Char('h') | KeyCode::Left => {
+            screen.focus.shift = screen.focus.shift.saturating_sub(SHIFT);
+        }
         KeyCode::Char('e') => return explain(screen),
         KeyCode::Enter => return enter(screen),
         KeyCode::Esc => {
@@ -136,6 +154,38 @@ fn explain(screen: &mut Screen) -> Option<KeyRequest> {
     })
 }
 
+/// Types a command, or does it.
+fn command(screen: &mut Screen, key: KeyCode) -> Option<KeyRequest> {
+    let InputMode::Command(typed) = &mut screen.focus.mode else {
+        return None;
+    };
+    match key {
+        KeyCode::Char(c) => typed.push(c),
+        KeyCode::Backspace => drop(typed.pop()),
+        KeyCode::Enter => {
+            let word = typed.trim().to_owned();
+            screen.focus.mode = InputMode::Browse;
+            match word.as_str() {
+                "clusters" | "cluster" | "cl" => screen.focus.pane = Pane::Clusters,
+                "needs" | "need" | "nd" => screen.focus.pane = Pane::Needs,
+                "decisions" | "actions" | "action" | "ac" => screen.focus.pane = Pane::Decisions,
+                "help" | "h" => screen.focus.mode = InputMode::Help,
+                "q" | "quit" | "exit" => return Some(KeyRequest::Leave),
+                "" => {}
+                other => {
+                    screen.focus.said = format!(
+                        "there is no :{}; there is :clusters :needs :decisions :help :q",
+                        printable(other)
+                    );
+                }
+            }
+        }
+        KeyCode::Esc => screen.focus.mode = InputMode::Browse,
+        _ => {}
+    }
+    None
+}
+
 fn filter(screen: &mut Screen, key: KeyCode) {
     match key {
         KeyCode::Enter => screen.focus.mode = InputMode::Browse,
@@ -159,7 +209,14 @@ fn read(screen: &mut Screen, key: KeyCode) {
             screen.focus.mode = InputMode::Browse;
         }
         (_, by) => {
-            let last = page.lines.len().saturating_sub(1);
+            // On the narrowest terminal, where the page has the most lines.
+            let wrapped = |line: &String| 1 + line.chars().count() / usize::from(LEAST_WIDTH);
+            let last = page
+                .lines
+                .iter()
+                .map(wrapped)
+                .sum::<usize>()
+                .saturating_sub(1);
             page.scroll = page.scroll.saturating_add_signed(by).min(last);
         }
     }

@@ -166,6 +166,8 @@ fn words(sum: &BTreeMap<String, i128>) -> String {
 pub(crate) struct MachineCounts {
     pub(crate) tiers: BTreeMap<String, TierCounts>,
     pub(crate) flagged: u64,
+    /// Dollars per hour of the machines each cluster has or is about to get.
+    pub(crate) by_cluster: BTreeMap<String, f64>,
 }
 
 /// One tier.
@@ -182,6 +184,10 @@ impl MachineCounts {
         *tier.states.entry(machine.state.clone()).or_default() += 1;
         if machine.state != "Speculative" && machine.price_per_hour.is_finite() {
             tier.price += machine.price_per_hour;
+            let cluster = machine.cluster();
+            if !cluster.is_empty() {
+                *self.by_cluster.entry(cluster.to_owned()).or_default() += machine.price_per_hour;
+            }
         }
         self.flagged += u64::from(!machine.flags().is_empty());
     }
@@ -262,9 +268,11 @@ mod tests {
                 state: state.to_owned(),
                 capacity_type: "Spot".to_owned(),
                 price_per_hour: price,
+                cluster: "a".to_owned(),
                 ..MachineRecord::default()
             });
         }
+        assert_eq!(tally.by_cluster["a"], 3.5);
         assert_eq!(tally.total().price, 3.5);
         assert_eq!(tally.total().states["Idle"], 1);
     }

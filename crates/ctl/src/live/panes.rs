@@ -28,7 +28,7 @@ pub(super) fn frame(
         Style::default()
     };
     let mark = if in_hand { "▶ " } else { "  " };
-    let title = format!("{mark}{} ", printable(title));
+    let title = cut(&format!("{mark}{} ", printable(title)), area.width);
     let dashes = usize::from(area.width).saturating_sub(title.chars().count());
     let line = Line::from(vec![
         Span::styled(title, title_style),
@@ -53,17 +53,17 @@ enum Width {
 }
 
 impl Column {
-    /// As wide as it needs to be among these rows.
-    fn constraint(&self, at: usize, rows: &[Vec<(String, Tint)>], room: u16) -> Constraint {
+    /// As wide as it needs to be among these rows; `None` for what the others leave.
+    fn width(&self, at: usize, rows: &[Vec<(String, Tint)>], room: u16) -> Option<u16> {
         let Width::Upto(share) = self.1 else {
-            return Constraint::Fill(1);
+            return None;
         };
         let cells = rows.iter().filter_map(|row| row.get(at));
         let widest = cells.map(|(text, _)| printable(text).chars().count()).max();
         let widest = widest.unwrap_or(0).max(self.0.len());
         let most = usize::from(room) * usize::from(share) / 100;
         let width = widest.min(most.max(self.0.len()));
-        Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX))
+        Some(u16::try_from(width).unwrap_or(u16::MAX))
     }
 }
 
@@ -81,28 +81,36 @@ struct List {
 impl List {
     fn draw(self, screen: &Screen, area: Rect, buffer: &mut Buffer) {
         let in_hand = screen.focus.pane == self.pane;
-        let inner = frame(screen, &self.title, in_hand, area, buffer);
+        // One line for the title and one for the heads of the columns.
+        let fit = usize::from(area.height.saturating_sub(2));
+        let hidden = self.rows.len().saturating_sub(fit);
+        let title = match hidden {
+            0 => self.title.clone(),
+            hidden => format!("{}, {hidden} more ↓", self.title),
+        };
+        let inner = frame(screen, &title, in_hand, area, buffer);
         if self.rows.is_empty() {
-            let nothing = match screen.connection {
-                Connection::Waiting => "…",
-                Connection::Live | Connection::Lost { .. } => self.nothing,
+            let nothing = match (&screen.connection, screen.focus.filter.as_str()) {
+                (Connection::Waiting, _) => "…".to_owned(),
+                (_, "") => self.nothing.to_owned(),
+                (_, filter) => format!("nothing contains \"{filter}\"; Esc shows all"),
             };
-            Line::from(format!("  {nothing}")).render(inner, buffer);
+            let nothing = cut(&format!("  {}", printable(&nothing)), inner.width);
+            Line::from(nothing).render(inner, buffer);
             return;
         }
-        let columns = self.columns.iter().enumerate();
-        let widths: Vec<Constraint> = columns
-            .map(|(at, column)| column.constraint(at, &self.rows, inner.width))
-            .collect();
+        let widths = self.widths(inner.width);
         let mut state = TableState::new().with_selected(in_hand.then(|| screen.cursor(self.pane)));
         let rows = self.rows.into_iter().map(|row| {
-            let cells = row.into_iter().zip(&self.columns);
-            Row::new(cells.map(|(cell, column)| self::cell(screen, cell, column)))
+            let cells = row.into_iter().zip(&self.columns).zip(&widths);
+            Row::new(cells.map(|((cell, column), width)| self::cell(screen, cell, column, *width)))
         });
         let dim = Style::default().add_modifier(Modifier::DIM);
-        let heads = self.columns.iter();
-        let heads = heads.map(|of| cell(screen, (of.0.to_owned(), Tint::Plain), of));
-        let table = Table::new(rows, widths)
+        let heads = self.columns.iter().zip(&widths).map(|(of, width)| {
+            let head = Line::from(cut(of.0, *width));
+            Cell::from(if of.2 { head.right_aligned() } else { head })
+        });
+        let table = Table::new(rows, widths.iter().map(|width| Constraint::Length(*width)))
             .header(Row::new(heads).style(dim))
             .row_highlight_style(Style::default().add_modifier(Modifier::REVERSED))
             .column_spacing(1);
@@ -110,8 +118,52 @@ impl List {
     }
 }
 
-fn cell<'a>(screen: &Screen, (text, tint): (String, Tint), column: &Column) -> Cell<'a> {
-    let line = Line::styled(printable(&text), style(screen, tint));
+impl List {
+    /// The width of every column; the widest text gets what the others leave.
+    fn widths(&self, room: u16) -> Vec<u16> {
+        let columns = self.columns.iter().enumerate();
+        let widths: Vec<Option<u16>> = columns
+            .map(|(at, column)| column.width(at, &self.rows, room))
+            .collect();
+        let spacing = u16::try_from(widths.len().saturating_sub(1)).unwrap_or(0);
+        let taken = widths
+            .iter()
+            .flatten()
+            .fold(spacing, |sum, width| sum.saturating_add(*width));
+        let rest = room.saturating_sub(taken);
+        widths
+            .into_iter()
+            .map(|width| width.unwrap_or(rest))
+            .collect()
+    }
+}
+
+/// As much of a text as fits; a mark at its end says that there is more.
+pub(super) fn cut(text: &str, width: u16) -> String {
+    let width = usize::from(width);
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 { kept } else { kept + "…" }
+}
+
+fn cell<'a>(
+    screen: &Screen,
+    (text, tint): (String, Tint),
+    column: &Column,
+    width: u16,
+) -> Cell<'a> {
+    let text = printable(&text);
+    let shift = match column.1 {
+        Rest => screen.focus.shift.min(text.chars().count()),
+        Upto(_) => 0,
+    };
+    let text = match shift {
+        0 => text,
+        shift => format!("…{}", text.chars().skip(shift + 1).collect::<String>()),
+    };
+    let line = Line::styled(cut(&text, width), style(screen, tint));
     Cell::from(if column.2 { line.right_aligned() } else { line })
 }
 
@@ -128,6 +180,7 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             Some(_) => Tint::Bad,
         };
         let (operator, connected) = one.operator();
+        let price = screen.overview.machines.by_cluster.get(&one.id);
         let machines = format!("{} +{} -{}", one.serving(), one.coming(), one.leaving());
         vec![
             (one.id.clone(), Tint::Plain),
@@ -135,6 +188,10 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             (one.needs.to_string(), Tint::Plain),
             (served.map_or_else(String::new, |of| format!("{of}%")), tint),
             (machines, Tint::Plain),
+            (
+                price.map_or_else(String::new, |price| format!("{price:.2}")),
+                Tint::Plain,
+            ),
             (sum.map(|sum| sum.wanted()).unwrap_or_default(), Tint::Plain),
             (short, Tint::Bad),
         ]
@@ -148,6 +205,7 @@ pub(super) fn clusters(screen: &Screen, area: Rect, buffer: &mut Buffer) {
             Column("NEEDS", Upto(10), true),
             Column("SERVED", Upto(10), true),
             Column("MACHINES", Upto(20), true),
+            Column("$/H", Upto(12), true),
             Column("DEMAND", Upto(30), false),
             Column("STUCK OR MISSING", Rest, false),
         ],

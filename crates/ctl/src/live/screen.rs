@@ -3,7 +3,7 @@
 //! What the shard said is in the overview; what the person looks at is in the focus. Updates change the
 //! one, keys the other, and after either the cursor is put back inside its list.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::overview::ShardOverview;
@@ -51,6 +51,8 @@ pub(crate) struct Focus {
     cursors: [usize; 3],
     pub(crate) filter: String,
     pub(crate) mode: InputMode,
+    /// How far the wide column of every list is scrolled to the right.
+    pub(crate) shift: usize,
     /// What came of the last request, until the next key.
     pub(crate) said: String,
     last_heard: Option<i64>,
@@ -76,6 +78,8 @@ pub(crate) enum InputMode {
     Browse,
     /// Typing a filter.
     Filter,
+    /// Typing a command, as in `:clusters`.
+    Command(String),
     /// Asked whether to pause everything.
     ConfirmPause,
     /// Reading what the keys do.
@@ -177,9 +181,12 @@ impl Screen {
         all.filter(admitted).collect()
     }
 
-    /// The decisions that match the filter.
+    /// The decisions that match the filter: a line per operation, with what came of it last.
     pub(crate) fn decisions(&self) -> Vec<&ActionRecord> {
+        let mut seen = BTreeSet::new();
+        // Newest first, so the first entry of an operation is how it stands.
         let all = self.overview.actions.iter();
+        let all = all.filter(|one| one.operation.is_empty() || seen.insert(one.operation.as_str()));
         let admitted = |one: &&ActionRecord| {
             let kind = one.kind.as_ref().map_or("", String::as_str);
             let facts = [&one.cluster, &one.machine, &one.detail, &one.from_cluster];

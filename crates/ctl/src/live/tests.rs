@@ -343,6 +343,93 @@ fn a_filter_narrows_every_list() {
     assert_eq!((screen.focus.pane, screen.needs().len()), (Pane::Needs, 2));
 }
 
+fn words(screen: &mut Screen, keys: &str) -> Option<KeyRequest> {
+    for c in keys.chars() {
+        typed(screen, KeyCode::Char(c));
+    }
+    typed(screen, KeyCode::Enter)
+}
+
+#[test]
+fn a_filter_without_a_match_says_so() {
+    let mut screen = busy();
+    words(&mut screen, "/nowhere");
+    let shown = picture(&screen, 80, 24);
+    let said = "nothing contains \"nowhere\"; Esc shows all";
+    assert_eq!(shown.matches(said).count(), 3, "{shown}");
+}
+
+#[test]
+fn a_colon_goes_to_a_list_by_name_or_says_which_there_are() {
+    let mut screen = busy();
+    for (command, pane) in [
+        (":clusters", Pane::Clusters),
+        (":ac", Pane::Decisions),
+        (":needs", Pane::Needs),
+    ] {
+        assert_eq!(words(&mut screen, command), None);
+        assert_eq!(screen.focus.pane, pane, "{command}");
+    }
+    typed(&mut screen, KeyCode::Char(':'));
+    typed(&mut screen, KeyCode::Char('x'));
+    assert!(picture(&screen, 80, 24).contains(":x▏"));
+    typed(&mut screen, KeyCode::Enter);
+    assert!(picture(&screen, 80, 24).contains("there is no :x; there is :clusters"));
+    assert_eq!(words(&mut screen, ":q"), Some(KeyRequest::Leave));
+}
+
+#[test]
+fn an_operation_has_one_line_with_what_came_of_it_last() {
+    let mut screen = busy();
+    let action = |operation: &str, outcome: &str| ActionRecord {
+        operation: operation.to_owned(),
+        outcome: outcome.to_owned(),
+        ..ActionRecord::default()
+    };
+    screen.take(PollUpdate::Actions(vec![
+        action("2", "success"),
+        action("1", "provider_error"),
+        action("2", "committed"),
+        action("", "suppressed"),
+        action("1", "committed"),
+        action("", "suppressed"),
+    ]));
+    let shown: Vec<&str> = screen
+        .decisions()
+        .iter()
+        .map(|one| one.outcome.as_str())
+        .collect();
+    assert_eq!(
+        shown,
+        ["success", "provider_error", "suppressed", "suppressed"]
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_marked_and_can_be_scrolled() {
+    let mut screen = busy();
+    let far = "x".repeat(200) + "the end";
+    let action = |number: usize| ActionRecord {
+        operation: number.to_string(),
+        detail: far.clone(),
+        ..ActionRecord::default()
+    };
+    screen.take(PollUpdate::Actions((0..40).map(action).collect()));
+    let shown = picture(&screen, 80, 24);
+    assert!(shown.contains("more ↓"), "{shown}");
+    assert!(shown.contains("xxx…"), "{shown}");
+    assert!(!shown.contains("the end"), "{shown}");
+    for _ in 0..9 {
+        typed(&mut screen, KeyCode::Char('l'));
+    }
+    let scrolled = picture(&screen, 80, 24);
+    assert!(scrolled.contains("…xxx"), "{scrolled}");
+    assert!(scrolled.contains("the end"), "{scrolled}");
+    let page = vec!["y".repeat(300) + "its end"];
+    screen.take(PollUpdate::Page("Why".to_owned(), page));
+    assert!(picture(&screen, 80, 24).contains("its end"), "pages wrap");
+}
+
 #[test]
 fn a_pause_is_asked_for_only_when_it_is_confirmed() {
     let mut screen = busy();
