@@ -74,7 +74,7 @@ pub use explain::{
     LeftOut, MachineKind, Outranks, Preemption, Rule, Victim, VictimFate, explain,
 };
 pub use fleet_tables::{Counts, Work};
-pub use machines::{KnownShape, MachineFact};
+pub use machines::{Beside, KnownShape, MachineFact};
 
 use bigfleet_model::{
     Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, HashKey, Holds, Machine,
@@ -174,24 +174,26 @@ impl Engine {
     /// Adds a machine, or replaces what is known of it.
     pub fn put_machine(&mut self, machine: &FleetMachine) {
         let FleetMachine {
-            machine,
+            ref machine,
             idle_since,
             not_ready,
             unavailable,
-        } = machine;
-        self.put_record(machine, *idle_since, *not_ready, *unavailable);
+            disruption,
+            reversible,
+        } = *machine;
+        let beside = Beside {
+            idle_since,
+            not_ready,
+            unavailable,
+            disruption,
+            reversible,
+        };
+        self.put_record(machine, beside);
     }
 
     /// As [`Self::put_machine`], for callers that keep the record apart from the rest.
-    pub fn put_record(
-        &mut self,
-        machine: &Machine,
-        idle_since: Option<Time>,
-        not_ready: bool,
-        unavailable: bool,
-    ) {
-        self.tables
-            .put_machine(machine, idle_since, not_ready, unavailable);
+    pub fn put_record(&mut self, machine: &Machine, beside: Beside) {
+        self.tables.put_machine(machine, beside);
     }
 
     /// Makes a shape at a price known to the engine, for [`Self::put_fact`].

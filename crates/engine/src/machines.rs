@@ -8,7 +8,8 @@ use crate::{
     pool::PoolKind,
 };
 use bigfleet_model::{
-    ClusterId, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms, Time,
+    ClusterId, Disruption, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms,
+    Time,
 };
 use std::sync::Arc;
 
@@ -17,6 +18,21 @@ use std::sync::Arc;
 pub struct KnownShape {
     pub(crate) shape: ShapeIndex,
     pub(crate) generation: u32,
+}
+
+/// What the shard knows of a machine beside its record, as in [`bigfleet_model::FleetMachine`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// When it became idle, if that is known.
+    pub idle_since: Option<Time>,
+    /// Its node did not become ready.
+    pub not_ready: bool,
+    /// It cannot be acquired now.
+    pub unavailable: bool,
+    /// What draining it would disturb, if that is known (RF-2).
+    pub disruption: Option<Disruption>,
+    /// Its drain can still be taken back (RF-20).
+    pub reversible: bool,
 }
 
 /// A machine whose shape the engine knows. Millions of records come in like this, without building a
@@ -64,13 +80,7 @@ impl<'a> MachineFact<'a> {
 }
 
 impl FleetTables {
-    pub(crate) fn put_machine(
-        &mut self,
-        machine: &Machine,
-        idle_since: Option<Time>,
-        not_ready: bool,
-        unavailable: bool,
-    ) {
+    pub(crate) fn put_machine(&mut self, machine: &Machine, beside: Beside) {
         let shape = self.shape(machine.shape(), machine.price(), machine.interruption());
         let attribution = machine.attribution();
         self.put_fact(&MachineFact {
@@ -84,9 +94,9 @@ impl FleetTables {
             attribution: attribution.as_ref(),
             terms: machine.terms(),
             keep_price: machine.keep_price(),
-            idle_since,
-            not_ready,
-            unavailable,
+            idle_since: beside.idle_since,
+            not_ready: beside.not_ready,
+            unavailable: beside.unavailable,
         });
     }
 

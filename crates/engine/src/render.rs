@@ -50,6 +50,7 @@ impl FleetTables {
                 aggregate: self.catalog.amounts(entry.wanted.iter()),
                 min_unit: self.catalog.uses[entry.usage].min_unit.clone(),
                 group: Group::new(self.groups.get(self.slots[entry.slot].group)),
+                whole_units: false,
             },
             arrival: entry.arrival,
             parked: entry.parked,

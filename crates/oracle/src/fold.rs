@@ -131,6 +131,7 @@ fn folded_rows(folding: &[&Need]) -> Vec<Need> {
             profile: Arc::new(profile),
             aggregate: Amounts::scale(&member, i64::try_from(gangs.len()).unwrap_or(i64::MAX)),
             min_unit: member,
+            whole_units: false,
             group: folded_group(gangs[0]),
         },
     };

@@ -42,7 +42,7 @@ impl Generator {
             idle_since: self.idle_since(state, fleet.now),
             not_ready: self.prng.percent(8),
             unavailable: self.prng.percent(8),
-            machine,
+            ..machine.into()
         }
     }
 

@@ -30,6 +30,7 @@ impl Generator {
             aggregate,
             min_unit,
             group: self.group(gang),
+            whole_units: false,
         };
         let parked = self.prng.percent(if gang { 20 } else { 3 });
         (row, self.arrival(now), parked)
