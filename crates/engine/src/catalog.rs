@@ -5,6 +5,7 @@
 //! | shapes | (what a machine is, price, interruption) | its amounts by dimension |
 //! | profiles | profile, by structure | its folded form, its topology keys |
 //! | uses | (profile, smallest unit) | which shapes serve it, in the orders they are taken |
+//! | units | smallest unit of rows that ask for whole units | how many machines of each shape hold |
 //! | keys | topology key | the domain each shape lies in |
 //! | terms | (priority, penalties) | what a machine costs to take away |
 //!
@@ -14,11 +15,12 @@
 use crate::{
     index::{
         DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex, ShapeIndex, TermsIndex,
-        UseIndex,
+        UnitIndex, UseIndex,
     },
     names::Names,
     requested_amounts::RequestedAmounts,
     table::Table,
+    units::{Credit, Units},
 };
 use bigfleet_model::{
     Amounts, Cost, Dimension, HashKey, Need, Price, Probability, Profile, Shape, Terms,
@@ -124,6 +126,7 @@ pub(crate) struct Catalog {
     pub(crate) uses: Table<UseIndex, UseEntry>,
     /// By profile, then smallest unit.
     use_indexes: Table<ProfileIndex, BTreeMap<Amounts, UseIndex>>,
+    units: Units,
     pub(crate) keys: Table<KeyIndex, KeyEntry>,
     pub(crate) terms: Table<TermsIndex, CommittedTerms>,
     terms_indexes: BTreeMap<(i32, u64, u64, u64), TermsIndex>,
@@ -225,6 +228,7 @@ impl Catalog {
         for key in self.keys.iter_mut() {
             key.learn(&self.shapes);
         }
+        self.units.learn(&self.shapes);
         for entry in self.uses.iter_mut() {
             entry.learn(&self.shapes, &self.profiles);
         }
@@ -275,6 +279,24 @@ impl Catalog {
         let index = self.uses.push(entry);
         self.use_indexes[profile].insert(min_unit.clone(), index);
         index
+    }
+
+    /// The index of a unit that a row asks for whole; none for an empty one, which says nothing (RF-19).
+    pub(crate) fn unit(&mut self, unit: &Amounts) -> Option<UnitIndex> {
+        if unit.is_zero() || self.units.find(unit).is_some() {
+            return self.units.find(unit);
+        }
+        let amounts = self.requested(unit);
+        Some(self.units.add(unit, amounts.iter(), &self.shapes))
+    }
+
+    /// What a machine of this shape counts with for rows of this unit, or of none.
+    pub(crate) fn credit(&self, unit: Option<UnitIndex>, shape: ShapeIndex) -> Credit<'_> {
+        let shape = &self.shapes[shape];
+        match unit {
+            Some(unit) => self.units.credit(unit, shape),
+            None => Credit::in_full(shape),
+        }
     }
 
     /// The indexes of a Need's profile and use.

@@ -5,7 +5,7 @@
 
 use crate::{
     fleet_tables::FleetTables,
-    index::{ClassIndex, ClusterIndex, NeedIndex, SlotIndex},
+    index::{ClassIndex, ClusterIndex, NeedIndex, SlotIndex, UnitIndex},
     requested_amounts::RequestedAmounts,
 };
 
@@ -56,6 +56,15 @@ impl FleetTables {
         };
         if is_shared {
             self.mark_slot(slot);
+        }
+    }
+
+    /// Replaces the unit a row asks for whole. Its claims count otherwise then.
+    pub(crate) fn set_unit(&mut self, need: NeedIndex, unit: Option<UnitIndex>) {
+        if self.need(need).unit != unit {
+            self.release(need);
+            self.needs[need].unit = unit;
+            self.mark_need(need);
         }
     }
 

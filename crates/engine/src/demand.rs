@@ -3,7 +3,8 @@
 use crate::{
     fleet_tables::{FleetTables, NeedEntry, Slot},
     index::{
-        ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UseIndex,
+        ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UnitIndex,
+        UseIndex,
     },
     requested_amounts::RequestedAmounts,
     slim_list::SlimList,
@@ -80,7 +81,9 @@ impl FleetTables {
             return row;
         }
         let wanted = self.catalog.requested(&need.row.aggregate);
+        let unit = self.unit_of(need);
         let row = self.new_need(NeedEntry {
+            unit,
             arrival: need.arrival,
             parked: need.parked,
             group_digest: self.groups.digest(need.row.group.as_str()),
@@ -112,23 +115,33 @@ impl FleetTables {
         } else {
             self.catalog.usage(entry.profile, &need.row.min_unit)
         };
+        let entry = self.need(row);
+        let same_unit = entry.usage == usage && entry.unit.is_some() == need.row.whole_units;
+        let unit = if same_unit {
+            entry.unit
+        } else {
+            self.unit_of(need)
+        };
         let wanted = self
             .catalog
             .requested_like(&self.needs[row].wanted, &need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;
+        let same_unit = entry.unit == unit;
         let same = same_wants
+            && same_unit
             && entry.usage == usage
             && entry.arrival == need.arrival
             && entry.parked == need.parked;
         if same {
             return;
         }
-        let place_moved = !same_wants || entry.arrival != need.arrival;
+        let place_moved = !same_wants || !same_unit || entry.arrival != need.arrival;
         if place_moved && self.need(row).class.is_some() {
             self.release(row);
             self.leave_class(row);
         }
+        self.set_unit(row, unit);
         self.set_wanted(row, wanted);
         let entry = &mut self.needs[row];
         (entry.arrival, entry.parked) = (need.arrival, need.parked);
@@ -139,6 +152,13 @@ impl FleetTables {
             self.join_class(row, &need.row.aggregate);
         }
         self.changed = true;
+    }
+
+    /// The unit a row asks for whole, if it does.
+    fn unit_of(&mut self, need: &Need) -> Option<UnitIndex> {
+        let row = &need.row;
+        let unit = row.whole_units.then(|| self.catalog.unit(&row.min_unit));
+        unit.flatten()
     }
 
     /// Removes the row with the same profile and group, if there is one.
@@ -320,6 +340,7 @@ impl NeedEntry {
             slot,
             profile,
             usage,
+            unit: None,
             class: None,
             group_digest: 0,
             arrival: None,

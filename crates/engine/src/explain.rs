@@ -182,7 +182,8 @@ impl FleetTables {
         let need = order[position];
         let preempted = outcome.actions.iter().filter_map(|action| match action {
             PlannedAction::Preempt { machine, need, .. } => Some((*machine, *need)),
-            PlannedAction::Bootstrap { .. }
+            PlannedAction::Restore { .. }
+            | PlannedAction::Bootstrap { .. }
             | PlannedAction::Provision { .. }
             | PlannedAction::Reclaim { .. }
             | PlannedAction::Delete { .. } => None,
@@ -193,6 +194,7 @@ impl FleetTables {
             trace: &trace,
             held: outcome.held.iter().copied().collect(),
             preempted: preempted.collect(),
+            restored: &outcome.restored,
             buys_nothing: choice
                 .as_ref()
                 .is_some_and(|choice| choice.rule == Rule::Partial),
@@ -202,7 +204,8 @@ impl FleetTables {
             .map(|victims| self.explain_victims(need, victims));
         let planned = outcome.actions.iter().zip(self.actions(outcome));
         let for_it = planned.filter(|(action, _)| match action {
-            PlannedAction::Bootstrap { need: of, .. }
+            PlannedAction::Restore { need: of, .. }
+            | PlannedAction::Bootstrap { need: of, .. }
             | PlannedAction::Provision { need: of, .. }
             | PlannedAction::Preempt { need: of, .. } => *of == need,
             PlannedAction::Reclaim { .. } | PlannedAction::Delete { .. } => false,

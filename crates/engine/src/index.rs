@@ -70,6 +70,8 @@ indexes! {
     ProfileIndex;
     /// Of a (profile, smallest unit).
     UseIndex;
+    /// Of a smallest unit that rows ask for whole.
+    UnitIndex;
     /// Of a topology key.
     KeyIndex;
     /// Of a value of a topology key, among the values of that key.

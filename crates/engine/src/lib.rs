@@ -44,6 +44,7 @@ mod fleet_tables;
 mod holding;
 mod idle;
 mod pool;
+mod units;
 
 mod changes;
 mod class;
@@ -77,8 +78,8 @@ pub use fleet_tables::{Counts, Work};
 pub use machines::{Beside, KnownShape, MachineFact};
 
 use bigfleet_model::{
-    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, HashKey, Holds, Machine,
-    MachineId, Need, Price, Probability, Restamp, Shape, Time, Verdict,
+    Action, Cluster, ClusterId, Decision, Digest, Disruption, Fleet, FleetMachine, HashKey, Holds,
+    Machine, MachineId, Need, Price, Probability, Restamp, Shape, Time, Verdict,
 };
 use cycle::Outcome;
 use fleet_tables::FleetTables;
@@ -214,6 +215,12 @@ impl Engine {
         self.tables.put_fact(fact);
     }
 
+    /// Notes what draining a machine would disturb, if that is known (RF-2). It is read where something leaves
+    /// and nowhere else: no Need is looked at because of it, and a decision by which nothing leaves stands.
+    pub fn set_disruption(&mut self, id: &MachineId, told: Option<Disruption>) {
+        self.tables.set_disruption(id, told);
+    }
+
     /// Removes a machine.
     pub fn remove_machine(&mut self, id: &MachineId) {
         self.tables.remove_machine(id);
@@ -289,7 +296,8 @@ impl Engine {
 
     /// As [`Self::decide`], and calls `begins` at the start of each part; not at all if nothing changed.
     pub fn decide_in_parts(&mut self, now: Time, begins: &mut dyn FnMut(Part)) {
-        if self.tables.changed || !self.outcome.stands_at(now) {
+        let moved = self.tables.disruption_moved && self.outcome.lets_go();
+        if self.tables.changed || moved || !self.outcome.stands_at(now) {
             if let Some(tables) = self.tables.compacted() {
                 (self.tables, self.outcome) = (tables, Outcome::default());
             }

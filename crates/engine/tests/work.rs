@@ -133,16 +133,16 @@ fn histories_touch_no_more_than_they_did() {
         })
     };
     let few = Work {
-        needs: 1041,
-        machines: 10_115,
-        classes: 309,
-        marked: 4015,
+        needs: 1512,
+        machines: 17_523,
+        classes: 473,
+        marked: 4974,
     };
     let crowd = Work {
-        needs: 2841,
-        machines: 210_432,
-        classes: 1169,
-        marked: 8066,
+        needs: 2957,
+        machines: 271_977,
+        classes: 1276,
+        marked: 8675,
     };
     assert_eq!(
         (touched(Mode::Few, 60), touched(Mode::Crowd, 12)),

@@ -150,6 +150,7 @@ impl Row {
 
     /// A row that asks for whole units asks for no part of one (RF-19).
     fn round_up(&mut self) -> Option<()> {
+        self.whole_units &= !self.min_unit.is_zero();
         if self.whole_units {
             self.aggregate = self.aggregate.checked_round_up(&self.min_unit)?;
         }

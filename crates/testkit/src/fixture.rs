@@ -4,7 +4,7 @@
 //! stands.
 
 use crate::{demand::NeedLine, supply};
-use bigfleet_model::{Cluster, ClusterId, Fleet, Group, Holds, Need, NeedKey, Time};
+use bigfleet_model::{Cluster, ClusterId, Fleet, Group, Holds, Need, NeedKey, Row, Time};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The fleet these lines describe.
@@ -157,12 +157,14 @@ impl Fixture {
     }
 }
 
-/// The identity of the row a gang folds to (RF-12).
+/// The identity of the row a gang folds to (RF-12), as it is once rows are merged.
 pub(crate) fn folded_key(need: &Need) -> NeedKey {
+    let rows = Row::merge([need.row.clone()]).expect("sums of a fixture can be counted");
+    let aggregate = rows.first().map(|row| row.aggregate.key());
     NeedKey {
         cluster: need.cluster.clone(),
         fingerprint: need.row.profile.folded().fingerprint().clone(),
-        group: Group::new(&format!("fold:{}", need.row.aggregate.key())),
+        group: Group::new(&format!("fold:{}", aggregate.unwrap_or_default())),
     }
 }
 
