@@ -43,7 +43,9 @@ mod catalog;
 mod fleet_tables;
 mod holding;
 mod idle;
+mod offers;
 mod pool;
+mod shape_set;
 mod units;
 
 mod changes;

@@ -1,15 +1,15 @@
 //! Units: what machines count with for rows that ask for whole units (RF-19).
 //!
 //! ```text
-//! (smallest unit, shape) ── once, as either is new ──▶ how many whole units such a machine holds
+//! (smallest unit, size of a machine) ── once, as either is new ──▶ how many whole units it holds
 //! ```
 //!
-//! The number does not depend on the profile, so rows of one unit share an entry; nor on the price, so
-//! shapes that differ in nothing else share a count.
+//! The number does not depend on the profile, so rows of one unit share an entry; nor on the price or the
+//! labels of a shape, of which there are thousands where there are a few sizes.
 
 use crate::{
     catalog::ShapeEntry,
-    index::{DimensionIndex, ShapeIndex, UnitIndex},
+    index::{AmountsIndex, DimensionIndex, ShapeIndex, UnitIndex},
     table::Table,
 };
 use bigfleet_model::Amounts;
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 pub(crate) struct UnitEntry {
     /// Its dimensions; none if a machine counts with all it has.
     amounts: Box<[(DimensionIndex, i64)]>,
-    /// How many of them machines of each shape hold. Only read at the first of shapes with equal amounts.
-    held: Table<ShapeIndex, i64>,
+    /// How many of them machines of each size hold.
+    held: Table<AmountsIndex, i64>,
 }
 
 /// What a machine counts with for a Need.
@@ -61,29 +61,32 @@ impl Units {
         self.indexes.get(unit).copied()
     }
 
-    /// Adds a size of unit, which is not empty; looks at every shape once.
+    /// Adds a size of unit, which is not empty. It is not counted before [`Self::learn`].
     pub(crate) fn add(
         &mut self,
         unit: &Amounts,
         amounts: impl Iterator<Item = (DimensionIndex, i128)>,
-        shapes: &Table<ShapeIndex, ShapeEntry>,
     ) -> UnitIndex {
         // No machine holds a unit that is larger than machines can be.
         let cut = |(dimension, milli)| (dimension, i64::try_from(milli).unwrap_or(i64::MAX));
-        let mut entry = UnitEntry {
+        let index = self.entries.push(UnitEntry {
             amounts: amounts.map(cut).collect(),
             held: Table::default(),
-        };
-        entry.learn(shapes);
-        let index = self.entries.push(entry);
+        });
         self.indexes.insert(unit.clone(), index);
         index
     }
 
-    /// Looks at the shapes that are new.
-    pub(crate) fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>) {
+    /// Counts what is new: sizes of machines for all units, units for all sizes.
+    pub(crate) fn learn(
+        &mut self,
+        sizes: &Table<AmountsIndex, ShapeIndex>,
+        shapes: &Table<ShapeIndex, ShapeEntry>,
+    ) {
         for entry in self.entries.iter_mut() {
-            entry.learn(shapes);
+            for (_, first) in sizes.entries_from(entry.held.len()) {
+                entry.held.push(entry.held_by(&shapes[*first]));
+            }
         }
     }
 
@@ -92,20 +95,12 @@ impl Units {
         Credit {
             shape,
             unit: &entry.amounts,
-            units: entry.held[shape.same_amounts_as],
+            units: entry.held[shape.size],
         }
     }
 }
 
 impl UnitEntry {
-    fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>) {
-        for (index, shape) in shapes.entries_from(self.held.len()) {
-            let is_first = shape.same_amounts_as == index;
-            self.held
-                .push(if is_first { self.held_by(shape) } else { 0 });
-        }
-    }
-
     fn held_by(&self, shape: &ShapeEntry) -> i64 {
         let fit = |(dimension, milli): &(DimensionIndex, i64)| shape.amount(*dimension) / milli;
         self.amounts.iter().map(fit).min().unwrap_or(0)
