@@ -131,6 +131,7 @@ fn committed(engine: &Engine, action: Action) -> Option<Moved> {
         ActionKind::Provision => State::Creating,
         ActionKind::Preempt | ActionKind::Reclaim => State::Draining,
         ActionKind::Delete => State::Deleting,
+        ActionKind::Restore => State::Configured,
     };
     let id = action.machine.to_string();
     let shape = engine.shape_of(&id)?;

@@ -1,6 +1,6 @@
 //! Coverage: what came up in a history, so that a test can tell that it tests something.
 
-use bigfleet_model::{Decision, Fleet, Verdict};
+use bigfleet_model::{ActionKind, Decision, Fleet, Verdict};
 use std::{collections::BTreeMap, fmt};
 
 /// How often everything came up.
@@ -15,15 +15,17 @@ pub struct Coverage {
 impl Coverage {
     /// What a test should see before it believes itself: what the rules can decide, and the shapes of
     /// demand they decide it for.
-    pub const WANTED: [&'static str; 26] = [
+    pub const WANTED: [&'static str; 32] = [
         "Bootstrap",
         "Provision",
         "Preempt",
         "Reclaim",
         "Delete",
+        "Restore",
         "phase1.idle",
         "phase1.promised",
         "phase1.speculative",
+        "phase1.restored",
         "phase2.inversion",
         "phase3.excess",
         "phase3.release",
@@ -32,6 +34,10 @@ impl Coverage {
         "TOPOLOGY_UNSATISFIABLE",
         "PREEMPTION_EXHAUSTED",
         "SPREAD_UNSATISFIABLE",
+        "whole units",
+        "gang of whole units",
+        "fold of whole units",
+        "reclaim by disruption",
         "fold",
         "gang in a domain",
         "gang of several domains",
@@ -90,6 +96,11 @@ impl Coverage {
             .sum();
         self.most_rows = self.most_rows.max(rows);
         for action in &decision.actions {
+            let told = fleet.machines.get(&action.machine);
+            let told = told.and_then(|found| found.disruption).is_some();
+            if told && action.kind == ActionKind::Reclaim {
+                self.see("reclaim by disruption");
+            }
             self.see(action.kind.word());
             self.see(action.reason.text());
         }
@@ -111,9 +122,15 @@ impl Coverage {
     fn note_verdict(&mut self, verdict: &Verdict) {
         let profile = &verdict.need.row.profile;
         let spread = profile.hard_spreads().next().is_some();
+        let row = &verdict.need.row;
+        let is_folded = row.group.as_str().starts_with("fold:");
+        let is_gang = profile.same_key().is_some();
         let facts = [
+            ("whole units", row.whole_units),
+            ("gang of whole units", row.whole_units && is_gang),
+            ("fold of whole units", row.whole_units && is_folded),
             (verdict.unmet_reason.text(), !verdict.satisfied),
-            ("fold", verdict.need.row.group.as_str().starts_with("fold:")),
+            ("fold", is_folded),
             ("gang in a domain", !verdict.same_domain.is_empty()),
             ("gang of several domains", 1 < verdict.same_candidates.len()),
             (

@@ -2,13 +2,16 @@
 
 use crate::{Stop, Then};
 use bigfleet_engine::Engine;
-use bigfleet_model::{Cluster, ClusterId, Fleet, FleetMachine, Holds, MachineId, Need, Time};
+use bigfleet_model::{
+    Cluster, ClusterId, Disruption, Fleet, FleetMachine, Holds, MachineId, Need, Time,
+};
 
 /// One thing an engine is told or asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Edit {
     PutMachine(Box<FleetMachine>),
     RemoveMachine(MachineId),
+    SetDisruption(MachineId, Option<Disruption>),
     PutCluster(ClusterId, Cluster),
     RemoveCluster(ClusterId),
     Ready(ClusterId),
@@ -24,6 +27,7 @@ impl Edit {
         match self {
             Self::PutMachine(machine) => engine.put_machine(machine),
             Self::RemoveMachine(id) => engine.remove_machine(id),
+            Self::SetDisruption(id, told) => engine.set_disruption(id, *told),
             Self::PutCluster(id, cluster) => engine.put_cluster(id, cluster),
             Self::RemoveCluster(id) => engine.remove_cluster(id),
             Self::Ready(id) => engine.ready(id),
@@ -42,6 +46,7 @@ impl Edit {
         match self {
             Self::PutMachine(machine) => fleet.put((**machine).clone()),
             Self::RemoveMachine(id) => drop(fleet.machines.remove(id)?),
+            Self::SetDisruption(id, told) => fleet.machines.get_mut(id)?.disruption = *told,
             Self::PutCluster(id, cluster) => {
                 fleet.clusters.insert(id.clone(), cluster.clone());
             }

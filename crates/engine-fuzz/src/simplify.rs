@@ -22,9 +22,11 @@ type Plainer = fn(&mut FleetMachine);
 type PlainerFacts = fn(&mut MachineFacts);
 type PlainerShape = fn(&mut Shape);
 
-const MACHINE: [Plainer; 3] = [
+const MACHINE: [Plainer; 5] = [
     |found| found.not_ready = false,
     |found| found.unavailable = false,
+    |found| found.disruption = None,
+    |found| found.reversible = false,
     |found| found.idle_since = None,
 ];
 
@@ -80,8 +82,9 @@ fn change_facts(fleet: &mut Fleet, id: &MachineId, change: impl FnOnce(&mut Mach
 
 /// One row, wherever the trail has it, and those committed to it along with it.
 pub(crate) fn row(shrinking: &mut Shrinking<'_>, wanted: &Identity) {
-    let plain: [fn(&mut Need); 4] = [
+    let plain: [fn(&mut Need); 5] = [
         |need| need.parked = false,
+        |need| need.row.whole_units = false,
         |need| need.arrival = None,
         |need| need.row.min_unit = Amounts::NONE,
         |need| need.row.aggregate = need.row.min_unit.clone(),

@@ -10,7 +10,7 @@
 use crate::edit::Edit;
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Cluster, ClusterId, Decision, Fleet, FleetMachine, Holds, Machine, MachineId, Need,
+    Cluster, ClusterId, Decision, Disruption, Fleet, FleetMachine, Holds, Machine, MachineId, Need,
 };
 use bigfleet_seeded::Prng;
 use std::time::Duration;
@@ -94,7 +94,15 @@ impl Walk<'_> {
                 let mut marked = machine.clone();
                 marked.not_ready = !marked.not_ready;
                 marked.unavailable = !marked.unavailable;
+                marked.reversible = !marked.reversible;
                 self.put(&marked);
+            }
+            4 => {
+                let mut other = machine.clone();
+                let level = self.prng.below(17) as i64;
+                other.disruption = Disruption::new(level);
+                self.put(&other);
+                (self.tell)(Edit::SetDisruption(id.clone(), machine.disruption));
             }
             _ => {}
         }
@@ -160,6 +168,7 @@ impl Walk<'_> {
                     let sum = need.row.aggregate.checked_add(&need.row.min_unit);
                     larger.row.aggregate = sum.unwrap_or_default();
                     larger.parked = !need.parked;
+                    larger.row.whole_units = false;
                     (self.tell)(Edit::PutRow(larger.clone()));
                 }
                 _ => {}

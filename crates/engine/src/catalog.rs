@@ -6,6 +6,7 @@
 //! | profiles | profile, by structure | its folded form, its topology keys |
 //! | conditions | set of requirements | which shapes meet them |
 //! | uses | (conditions, smallest unit) | which shapes serve it |
+//! | units | smallest unit of rows that ask for whole units | how many a machine of each size holds |
 //! | keys | topology key | the domain each shape lies in |
 //! | terms | (priority, penalties) | what a machine costs to take away |
 //!
@@ -19,14 +20,15 @@
 
 use crate::{
     index::{
-        ConditionsIndex, DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex, ShapeIndex,
-        TermsIndex, UseIndex,
+        AmountsIndex, ConditionsIndex, DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex,
+        ShapeIndex, TermsIndex, UnitIndex, UseIndex,
     },
     names::Names,
     offers::Offers,
     requested_amounts::RequestedAmounts,
     shape_set::ShapeSet,
     table::Table,
+    units::{Credit, Units},
 };
 use bigfleet_model::{
     Amounts, Bucket, Cost, Dimension, HashKey, Need, Price, Probability, Profile, Shape, Terms,
@@ -43,7 +45,7 @@ pub(crate) struct ShapeEntry {
     /// Effective amounts above zero: a handful, so found by looking along.
     amounts: Box<[(DimensionIndex, i64)]>,
     /// Equal for shapes of equal amounts (RF-18).
-    pub(crate) same_amounts_as: ShapeIndex,
+    pub(crate) size: AmountsIndex,
 }
 
 impl ShapeEntry {
@@ -110,6 +112,8 @@ impl Ord for ByRequirements {
 pub(crate) struct UseEntry {
     conditions: ConditionsIndex,
     pub(crate) min_unit: Amounts,
+    /// The same as a unit to count in, once a row asks for whole ones.
+    unit: Option<UnitIndex>,
     served_by: ShapeSet,
     /// How many serve it.
     count: usize,
@@ -187,8 +191,9 @@ pub(crate) struct Catalog {
     /// The same by the address of the shape, which stays valid as long as the entry holds it. It is only
     /// searched, never walked in order, so no address reaches a decision.
     shape_addresses: BTreeMap<(usize, Price, Probability), ShapeIndex>,
-    /// The first shape with these amounts.
-    amounts_indexes: BTreeMap<Amounts, ShapeIndex>,
+    /// The distinct amounts of shapes, each with the first shape that has them.
+    sizes: Table<AmountsIndex, ShapeIndex>,
+    size_indexes: BTreeMap<Amounts, AmountsIndex>,
     offers: Offers,
     /// All settled shapes, cheapest first.
     by_price: Vec<ShapeIndex>,
@@ -201,6 +206,7 @@ pub(crate) struct Catalog {
     pub(crate) uses: Table<UseIndex, UseEntry>,
     /// By conditions, then smallest unit.
     use_indexes: Table<ConditionsIndex, BTreeMap<Amounts, UseIndex>>,
+    units: Units,
     pub(crate) keys: Table<KeyIndex, KeyEntry>,
     key_indexes: BTreeMap<Arc<str>, KeyIndex>,
     settled: Settled,
@@ -294,18 +300,22 @@ impl Catalog {
         };
         let amounts = self.requested(effective).iter().map(whole).collect();
         let index = ShapeIndex::at(self.shapes.len());
-        let equal = self.amounts_indexes.entry(effective.clone());
-        let same_amounts_as = *equal.or_insert(index);
+        let sizes = &mut self.sizes;
+        let equal = self.size_indexes.entry(effective.clone());
+        let size = *equal.or_insert_with(|| sizes.push(index));
         self.offers.add(index, shape);
         self.shapes.push(ShapeEntry {
             shape: Arc::clone(shape),
             price,
             interruption,
             amounts,
-            same_amounts_as,
+            size,
         });
         self.shape_indexes.insert(identity, index);
         self.shape_addresses.insert(address, index);
+        if self.sizes[size] == index {
+            self.units.learn(&self.sizes, &self.shapes);
+        }
         index
     }
 
@@ -361,12 +371,39 @@ impl Catalog {
         let index = self.uses.push(UseEntry {
             conditions,
             min_unit: min_unit.clone(),
+            unit: None,
             served_by: ShapeSet::default(),
             count: 0,
             few: None,
         });
         self.use_indexes[conditions].insert(min_unit.clone(), index);
         index
+    }
+
+    /// Has machines counted in the units of a use; false if its unit is empty, which says nothing (RF-19).
+    pub(crate) fn count_units(&mut self, usage: UseIndex) -> bool {
+        let UseEntry { min_unit, unit, .. } = &self.uses[usage];
+        if unit.is_some() || min_unit.is_zero() {
+            return unit.is_some();
+        }
+        let min_unit = min_unit.clone();
+        let unit = self.units.find(&min_unit).unwrap_or_else(|| {
+            let amounts = self.requested(&min_unit);
+            self.units.add(&min_unit, amounts.iter())
+        });
+        self.units.learn(&self.sizes, &self.shapes);
+        self.uses[usage].unit = Some(unit);
+        true
+    }
+
+    /// What a machine of this shape counts with for a row that asks for whole units of a use, or for any part.
+    pub(crate) fn credit(&self, usage: UseIndex, whole: bool, shape: ShapeIndex) -> Credit<'_> {
+        let shape = &self.shapes[shape];
+        let unit = whole.then(|| self.uses[usage].unit);
+        match unit.flatten() {
+            Some(unit) => self.units.credit(unit, shape),
+            None => Credit::in_full(shape),
+        }
     }
 
     /// The indexes of a Need's profile and use.

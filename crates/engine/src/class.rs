@@ -6,7 +6,7 @@
 //! ```
 
 use crate::{
-    fleet_tables::{Class, FleetTables, Fold, NeedEntry, Supply},
+    fleet_tables::{Class, FleetTables, Fold, Folding, NeedEntry, Supply},
     index::{ClassIndex, ClusterIndex, NeedIndex, ProfileIndex, SlotIndex, SupplyIndex},
 };
 use bigfleet_model::{Amounts, Group, Time};
@@ -20,6 +20,7 @@ impl FleetTables {
             profile,
             arrival,
             slot,
+            whole,
             ..
         } = self.needs[row];
         let Some(folded) = self.catalog.profiles[profile].folded else {
@@ -35,6 +36,7 @@ impl FleetTables {
         (entry.class, entry.homed) = (Some(class), homed);
         let entry = &mut self.classes[class];
         entry.members.push(row);
+        entry.in_parts += usize::from(!whole);
         entry.earliest = Time::earliest(entry.earliest, arrival);
         entry.fresh.push(row);
         entry.regroup = true;
@@ -96,7 +98,8 @@ impl FleetTables {
             fold: Fold::All,
             regroup: true,
             fresh: Vec::new(),
-            folding: (0, None),
+            in_parts: 0,
+            folding: Folding::default(),
             folded,
             slot,
             dirty: false,
@@ -119,11 +122,13 @@ impl FleetTables {
         let Some(class) = self.needs[row].class.take() else {
             return;
         };
+        let in_parts = !self.needs[row].whole;
         let entry = &mut self.classes[class];
         // Members are sorted when their order matters.
         if let Some(place) = entry.members.iter().position(|member| *member == row) {
             entry.members.swap_remove(place);
         }
+        entry.in_parts -= usize::from(in_parts);
         entry.homed.retain(|held| *held != row);
         entry.regroup = true;
         self.mark_class(class);

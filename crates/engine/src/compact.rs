@@ -90,7 +90,10 @@ impl FleetTables {
         let shape = &self.catalog.shapes[record.shape];
         let shape = tables.shape(&shape.shape, shape.price, shape.interruption);
         let committed = self.catalog.terms[record.terms];
-        let cluster = record.cluster.map(|cluster| self.cluster_id(cluster));
+        let way_back = self.ways_back.get(&machine);
+        let cluster = record.cluster.or(way_back.map(|way_back| way_back.cluster));
+        let cluster = cluster.map(|cluster| self.cluster_id(cluster));
+        let way_back = way_back.map(|way_back| self.catalog.terms[way_back.terms]);
         let attribution = record.slot.map(|slot| self.slot_key(slot));
         tables.put_fact(&MachineFact {
             id: self.ids.get(machine),
@@ -106,6 +109,8 @@ impl FleetTables {
             idle_since: self.idle.get(machine).map(|(_, since)| since),
             not_ready: record.not_ready,
             unavailable: record.unavailable,
+            disruption: self.disruptions[machine],
+            reversible: way_back.map(|at| (at.terms, at.keep_price)),
         });
     }
 }

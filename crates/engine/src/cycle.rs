@@ -36,6 +36,10 @@ pub enum Part {
 /// One thing to do, with indexes where an [`bigfleet_model::Action`] has names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlannedAction {
+    Restore {
+        machine: MachineIndex,
+        need: NeedIndex,
+    },
     Bootstrap {
         machine: MachineIndex,
         need: NeedIndex,
@@ -79,6 +83,8 @@ pub(crate) struct Outcome {
     /// Needs whose claims are not those of pass A.
     touched: Vec<NeedIndex>,
     preempted: Vec<MachineIndex>,
+    /// Drains that are taken back (RF-20).
+    pub(crate) restored: BTreeSet<MachineIndex>,
     now: Time,
     /// When the next idle machine's hold runs out.
     next_release: Option<Time>,
@@ -88,6 +94,12 @@ impl Outcome {
     /// Whether it is still the decision at this moment, if nothing but time has passed.
     pub(crate) fn stands_at(&self, now: Time) -> bool {
         self.now <= now && self.next_release.is_none_or(|next| now < next)
+    }
+
+    /// Whether a machine is reclaimed, so that it matters what draining machines would disturb.
+    pub(crate) fn lets_go(&self) -> bool {
+        let is_reclaim = |action: &PlannedAction| matches!(action, PlannedAction::Reclaim { .. });
+        self.actions.iter().any(is_reclaim)
     }
 }
 
@@ -135,7 +147,7 @@ impl FleetTables {
         self.end_intents();
         begins(Part::Serve);
         self.keep_all_own(&dirty);
-        self.changed = false;
+        (self.changed, self.disruption_moved) = (false, false);
 
         let mut outcome = Outcome {
             now,
@@ -227,12 +239,25 @@ impl FleetTables {
         }
     }
 
-    /// Bootstraps, promised and new, then Provisions, Need by Need (RF-14).
+    /// Claimed machines whose drain is taken back: each was meant for nobody (RF-20).
+    fn taken_back(&self) -> impl Iterator<Item = (MachineIndex, NeedIndex)> {
+        self.ways_back.keys().filter_map(|machine| {
+            let claimant = self.record(*machine).claimant?;
+            let is_own = self.attribution(*machine) == Some(self.need(claimant).slot);
+            (!is_own).then_some((*machine, claimant))
+        })
+    }
+
+    /// Restores, Bootstraps, promised and new, then Provisions, Need by Need (RF-14).
     fn emit_acquisitions(&self, served: &[NeedIndex], outcome: &mut Outcome) {
         let new = |need: &&NeedIndex| {
             0 < self.holding(**need).bootstraps + self.holding(**need).provisions
         };
         let mut needs: BTreeSet<NeedIndex> = served.iter().filter(new).copied().collect();
+        for (machine, need) in self.taken_back() {
+            outcome.restored.insert(machine);
+            needs.insert(need);
+        }
         for machine in &self.intents {
             let record = self.record(*machine);
             if record.state == Some(State::Idle) {
@@ -248,6 +273,10 @@ impl FleetTables {
                 let claims = self.claims(need).iter().copied();
                 claims.filter(move |machine| self.record(*machine).state == Some(state))
             };
+            let restored = in_state(State::Draining).filter(|at| outcome.restored.contains(at));
+            let restore = |machine| PlannedAction::Restore { machine, need };
+            let restores: Vec<_> = restored.map(restore).collect();
+            outcome.actions.extend(restores);
             let is_promised =
                 |machine: &MachineIndex| self.attribution(*machine) == Some(entry.slot);
             let (promised, new): (Vec<_>, Vec<_>) = in_state(State::Idle).partition(is_promised);
@@ -370,6 +399,7 @@ impl FleetTables {
             if let Some(claimant) = record.claimant
                 && !is_free
                 && !record.preempted
+                && !outcome.restored.contains(machine)
             {
                 restamps.insert(*machine, self.need(claimant).slot);
             }

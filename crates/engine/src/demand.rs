@@ -80,7 +80,9 @@ impl FleetTables {
             return row;
         }
         let wanted = self.catalog.requested(&need.row.aggregate);
+        let whole = need.row.whole_units && self.catalog.count_units(usage);
         let row = self.new_need(NeedEntry {
+            whole,
             arrival: need.arrival,
             parked: need.parked,
             group_digest: self.groups.digest(need.row.group.as_str()),
@@ -114,29 +116,30 @@ impl FleetTables {
         } else {
             self.catalog.usage(entry.profile, &need.row.min_unit)
         };
+        let whole = need.row.whole_units && self.catalog.count_units(usage);
         let wanted = self
             .catalog
             .requested_like(&self.needs[row].wanted, &need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;
+        let same_form = entry.whole == whole;
         let same = same_wants
+            && same_form
             && entry.usage == usage
             && entry.arrival == need.arrival
             && entry.parked == need.parked;
         if same {
             return;
         }
-        let place_moved = !same_wants || entry.arrival != need.arrival;
+        let place_moved = !same_wants || !same_form || entry.arrival != need.arrival;
         if place_moved && self.need(row).class.is_some() {
             self.release(row);
             self.leave_class(row);
         }
+        self.set_usage(row, usage, whole);
         self.set_wanted(row, wanted);
         let entry = &mut self.needs[row];
         (entry.arrival, entry.parked) = (need.arrival, need.parked);
-        if std::mem::replace(&mut entry.usage, usage) != usage {
-            self.mark_need(row);
-        }
         if place_moved {
             self.join_class(row, &need.row.aggregate);
         }
@@ -331,6 +334,7 @@ impl NeedEntry {
             slot,
             profile,
             usage,
+            whole: false,
             class: None,
             place_in_cluster: 0,
             group_digest: 0,

@@ -63,7 +63,7 @@ impl Weights {
 #[derive(Clone, Default)]
 struct DomainSums {
     own: MachineSum,
-    /// The gang's own, and loose ones of its cluster.
+    /// The gang's own, loose ones of its cluster, and drains there that can be taken back.
     credited: MachineSum,
     idle: MachineSum,
     speculative: MachineSum,
@@ -130,8 +130,8 @@ impl Domains {
 
     /// What a machine of this shape has, in the dimensions of the gang.
     fn amounts_of(&self, tables: &FleetTables, shape: ShapeIndex) -> Vec<i128> {
-        let shape = &tables.catalog.shapes[shape];
-        let milli = |(dimension, _): (DimensionIndex, i128)| i128::from(shape.amount(dimension));
+        let credit = tables.credit(self.need, shape);
+        let milli = |(dimension, _): (DimensionIndex, i128)| i128::from(credit.amount(dimension));
         self.wanted.iter().map(milli).collect()
     }
 
@@ -287,6 +287,9 @@ impl FleetTables {
             if !self.is_own(need, machine) {
                 domains.add_loose(self, self.record(machine).shape);
             }
+        }
+        for machine in self.restorable(need) {
+            domains.add_loose(self, self.record(machine).shape);
         }
         if !self.is_parked(need) {
             let usage = self.need(need).usage;

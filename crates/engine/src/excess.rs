@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! loose Configured machine ──┬─ a Need waits for machines on their way ──▶ held
-//!                            ├─ a dearer equal serves a plain Need ──▶ they change places
+//!                            ├─ an equal serves that is dearer or disturbs less ──▶ they change places
 //!                            └─ otherwise ──▶ Reclaim
 //! ```
 
@@ -58,7 +58,7 @@ impl FleetTables {
             for machine in &loose {
                 let for_need = |need: &NeedIndex| self.is_held_for(*machine, *need);
                 let needs = waiting.iter().copied().filter(for_need);
-                let needs = needs.chain(self.holds_the_unfit(*machine));
+                let needs = needs.chain(self.holders_of_its_own(*machine));
                 if let Some(priority) = needs.map(|need| self.priority(need)).max() {
                     excess.hold_priorities.insert(*machine, priority);
                 }
@@ -142,7 +142,7 @@ impl FleetTables {
         entry.wanted.iter().all(|(dimension, wanted)| {
             let amount = |machine: &MachineIndex| {
                 let shape = self.record(*machine).shape;
-                i128::from(self.catalog.shapes[shape].amount(dimension))
+                i128::from(self.credit(need, shape).amount(dimension))
             };
             wanted <= self.claims(need).iter().filter(serving).map(amount).sum()
         })
@@ -153,22 +153,30 @@ impl FleetTables {
         self.serves(need, shape) && self.is_of_use(need, shape)
     }
 
-    /// The Needs that an unfit machine is attributed to and that have no replacement yet.
-    fn holds_the_unfit(&self, machine: MachineIndex) -> Vec<NeedIndex> {
-        let slot = self.attribution(machine);
-        let Some(slot) = slot.filter(|_| self.record(machine).is_unfit()) else {
+    /// The Needs a machine is attributed to that have no replacement for it yet, though they do not claim it:
+    /// it is unfit, they have outgrown it, or they went where they need victims and found none.
+    fn holders_of_its_own(&self, machine: MachineIndex) -> Vec<NeedIndex> {
+        let Some(slot) = self.attribution(machine) else {
             return Vec::new();
         };
+        let record = self.record(machine);
         let slot = &self.slots[slot];
         let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
         let needs = slot.rows.iter().copied().chain(folded);
-        let wants =
-            |need: &NeedIndex| self.need(*need).is_live() && !self.is_covered_by(*need, |_| true);
-        needs.filter(wants).collect()
+        let is_stuck = |need: NeedIndex| {
+            let holding = self.holding(need);
+            record.is_unfit()
+                || !self.serves(need, record.shape)
+                || (holding.by_victims && holding.victims.is_empty())
+        };
+        let holds = |need: &NeedIndex| {
+            self.need(*need).is_live() && is_stuck(*need) && !self.is_covered_by(*need, |_| true)
+        };
+        needs.filter(holds).collect()
     }
 
-    /// Swaps a machine that would be reclaimed for a dearer equal one that serves, so that the dearer goes
-    /// (RF-18). Returns the Needs whose claims changed.
+    /// Swaps a machine that would be reclaimed for an equal one that serves and is dearer, or disturbs less, so
+    /// that this goes (RF-18). Returns the Needs whose claims changed.
     pub(crate) fn exchange(&mut self, excess: &Excess, short: &[NeedIndex]) -> Vec<NeedIndex> {
         let mut touched = Vec::new();
         for (cluster, loose) in &excess.loose {
@@ -190,39 +198,81 @@ impl FleetTables {
         short: &[NeedIndex],
     ) -> Option<NeedIndex> {
         let record = *self.record(machine);
-        let amounts = self.catalog.shapes[record.shape].same_amounts_as;
-        let is_dearer_equal = |held: &MachineIndex| {
-            let other = self.record(*held);
+        let size = self.catalog.shapes[record.shape].size;
+        let goes = |need: NeedIndex, held: MachineIndex| {
+            let other = self.record(held);
             other.state == Some(State::Configured)
                 && !other.preempted
-                && self.catalog.shapes[other.shape].same_amounts_as == amounts
-                && self.keep_price(machine) < self.keep_price(*held)
+                && self.catalog.shapes[other.shape].size == size
+                && (self.is_dearer(need, held, machine) || self.disturbs_less(need, held, machine))
                 && !short.iter().any(|need| self.serves(*need, other.shape))
         };
-        let dearest = self
+        let equals = self
             .live_needs(cluster)
-            .filter(|need| {
-                !self.is_gang(*need) && !self.is_spread(*need) && self.serves(*need, record.shape)
-            })
+            .filter(|need| self.may_exchange(*need) && self.serves(*need, record.shape))
             .flat_map(|need| self.claims(need).iter().map(move |held| (need, *held)))
-            .filter(|(_, held)| is_dearer_equal(held))
-            .max_by(|(_, one), (_, other)| {
-                let price = |at: &MachineIndex| self.keep_price(*at);
-                price(one)
-                    .cmp(&price(other))
-                    .then_with(|| self.ids.compare(*one, *other))
-            });
+            .filter(|(need, held)| goes(*need, *held));
+        let dearest = equals.max_by(|(_, one), (_, other)| {
+            let price = |at: &MachineIndex| self.keep_price(*at);
+            price(one)
+                .cmp(&price(other))
+                .then_with(|| self.disturbs(*other).cmp(&self.disturbs(*one)))
+                .then_with(|| self.ids.compare(*one, *other))
+        });
         let (need, dearest) = dearest?;
         self.unclaim(need, dearest);
         self.claim(need, machine);
         Some(need)
     }
 
-    /// Machines to reclaim, by cluster and in keep order (R-1).
+    /// Whether a Need takes any of its equals for another. Where nobody tells what draining would disturb, only
+    /// the price counts, and that only where all places are alike.
+    fn may_exchange(&self, need: NeedIndex) -> bool {
+        0 < self.disruptions_known || !(self.is_gang(need) || self.is_spread(need))
+    }
+
+    fn is_dearer(&self, need: NeedIndex, held: MachineIndex, machine: MachineIndex) -> bool {
+        !self.is_gang(need)
+            && !self.is_spread(need)
+            && self.keep_price(machine) < self.keep_price(held)
+    }
+
+    /// Whether a claimed machine is as dear as another, no dearer to lose, disturbs less, and lies where that
+    /// one does.
+    fn disturbs_less(&self, need: NeedIndex, held: MachineIndex, machine: MachineIndex) -> bool {
+        let penalty = |at: MachineIndex| {
+            let terms = &self.catalog.terms[self.record(at).terms].terms;
+            terms.reclamation
+        };
+        self.disturbs(held) < self.disturbs(machine)
+            && self.keep_price(machine) == self.keep_price(held)
+            && penalty(held) <= penalty(machine)
+            && self.lie_together(need, held, machine)
+    }
+
+    /// Whether two machines lie in the same domain of a gang, or in the same ones of a spread Need.
+    fn lie_together(&self, need: NeedIndex, one: MachineIndex, other: MachineIndex) -> bool {
+        let (one, other) = (self.record(one).shape, self.record(other).shape);
+        if self.is_gang(need) {
+            self.domain_of(need, one) == self.domain_of(need, other)
+        } else {
+            self.by_values(need, one, other).is_eq()
+        }
+    }
+
+    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1).
     pub(crate) fn reclaims(&self, excess: &Excess) -> Vec<MachineIndex> {
         let mut clusters: Vec<_> = excess.loose.iter().collect();
         clusters.sort_by(|one, other| self.cluster_names.compare(one.0, other.0));
-        let loose = clusters.into_iter().flat_map(|(_, loose)| loose).copied();
-        loose.filter(|machine| !excess.is_held(*machine)).collect()
+        let mut reclaims = Vec::new();
+        for (_, loose) in clusters {
+            let from = reclaims.len();
+            let going = loose.iter().copied();
+            reclaims.extend(going.filter(|machine| !excess.is_held(*machine)));
+            // They are in keep order, and those that disturb the same stay in it.
+            reclaims[from..]
+                .sort_by_key(|machine| (self.keep_key(*machine), self.disturbs(*machine)));
+        }
+        reclaims
     }
 }

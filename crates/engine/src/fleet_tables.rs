@@ -26,8 +26,9 @@ use crate::{
     slab::Slab,
     slim_list::SlimList,
     table::{LongTable, Table},
+    units::Credit,
 };
-use bigfleet_model::{Dollars, HashKey, Holds, Price, State, Time};
+use bigfleet_model::{Disruption, Dollars, HashKey, Holds, Price, State, Time};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -75,6 +76,13 @@ impl Record {
     pub(crate) fn is_unfit(&self) -> bool {
         self.not_ready && self.state.is_some_and(State::is_bound)
     }
+}
+
+/// How a machine whose drain can still be taken back was bound (RF-20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WayBack {
+    pub(crate) cluster: ClusterIndex,
+    pub(crate) terms: TermsIndex,
 }
 
 /// What a slot is found by; those of a cluster and group are neighbours.
@@ -132,6 +140,8 @@ pub(crate) struct NeedEntry {
     pub(crate) arrival: Option<Time>,
     pub(crate) wanted: RequestedAmounts,
     pub(crate) parked: bool,
+    /// It asks for whole units of its use (RF-19).
+    pub(crate) whole: bool,
     /// What became of it, if it is live: not folded away, and if a folded row, with members.
     pub(crate) holding: Option<HoldingIndex>,
     /// A gang with machines attributed to it.
@@ -157,6 +167,16 @@ pub(crate) enum Fold {
     First(u64),
 }
 
+/// Those members of a class that fold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Folding {
+    pub(crate) members: u64,
+    /// The earliest arrival stated among them.
+    pub(crate) arrival: Option<Time>,
+    /// All of them ask for whole units.
+    pub(crate) whole: bool,
+}
+
 /// Gangs of one cluster equal in profile and aggregate (RF-12).
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
@@ -172,8 +192,9 @@ pub(crate) struct Class {
     pub(crate) regroup: bool,
     /// The members that came, or got or lost machines, since then.
     pub(crate) fresh: Vec<NeedIndex>,
-    /// How many fold, and the earliest arrival stated among them.
-    pub(crate) folding: (u64, Option<Time>),
+    /// Members that do not ask for whole units.
+    pub(crate) in_parts: usize,
+    pub(crate) folding: Folding,
     /// The row they fold to; shared with classes whose profile folds to the same one (F-2).
     pub(crate) folded: NeedIndex,
     pub(crate) slot: SlotIndex,
@@ -211,6 +232,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) bound: Vec<MachineIndex>,
     /// How many of those nobody claims.
     pub(crate) loose: u32,
+    /// Machines whose drain can be taken back, unless they are meant for somebody.
+    pub(crate) reversible: Vec<MachineIndex>,
     /// Who inherits from whom may have changed (RF-1).
     pub(crate) heirs_dirty: bool,
 }
@@ -221,6 +244,10 @@ pub(crate) struct FleetTables {
     pub(crate) catalog: Catalog,
     pub(crate) ids: Names<MachineIndex>,
     pub(crate) records: LongTable<MachineIndex, Record>,
+    /// What draining each would disturb, where that is known. Read where something leaves, and only there.
+    pub(crate) disruptions: LongTable<MachineIndex, Option<Disruption>>,
+    /// How many of those are known.
+    pub(crate) disruptions_known: usize,
     pub(crate) stocks: Table<ShapeIndex, Stock>,
     pub(crate) cluster_names: Names<ClusterIndex>,
     pub(crate) clusters: Table<ClusterIndex, ClusterEntry>,
@@ -244,6 +271,8 @@ pub(crate) struct FleetTables {
     pub(crate) idle: IdleMachines,
     /// Machines with an intent on record.
     pub(crate) intents: BTreeSet<MachineIndex>,
+    /// Machines whose drain can be taken back, meant for somebody or not.
+    pub(crate) ways_back: BTreeMap<MachineIndex, WayBack>,
     /// Slots that have machines but name no current row, by cluster.
     pub(crate) orphans: BTreeSet<(ClusterIndex, SlotIndex)>,
     /// Clusters with loose machines.
@@ -261,6 +290,8 @@ pub(crate) struct FleetTables {
     pub(crate) dirty_slots: Vec<SlotIndex>,
     pub(crate) supply_moved: bool,
     pub(crate) changed: bool,
+    /// What draining some machine would disturb is not what it was.
+    pub(crate) disruption_moved: bool,
     pub(crate) work: Work,
 
     /// How often the tables were rebuilt, and how large they were then.
@@ -420,13 +451,28 @@ impl FleetTables {
 
     /// Keep order but for the id: price, then what is dearest to lose (RF-2).
     pub(crate) fn keep_key(&self, machine: MachineIndex) -> (Price, Reverse<Dollars>) {
-        let committed = &self.catalog.terms[self.record(machine).terms];
+        self.terms_key(self.record(machine).terms)
+    }
+
+    pub(crate) fn terms_key(&self, terms: TermsIndex) -> (Price, Reverse<Dollars>) {
+        let committed = &self.catalog.terms[terms];
         (committed.keep_price, Reverse(committed.terms.reclamation))
     }
 
     /// The price a machine was committed at (RF-2).
     pub(crate) fn keep_price(&self, machine: MachineIndex) -> Price {
         self.catalog.terms[self.record(machine).terms].keep_price
+    }
+
+    /// What draining a Configured machine would disturb (RF-2).
+    pub(crate) fn disturbs(&self, machine: MachineIndex) -> Disruption {
+        self.disruptions[machine].unwrap_or(Disruption::UNKNOWN)
+    }
+
+    /// What a machine of this shape counts with for a Need (RF-19).
+    pub(crate) fn credit(&self, need: NeedIndex, shape: ShapeIndex) -> Credit<'_> {
+        let NeedEntry { usage, whole, .. } = *self.need(need);
+        self.catalog.credit(usage, whole, shape)
     }
 
     /// Whether a Need can use a machine of this shape (RM-3).
@@ -436,19 +482,19 @@ impl FleetTables {
 
     /// Whether a machine of this shape has something of what a Need still wants (RF-3).
     pub(crate) fn contributes(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
-        let shape = &self.catalog.shapes[shape];
+        let credit = self.credit(need, shape);
         let wanted = self.need(need).wanted.iter();
         let mut each = wanted.zip(&*self.holding(need).left);
-        each.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(dimension))
+        each.any(|((dimension, _), left)| 0 < *left && 0 < credit.amount(dimension))
     }
 
     /// Whether a machine of this shape has something of what a Need wants at all (RF-3).
     pub(crate) fn is_of_use(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
-        let shape = &self.catalog.shapes[shape];
+        let credit = self.credit(need, shape);
         self.need(need)
             .wanted
             .iter()
-            .any(|(dimension, _)| 0 < shape.amount(dimension))
+            .any(|(dimension, _)| 0 < credit.amount(dimension))
     }
 
     /// The total order of Needs (O-1).

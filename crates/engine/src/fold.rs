@@ -9,7 +9,7 @@
 //! far as the largest class could use: with supply in plenty that is the first shape looked at.
 
 use crate::{
-    fleet_tables::{Class, FleetTables, Fold, NeedEntry},
+    fleet_tables::{Class, FleetTables, Fold, Folding, NeedEntry},
     index::{
         ClassIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex, SupplyIndex,
     },
@@ -64,9 +64,13 @@ impl FleetTables {
         } else if regroup || before != fold {
             self.set_members(class, room);
         }
-        let arrival = self.earliest_folded(class, room);
+        let folding = Folding {
+            members: room,
+            arrival: self.earliest_folded(class, room),
+            whole: self.folds_whole(class, room),
+        };
         let entry = &mut self.classes[class];
-        if std::mem::replace(&mut entry.folding, (room, arrival)) != (room, arrival) {
+        if std::mem::replace(&mut entry.folding, folding) != folding {
             let (slot, folded) = (entry.slot, entry.folded);
             self.set_folded_row(slot, folded);
         }
@@ -95,11 +99,10 @@ impl FleetTables {
         one.arrival.cmp(&other.arrival).then_with(by_group)
     }
 
-    /// The earliest arrival stated among the members that fold (NT-7).
-    fn earliest_folded(&self, class: ClassIndex, room: u64) -> Option<Time> {
+    /// The first `room` members that fold; all there are if the class folds whole.
+    fn folding_members(&self, class: ClassIndex, room: u64) -> impl Iterator<Item = &NeedEntry> {
         let Class {
             members,
-            earliest,
             homed,
             fold,
             ..
@@ -111,21 +114,37 @@ impl FleetTables {
             room as usize
         };
         let folds = |member: &&NeedEntry| homed.is_empty() || !member.homed;
-        let arrivals = members
-            .iter()
-            .map(|member| self.need(*member))
-            .filter(folds)
-            .take(most)
-            .map(|member| member.arrival);
+        let members = members.iter().map(|member| self.need(*member));
+        members.filter(folds).take(most)
+    }
+
+    /// The earliest arrival stated among the members that fold (NT-7).
+    fn earliest_folded(&self, class: ClassIndex, room: u64) -> Option<Time> {
         // Stops at the earliest possible, which is nearly always the first.
+        let earliest = self.classes[class].earliest;
         let mut found = None;
-        for arrival in arrivals {
-            found = Time::earliest(found, arrival);
-            if found == *earliest {
+        for member in self.folding_members(class, room) {
+            found = Time::earliest(found, member.arrival);
+            if found == earliest {
                 break;
             }
         }
         found
+    }
+
+    /// Whether all members that fold ask for whole units (RF-19).
+    fn folds_whole(&self, class: ClassIndex, room: u64) -> bool {
+        let Class {
+            members, in_parts, ..
+        } = &self.classes[class];
+        match *in_parts {
+            0 => true,
+            all if all == members.len() => false,
+            _ => {
+                let mut folding = self.folding_members(class, room);
+                folding.all(|member| member.whole)
+            }
+        }
     }
 
     pub(crate) fn set_live(&mut self, need: NeedIndex, live: bool) {
@@ -145,11 +164,13 @@ impl FleetTables {
     pub(crate) fn set_folded_row(&mut self, slot: SlotIndex, row: NeedIndex) {
         let classes = self.slots[slot].classes.iter();
         let classes = classes.map(|class| &self.classes[*class]);
-        let (mut members, mut arrival, mut one) = (0, None, None);
+        let (mut members, mut arrival, mut whole, mut one) = (0, None, true, None);
         for class in classes.filter(|class| class.folded == row) {
-            members += class.folding.0;
-            if 0 < class.folding.0 {
-                arrival = Time::earliest(arrival, class.folding.1);
+            let folding = class.folding;
+            members += folding.members;
+            if 0 < folding.members {
+                arrival = Time::earliest(arrival, folding.arrival);
+                whole &= folding.whole;
             }
             one = Some(&self.supplies[class.supply].wanted);
         }
@@ -162,6 +183,11 @@ impl FleetTables {
             .map(scaled)
             .collect();
         self.set_live(row, 0 < members);
+        if 0 < members {
+            let usage = self.need(row).usage;
+            let whole = whole && self.catalog.count_units(usage);
+            self.set_usage(row, usage, whole);
+        }
         let entry = &mut self.needs[row];
         entry.arrival = arrival;
         if entry.wanted != wanted {

@@ -54,6 +54,8 @@ pub(crate) struct Holding {
     /// Pass A claimed all there were.
     pub(crate) all_claimed: bool,
     pub(crate) satisfiable: bool,
+    /// It chose a domain that only victims complete (RF-6, case 2).
+    pub(crate) by_victims: bool,
     /// Claims that are not Configured.
     pub(crate) arriving: u32,
     pub(crate) domain: Option<DomainIndex>,
@@ -76,6 +78,7 @@ impl Holding {
             in_a_row: false,
             all_claimed: false,
             satisfiable: false,
+            by_victims: false,
             arriving: 0,
             domain: None,
             bootstraps: 0,
@@ -189,7 +192,7 @@ impl FleetTables {
             }
             if shape != Some(record.shape) {
                 shape = Some(record.shape);
-                let held = &self.catalog.shapes[record.shape];
+                let held = self.catalog.credit(entry.usage, entry.whole, record.shape);
                 for ((dimension, _), amount) in entry.wanted.iter().zip(&mut amounts) {
                     *amount = held.amount(dimension);
                 }
@@ -278,10 +281,11 @@ impl FleetTables {
         self.bind(need, machine);
         let index = self.holding_of(need);
         let entry = &self.needs[need];
-        let shape = &self.catalog.shapes[self.records[machine].shape];
+        let shape = self.records[machine].shape;
+        let credit = self.catalog.credit(entry.usage, entry.whole, shape);
         let left = self.holdings[index].left.iter_mut();
         for ((dimension, _), left) in entry.wanted.iter().zip(left) {
-            *left -= i128::from(shape.amount(dimension));
+            *left -= i128::from(credit.amount(dimension));
         }
     }
 
@@ -324,9 +328,10 @@ impl FleetTables {
             self.ids.get(machine)
         );
         holding.claims.remove(place.unwrap_or_default());
-        let shape = &self.catalog.shapes[self.records[machine].shape];
+        let shape = self.records[machine].shape;
+        let credit = self.catalog.credit(entry.usage, entry.whole, shape);
         for ((dimension, _), left) in entry.wanted.iter().zip(holding.left.iter_mut()) {
-            *left += i128::from(shape.amount(dimension));
+            *left += i128::from(credit.amount(dimension));
         }
         self.unbind(need, machine);
     }
@@ -387,6 +392,7 @@ impl FleetTables {
         holding.left = entry.wanted.iter().map(|(_, milli)| milli).collect();
         holding.arriving = 0;
         (holding.domain, holding.satisfiable) = (None, false);
+        holding.by_victims = false;
         (holding.bootstraps, holding.provisions) = (0, 0);
         holding.victims.clear();
     }

@@ -72,6 +72,10 @@ indexes! {
     ConditionsIndex;
     /// Of a (set of requirements, smallest unit).
     UseIndex;
+    /// Of the amounts of a shape.
+    AmountsIndex;
+    /// Of a smallest unit that rows ask for whole.
+    UnitIndex;
     /// Of a topology key.
     KeyIndex;
     /// Of a value of a topology key, among the values of that key.

@@ -46,6 +46,7 @@ mod idle;
 mod offers;
 mod pool;
 mod shape_set;
+mod units;
 
 mod changes;
 mod class;
@@ -72,15 +73,16 @@ mod explain;
 
 pub use cycle::Part;
 pub use explain::{
-    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Explainer, Explanation, Fate,
-    LeftOut, MachineKind, Outranks, Preemption, Rule, Victim, VictimFate, explain,
+    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Equal, Equals, Explainer,
+    Explanation, Fate, LeftOut, MachineKind, Outranks, Preemption, Rule, StaysBecause, Victim,
+    VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};
-pub use machines::{KnownShape, MachineFact};
+pub use machines::{Beside, KnownShape, MachineFact};
 
 use bigfleet_model::{
-    Action, Cluster, ClusterId, Decision, Digest, Fleet, FleetMachine, HashKey, Holds, Machine,
-    MachineId, Need, NeedKey, Price, Probability, Restamp, Shape, Time, Verdict,
+    Action, Cluster, ClusterId, Decision, Digest, Disruption, Fleet, FleetMachine, HashKey, Holds,
+    Machine, MachineId, Need, NeedKey, Price, Probability, Restamp, Shape, Time, Verdict,
 };
 use cycle::Outcome;
 use fleet_tables::FleetTables;
@@ -176,24 +178,26 @@ impl Engine {
     /// Adds a machine, or replaces what is known of it.
     pub fn put_machine(&mut self, machine: &FleetMachine) {
         let FleetMachine {
-            machine,
+            ref machine,
             idle_since,
             not_ready,
             unavailable,
-        } = machine;
-        self.put_record(machine, *idle_since, *not_ready, *unavailable);
+            disruption,
+            reversible,
+        } = *machine;
+        let beside = Beside {
+            idle_since,
+            not_ready,
+            unavailable,
+            disruption,
+            reversible,
+        };
+        self.put_record(machine, beside);
     }
 
     /// As [`Self::put_machine`], for callers that keep the record apart from the rest.
-    pub fn put_record(
-        &mut self,
-        machine: &Machine,
-        idle_since: Option<Time>,
-        not_ready: bool,
-        unavailable: bool,
-    ) {
-        self.tables
-            .put_machine(machine, idle_since, not_ready, unavailable);
+    pub fn put_record(&mut self, machine: &Machine, beside: Beside) {
+        self.tables.put_machine(machine, beside);
     }
 
     /// Makes a shape at a price known to the engine, for [`Self::put_fact`].
@@ -212,6 +216,12 @@ impl Engine {
     /// As [`Self::put_machine`], for callers that have no [`Machine`] in memory.
     pub fn put_fact(&mut self, fact: &MachineFact<'_>) {
         self.tables.put_fact(fact);
+    }
+
+    /// Notes what draining a machine would disturb, if that is known (RF-2). It is read where something leaves
+    /// and nowhere else: no Need is looked at because of it, and a decision by which nothing leaves stands.
+    pub fn set_disruption(&mut self, id: &MachineId, told: Option<Disruption>) {
+        self.tables.set_disruption(id, told);
     }
 
     /// Removes a machine.
@@ -289,7 +299,8 @@ impl Engine {
 
     /// As [`Self::decide`], and calls `begins` at the start of each part; not at all if nothing changed.
     pub fn decide_in_parts(&mut self, now: Time, begins: &mut dyn FnMut(Part)) {
-        if self.tables.changed || !self.outcome.stands_at(now) {
+        let moved = self.tables.disruption_moved && self.outcome.lets_go();
+        if self.tables.changed || moved || !self.outcome.stands_at(now) {
             if let Some(tables) = self.tables.compacted() {
                 (self.tables, self.outcome) = (tables, Outcome::default());
             }

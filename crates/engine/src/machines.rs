@@ -3,12 +3,13 @@
 //! A fact that changes nothing marks nothing, so a List that repeats itself leaves a cycle quiet.
 
 use crate::{
-    fleet_tables::{FleetTables, Record},
+    fleet_tables::{FleetTables, Record, WayBack},
     index::{ClusterIndex, MachineIndex, ShapeIndex, SlotIndex},
     pool::PoolKind,
 };
 use bigfleet_model::{
-    ClusterId, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms, Time,
+    ClusterId, Disruption, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms,
+    Time,
 };
 use std::sync::Arc;
 
@@ -17,6 +18,21 @@ use std::sync::Arc;
 pub struct KnownShape {
     pub(crate) shape: ShapeIndex,
     pub(crate) generation: u32,
+}
+
+/// What the shard knows of a machine beside its record, as in [`bigfleet_model::FleetMachine`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// When it became idle, if that is known.
+    pub idle_since: Option<Time>,
+    /// Its node did not become ready.
+    pub not_ready: bool,
+    /// It cannot be acquired now.
+    pub unavailable: bool,
+    /// What draining it would disturb, if that is known (RF-2).
+    pub disruption: Option<Disruption>,
+    /// Its drain can still be taken back (RF-20).
+    pub reversible: bool,
 }
 
 /// A machine whose shape the engine knows. Millions of records come in like this, without building a
@@ -43,6 +59,10 @@ pub struct MachineFact<'a> {
     pub not_ready: bool,
     /// It cannot be acquired now.
     pub unavailable: bool,
+    /// What draining it would disturb, if that is known (RF-2).
+    pub disruption: Option<Disruption>,
+    /// If its drain can still be taken back: the terms and the price it was bound at (RF-20).
+    pub reversible: Option<(Terms, Price)>,
 }
 
 impl<'a> MachineFact<'a> {
@@ -59,20 +79,18 @@ impl<'a> MachineFact<'a> {
             idle_since: None,
             not_ready: false,
             unavailable: false,
+            disruption: None,
+            reversible: None,
         }
     }
 }
 
 impl FleetTables {
-    pub(crate) fn put_machine(
-        &mut self,
-        machine: &Machine,
-        idle_since: Option<Time>,
-        not_ready: bool,
-        unavailable: bool,
-    ) {
+    pub(crate) fn put_machine(&mut self, machine: &Machine, beside: Beside) {
         let shape = self.shape(machine.shape(), machine.price(), machine.interruption());
         let attribution = machine.attribution();
+        let assigned = machine.assignment();
+        let bound_at = assigned.keep_price.unwrap_or(machine.price());
         self.put_fact(&MachineFact {
             id: machine.id().as_str(),
             state: machine.state(),
@@ -84,9 +102,11 @@ impl FleetTables {
             attribution: attribution.as_ref(),
             terms: machine.terms(),
             keep_price: machine.keep_price(),
-            idle_since,
-            not_ready,
-            unavailable,
+            idle_since: beside.idle_since,
+            not_ready: beside.not_ready,
+            unavailable: beside.unavailable,
+            disruption: beside.disruption,
+            reversible: beside.reversible.then_some((assigned.terms, bound_at)),
         });
     }
 
@@ -117,12 +137,16 @@ impl FleetTables {
         let machine = self.ids.intern(facts.id);
         if self.records.len() < self.ids.count() {
             self.records.push(Record::ABSENT);
+            self.disruptions.push(None);
         }
+        self.disrupt(machine, facts.disruption);
+        let way_back = self.way_back(facts);
         let idle_clock = self.idle_clock(facts);
         let is_new_slot = slot.is_none() && facts.attribution.is_some();
         if !is_new_slot
             && self.records[machine].states_the_same_as(&record)
             && self.idle.get(machine) == idle_clock
+            && self.ways_back.get(&machine) == way_back.as_ref()
         {
             return;
         }
@@ -134,13 +158,43 @@ impl FleetTables {
         };
         self.records[machine] = Record { slot, ..record };
         self.attach(machine);
+        if let Some(way_back) = way_back {
+            self.ways_back.insert(machine, way_back);
+            self.clusters[way_back.cluster].reversible.push(machine);
+        }
         if let Some((tier, since)) = idle_clock {
             self.idle.insert(machine, tier, since);
         }
     }
 
+    /// How a machine was bound whose drain can still be taken back.
+    fn way_back(&mut self, facts: &MachineFact<'_>) -> Option<WayBack> {
+        let (terms, keep_price) = facts.reversible?;
+        let cluster = facts.cluster.filter(|_| facts.state == State::Draining)?;
+        Some(WayBack {
+            cluster: self.cluster(cluster.as_str()),
+            terms: self.catalog.terms(terms, keep_price),
+        })
+    }
+
+    pub(crate) fn set_disruption(&mut self, id: &MachineId, told: Option<Disruption>) {
+        if let Some(machine) = self.ids.find(id.as_str()) {
+            self.disrupt(machine, told);
+        }
+    }
+
+    fn disrupt(&mut self, machine: MachineIndex, told: Option<Disruption>) {
+        let before = std::mem::replace(&mut self.disruptions[machine], told);
+        if before != told {
+            self.disruption_moved = true;
+            self.disruptions_known += usize::from(told.is_some());
+            self.disruptions_known -= usize::from(before.is_some());
+        }
+    }
+
     pub(crate) fn remove_machine(&mut self, id: &MachineId) {
         if let Some(machine) = self.ids.find(id.as_str()) {
+            self.disrupt(machine, None);
             self.detach(machine);
             self.ids.remove(machine);
         }
@@ -197,6 +251,10 @@ impl FleetTables {
         }
         self.mark_strays(machine);
         self.unpool(machine);
+        if let Some(way_back) = self.ways_back.remove(&machine) {
+            let reversible = &mut self.clusters[way_back.cluster].reversible;
+            reversible.retain(|held| *held != machine);
+        }
         if state == State::Idle {
             self.idle.remove(machine);
         }

@@ -43,11 +43,11 @@ impl Draft {
         shape: ShapeIndex,
     ) -> bool {
         if self.shape != Some(shape) {
-            let entry = &tables.catalog.shapes[shape];
+            let credit = tables.credit(need, shape);
             let wanted = tables.need(need).wanted.iter();
             self.amounts.clear();
             self.amounts
-                .extend(wanted.map(|(dimension, _)| entry.amount(dimension)));
+                .extend(wanted.map(|(dimension, _)| credit.amount(dimension)));
             self.shape = Some(shape);
         }
         self.left

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! B0 own not yet claimed   B1 loose machines of the cluster          nothing to do
+//! B1a machines of the cluster whose drain can be taken back          Restore
 //! B2 Idle                  B3 Creating          B4 Speculative       Bootstrap · intent · Provision
 //! B5 claims of strictly lower priority in the cluster                the claim moves
 //! ```
@@ -88,6 +89,7 @@ impl FleetTables {
             self.trace_choice(need, &domains, case);
             let holding = self.holding_mut(need);
             (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
+            holding.by_victims = case == DomainCase::WithVictims;
             let Some(domain) = domain else {
                 // Nothing anywhere, so it has no claims either: those would be in a domain.
                 continue;
@@ -119,6 +121,8 @@ impl FleetTables {
         }
         let leftovers = self.leftovers(need);
         self.take_from(need, scope, &leftovers, Self::by_keep_key, false);
+        let reversible = self.restorable(need);
+        self.take_from(need, scope, &reversible, Self::by_way_back, false);
         if self.is_parked(need) {
             return;
         }
@@ -138,7 +142,7 @@ impl FleetTables {
         }
     }
 
-    /// Takes from a list of machines in keep order (B0, B1).
+    /// Takes from a list of machines in keep order (B0, B1, B1a).
     fn take_from(
         &mut self,
         need: NeedIndex,
@@ -183,6 +187,36 @@ impl FleetTables {
         }
         machines.sort_by(|one, other| self.keep_order(*one, *other));
         machines
+    }
+
+    /// Machines of the Need's cluster that it can use, nobody claims, and whose drain can be taken back, in
+    /// keep order (RF-20).
+    pub(crate) fn restorable(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
+        let reversible = &self.clusters[self.need(need).cluster].reversible;
+        let is_offered = |machine: &&MachineIndex| {
+            let record = self.record(**machine);
+            record.claimant.is_none()
+                && self.pool_of(**machine) == Some(PoolKind::Draining)
+                && self.serves(need, record.shape)
+        };
+        let offered = reversible.iter().filter(is_offered);
+        let mut machines: Vec<MachineIndex> = offered.copied().collect();
+        machines.sort_by(|one, other| {
+            self.by_way_back(*one, *other)
+                .then_with(|| self.ids.compare(*one, *other))
+        });
+        self.work.machines += reversible.len() as u64;
+        machines
+    }
+
+    /// Keep order but for the id, of machines whose drain can be taken back: on the terms they were bound on,
+    /// since an intent that has ended is none.
+    fn by_way_back(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
+        let key = |machine: MachineIndex| {
+            let way_back = self.ways_back.get(&machine);
+            way_back.map(|way_back| self.terms_key(way_back.terms))
+        };
+        key(one).cmp(&key(other))
     }
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
@@ -347,10 +381,10 @@ impl FleetTables {
 
     /// Whether the Need is covered without this machine.
     pub(crate) fn is_redundant(&self, need: NeedIndex, machine: MachineIndex) -> bool {
-        let shape = &self.catalog.shapes[self.record(machine).shape];
+        let credit = self.credit(need, self.record(machine).shape);
         let wanted = self.need(need).wanted.iter();
         let mut left = wanted.zip(&*self.holding(need).left);
-        left.all(|((dimension, _), left)| left + i128::from(shape.amount(dimension)) <= 0)
+        left.all(|((dimension, _), left)| left + i128::from(credit.amount(dimension)) <= 0)
     }
 
     /// B5: claims of Needs of strictly lower priority move over.
@@ -463,7 +497,7 @@ impl FleetTables {
             .all(|((dimension, _), left)| {
                 let amount = |machine: &MachineIndex| {
                     let shape = self.record(*machine).shape;
-                    i128::from(self.catalog.shapes[shape].amount(dimension))
+                    i128::from(self.credit(need, shape).amount(dimension))
                 };
                 *left <= machines.iter().map(amount).sum()
             })

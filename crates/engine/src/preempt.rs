@@ -21,6 +21,7 @@ struct VictimCandidate {
 
 /// What a Need still wants after the drains and victims of Phase 2; its Phase 1 residual stays as it is.
 struct Deficit {
+    need: NeedIndex,
     dimensions: Vec<DimensionIndex>,
     left: Vec<i128>,
 }
@@ -34,6 +35,7 @@ impl Deficit {
             .map(|(dimension, _)| dimension)
             .collect();
         Self {
+            need,
             dimensions,
             left: tables.holding(need).left.to_vec(),
         }
@@ -44,15 +46,15 @@ impl Deficit {
     }
 
     fn shrinks_by(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
-        let shape = &tables.catalog.shapes[shape];
+        let credit = tables.credit(self.need, shape);
         let mut each = self.dimensions.iter().zip(&self.left);
-        each.any(|(dimension, left)| 0 < *left && 0 < shape.amount(*dimension))
+        each.any(|(dimension, left)| 0 < *left && 0 < credit.amount(*dimension))
     }
 
     fn change(&mut self, tables: &FleetTables, machine: MachineIndex, sign: i128) {
-        let shape = &tables.catalog.shapes[tables.record(machine).shape];
+        let credit = tables.credit(self.need, tables.record(machine).shape);
         for (dimension, left) in self.dimensions.iter().zip(&mut self.left) {
-            *left -= sign * i128::from(shape.amount(*dimension));
+            *left -= sign * i128::from(credit.amount(*dimension));
         }
     }
 }

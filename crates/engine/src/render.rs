@@ -50,6 +50,7 @@ impl FleetTables {
                 aggregate: self.catalog.amounts(entry.wanted.iter()),
                 min_unit: self.catalog.uses[entry.usage].min_unit.clone(),
                 group: Group::new(self.groups.get(self.slots[entry.slot].group)),
+                whole_units: entry.whole,
             },
             arrival: entry.arrival,
             parked: entry.parked,
@@ -134,7 +135,8 @@ impl FleetTables {
                 beyond += usize::from(!within);
                 within
             }
-            PlannedAction::Preempt { .. }
+            PlannedAction::Restore { .. }
+            | PlannedAction::Preempt { .. }
             | PlannedAction::Reclaim { .. }
             | PlannedAction::Delete { .. } => true,
         });
@@ -173,6 +175,11 @@ impl FleetTables {
             cluster.map(|cluster| self.cluster_id(cluster))
         };
         match planned {
+            PlannedAction::Restore { machine, need } => Action {
+                cluster: destination(need),
+                purpose: purpose(need),
+                ..base(ActionKind::Restore, machine, Reason::Restored)
+            },
             PlannedAction::Bootstrap {
                 machine,
                 need,

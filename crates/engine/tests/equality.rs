@@ -40,7 +40,7 @@ fn three_engines_agree_on_every_step() {
 /// Many machines that are alike: long pools, long own sets, classes of many gangs.
 #[test]
 fn three_engines_agree_on_crowds() {
-    let coverage = compare(0..24, 25, Mode::Crowd);
+    let coverage = compare(54..78, 25, Mode::Crowd);
     assert!(600 <= coverage.steps(), "{coverage}");
     assert_eq!(coverage.rarer_than(20), [], "{coverage}");
     let (machines, rows) = coverage.largest();

@@ -74,6 +74,7 @@ fn read_row(
         aggregate: fields.quantity_map("aggregate_resources"),
         min_unit: fields.quantity_map("min_unit"),
         group: fields.text("group"),
+        whole_units: fields.flag("whole_units", false),
         ..RowFacts::default()
     };
     for (at, node) in fields.list("requirements").into_iter().enumerate() {

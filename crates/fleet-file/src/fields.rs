@@ -155,10 +155,19 @@ impl<'a> Fields<'a> {
 
     /// A whole number; `absent` if absent.
     pub fn whole<T: TryFrom<i128>>(&mut self, key: &str, absent: T) -> T {
-        let Some(node) = self.take(key) else {
-            return absent;
-        };
-        let exact = match node {
+        let node = self.take(key);
+        let whole = node.and_then(|node| self.as_whole(key, &node));
+        whole.unwrap_or(absent)
+    }
+
+    /// A whole number that need not be stated; `None` if it is not, or, noted, if it is something else.
+    pub fn stated_whole<T: TryFrom<i128>>(&mut self, key: &str) -> Option<T> {
+        let node = self.take_some(key)?;
+        self.as_whole(key, &node)
+    }
+
+    fn as_whole<T: TryFrom<i128>>(&mut self, key: &str, node: &Node) -> Option<T> {
+        let exact = match *node {
             Node::Whole(number) => Some(number),
             // 100.0 is how some writers spell 100.
             Node::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
@@ -167,16 +176,11 @@ impl<'a> Fields<'a> {
             _ => None,
         };
         match (exact, exact.map(T::try_from)) {
-            (_, Some(Ok(number))) => number,
-            (Some(_), _) => {
-                self.note(key, &format!("{node} is out of range"));
-                absent
-            }
-            (None, _) => {
-                self.note(key, &format!("{node} is not a whole number"));
-                absent
-            }
+            (_, Some(Ok(number))) => return Some(number),
+            (Some(_), _) => self.note(key, &format!("{node} is out of range")),
+            (None, _) => self.note(key, &format!("{node} is not a whole number")),
         }
+        None
     }
 
     /// A number of any kind, the nonsense ones included; 0 if absent.

@@ -6,9 +6,9 @@ use crate::{
     problem::{FilePart, Refused},
 };
 use bigfleet_model::{
-    Amounts, Assignment, Breach, CapacityType, ClusterId, Dimension, Fingerprint, FleetMachine,
-    Group, Host, Intent, Machine, MachineFacts, NeedKey, Shape, State, StateNumber, Terms,
-    quantity::parse_supply, shown,
+    Amounts, Assignment, Breach, CapacityType, ClusterId, Dimension, Disruption, Fingerprint,
+    FleetMachine, Group, Host, Intent, Machine, MachineFacts, NeedKey, Shape, State, StateNumber,
+    Terms, quantity::parse_supply, shown,
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -47,6 +47,8 @@ pub(crate) fn read(
     let idle_since = fields.time("idle_since");
     let not_ready = fields.flag("not_ready", false);
     let unavailable = fields.flag("unavailable", false);
+    let disruption = disruption(&mut fields);
+    let reversible = fields.flag("reversible", false);
     fields.close();
     if !known {
         repair(&mut facts, &Breach::UnknownState(StateNumber(0)));
@@ -57,7 +59,19 @@ pub(crate) fn read(
         idle_since,
         not_ready,
         unavailable,
+        disruption,
+        reversible,
     })
+}
+
+/// What draining it would disturb; unknown if absent (RF-2).
+fn disruption(fields: &mut Fields<'_>) -> Option<Disruption> {
+    let level: i64 = fields.stated_whole("disruption")?;
+    let told = Disruption::new(level);
+    if told.is_none() {
+        fields.note("disruption", &format!("{level} is not from 0 to 15 (RF-2)"));
+    }
+    told
 }
 
 /// The state, and whether it can be put to the grid. "Unspecified" is a word, so the grid says why

@@ -4,8 +4,8 @@
 
 use crate::{lines::Lines, moment::written};
 use bigfleet_model::{
-    Amounts, Assignment, CapacityType, Cluster, ClusterId, Dollars, Fleet, FleetMachine, Holds,
-    Intent, Need, Price, Shape, Time, quantity::format_milli,
+    Amounts, Assignment, CapacityType, Cluster, ClusterId, Disruption, Dollars, Fleet,
+    FleetMachine, Holds, Intent, Need, Price, Shape, Time, quantity::format_milli,
 };
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -75,6 +75,10 @@ struct MachineRecord<'a> {
     not_ready: bool,
     #[serde(skip_serializing_if = "is_false")]
     unavailable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disruption: Option<u8>,
+    #[serde(skip_serializing_if = "is_false")]
+    reversible: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     assigned: Option<CommitmentRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,6 +151,8 @@ impl<'a> MachineRecord<'a> {
             last_error: machine.last_error(),
             not_ready: held.not_ready,
             unavailable: held.unavailable,
+            disruption: held.disruption.map(Disruption::level),
+            reversible: held.reversible,
             assigned: assigned.map(CommitmentRecord::assigned),
             intent: machine.intent().map(CommitmentRecord::intent),
             idle_since: held.idle_since.map(moment),
@@ -233,6 +239,8 @@ struct NeedRecord<'a> {
     arrival: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "is_false")]
     parked: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    whole_units: bool,
 }
 
 #[derive(Serialize)]
@@ -278,6 +286,7 @@ impl<'a> NeedRecord<'a> {
             group: need.row.group.as_str(),
             arrival: need.arrival.map(moment),
             parked: need.parked,
+            whole_units: need.row.whole_units,
         }
     }
 }

@@ -188,6 +188,21 @@ fn every_breach_of_a_machine_is_named() {
             ],
         ),
         (
+            r#""state": "Speculative", "disruption": 16, "reversible": 1"#,
+            &[
+                "disruption: 16 is not from 0 to 15 (RF-2)",
+                "reversible: 1 is neither true nor false",
+            ],
+        ),
+        (
+            r#""state": "Speculative", "disruption": -1"#,
+            &["disruption: -1 is not from 0 to 15 (RF-2)"],
+        ),
+        (
+            r#""state": "Speculative", "disruption": "3""#,
+            &["disruption: \"3\" is not a whole number"],
+        ),
+        (
             r#""state": "Speculative", "resources": {"": "1", "cpu": [4]}, "allocatable": 4"#,
             &[
                 "resources.cpu: a list is not text",

@@ -127,6 +127,22 @@ impl Amounts {
         Self::from_entries(self.0.iter().map(scaled))
     }
 
+    /// In the dimensions of `unit`, as many whole units as hold all of it; the others as they are. `None` if
+    /// one is more than an `i128` holds. A unit of nothing changes nothing.
+    pub fn checked_round_up(&self, unit: &Self) -> Option<Self> {
+        let units = |(name, milli): (&Dimension, i128)| {
+            let amount = self.get(name.as_str());
+            amount / milli + i128::from(amount % milli != 0)
+        };
+        let count = unit.iter().map(units).max().unwrap_or(0);
+        let mut rounded = self.0.clone();
+        rounded.retain(|(name, _)| unit.get(name.as_str()) == 0);
+        for (name, milli) in unit.iter() {
+            rounded.push((name.clone(), count.checked_mul(milli)?));
+        }
+        Some(Self::from_entries(rounded))
+    }
+
     /// The aggregate key: `name=milli;` for each dimension, ascending (F-3).
     pub fn key(&self) -> String {
         self.iter()

@@ -19,16 +19,19 @@ pub enum ActionKind {
     Reclaim,
     /// Idle to Speculative, because it only costs money.
     Delete,
+    /// Draining back to Configured, because a Need of its cluster wants it again (RF-20).
+    Restore,
 }
 
 impl ActionKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Bootstrap,
         Self::Provision,
         Self::Preempt,
         Self::Reclaim,
         Self::Delete,
+        Self::Restore,
     ];
 
     /// The word used in files, metrics and speech.
@@ -39,6 +42,7 @@ impl ActionKind {
             Self::Preempt => "Preempt",
             Self::Reclaim => "Reclaim",
             Self::Delete => "Delete",
+            Self::Restore => "Restore",
         }
     }
 
@@ -48,6 +52,7 @@ impl ActionKind {
             Self::Provision => State::Speculative,
             Self::Bootstrap | Self::Delete => State::Idle,
             Self::Preempt | Self::Reclaim => State::Configured,
+            Self::Restore => State::Draining,
         }
     }
 
@@ -55,18 +60,20 @@ impl ActionKind {
     pub fn target(self) -> State {
         match self {
             Self::Provision | Self::Preempt | Self::Reclaim => State::Idle,
-            Self::Bootstrap => State::Configured,
+            Self::Bootstrap | Self::Restore => State::Configured,
             Self::Delete => State::Speculative,
         }
     }
 
-    /// The state a machine is in from its commit until it arrives.
+    /// The state a machine is in from its commit until it arrives. A Restore only takes back, so its
+    /// machine has arrived when it is committed.
     pub fn transitional(self) -> State {
         match self {
             Self::Bootstrap => State::Configuring,
             Self::Provision => State::Creating,
             Self::Preempt | Self::Reclaim => State::Draining,
             Self::Delete => State::Deleting,
+            Self::Restore => State::Configured,
         }
     }
 }
@@ -80,6 +87,8 @@ pub enum Reason {
     Speculative,
     /// An Idle machine continues on its way to the Need it was promised to.
     Promised,
+    /// A drain that can still be taken back was.
+    Restored,
     /// A machine of lower priority makes way.
     Inversion,
     /// No Need claims the machine.
@@ -95,6 +104,7 @@ impl Reason {
             Self::Idle => "phase1.idle",
             Self::Speculative => "phase1.speculative",
             Self::Promised => "phase1.promised",
+            Self::Restored => "phase1.restored",
             Self::Inversion => "phase2.inversion",
             Self::Excess => "phase3.excess",
             Self::Release => "phase3.release",
@@ -109,7 +119,7 @@ pub struct Action {
     pub kind: ActionKind,
     /// The machine it is done with.
     pub machine: MachineId,
-    /// The cluster it goes to (Bootstrap, Provision) or comes from (Preempt, Reclaim).
+    /// The cluster it goes to (Bootstrap, Provision), comes from (Preempt, Reclaim) or stays in (Restore).
     pub cluster: Option<ClusterId>,
     /// The Need it is for, and the terms it is committed on.
     pub purpose: Option<(NeedKey, Terms)>,

@@ -34,16 +34,67 @@ pub struct FleetMachine {
     pub not_ready: bool,
     /// It cannot be acquired now, for instance because its provider backs off (RF-17).
     pub unavailable: bool,
+    /// What draining it would disturb, as its cluster's operator tells; unknown if it has not (RF-2). Means
+    /// something only while Configured.
+    pub disruption: Option<Disruption>,
+    /// Its drain can still be taken back (RF-20). Means something only while Draining.
+    pub reversible: bool,
+}
+
+/// What draining a machine would disturb, 0 (nothing runs there) to 15: it decides which of equals leaves,
+/// never whether one does (RF-2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Disruption(u8);
+
+impl Disruption {
+    /// Nothing runs there.
+    pub const NONE: Self = Self(0);
+    /// What counts where nobody has told.
+    pub const UNKNOWN: Self = Self(1);
+    /// The most that can be told.
+    pub const MOST: Self = Self(15);
+
+    /// Exactly this much, if there is such.
+    pub fn new(level: i64) -> Option<Self> {
+        let level = u8::try_from(level).ok().map(Self);
+        level.filter(|level| *level <= Self::MOST)
+    }
+
+    /// This much, or the most there is.
+    pub fn at_most(level: u32) -> Self {
+        Self::new(level.into()).unwrap_or(Self::MOST)
+    }
+
+    /// The number.
+    pub fn level(self) -> u8 {
+        self.0
+    }
 }
 
 impl FleetMachine {
-    /// Takes over what the machine became. Its idle clock starts as it enters Idle (M-4), and what is
-    /// known of its node holds while it stays bound.
+    /// What draining it would disturb, as decisions read it (RF-2).
+    pub fn disturbs(&self) -> Disruption {
+        match self.machine.state() {
+            State::Configured => self.disruption.unwrap_or(Disruption::UNKNOWN),
+            _ => Disruption::NONE,
+        }
+    }
+
+    /// Whether its drain can still be taken back (RF-20).
+    pub fn is_reversible(&self) -> bool {
+        self.reversible && self.machine.state() == State::Draining
+    }
+
+    /// Takes over what the machine became. Its idle clock starts as it enters Idle (M-4), what is known of
+    /// its node holds while it stays bound, and a drain is another one when it begins again.
     pub fn replace(&mut self, machine: Machine, now: Time) {
         let before = self.machine.state();
         let after = machine.state();
         self.machine = machine;
-        self.not_ready &= before.is_bound() && after.is_bound();
+        let stays_bound = before.is_bound() && after.is_bound();
+        self.not_ready &= stays_bound;
+        self.disruption = self.disruption.filter(|_| stays_bound);
+        self.reversible &= before == State::Draining && after == State::Draining;
         match (before, after) {
             (State::Idle, State::Idle) => {}
             (_, State::Idle) => self.idle_since = Some(now),
@@ -59,6 +110,8 @@ impl From<Machine> for FleetMachine {
             idle_since: None,
             not_ready: false,
             unavailable: false,
+            disruption: None,
+            reversible: false,
         }
     }
 }
@@ -187,6 +240,28 @@ mod tests {
         held.replace(machine(State::Configuring), at(4));
         assert_eq!((held.not_ready, held.idle_since), (false, None));
         assert_eq!(held.machine.state(), State::Configuring);
+    }
+
+    /// RF-2, RF-20: each counts in one state only, and is forgotten with it.
+    #[test]
+    fn disruption_and_the_way_back_belong_to_one_state() {
+        let mut held = FleetMachine::from(machine(State::Configured));
+        assert_eq!(held.disturbs(), Disruption::UNKNOWN);
+        held.disruption = Disruption::new(9);
+        held.reversible = true;
+        assert_eq!((held.disturbs().level(), held.is_reversible()), (9, false));
+        held.replace(machine(State::Draining), at(1));
+        assert_eq!((held.disturbs(), held.disruption), (Disruption::NONE, None));
+        assert!(!held.is_reversible(), "another drain");
+        held.reversible = true;
+        assert!(held.is_reversible());
+        held.replace(machine(State::Configured), at(2));
+        assert!(!held.reversible);
+        assert_eq!(Disruption::new(15), Some(Disruption::MOST));
+        assert_eq!((Disruption::new(16), Disruption::new(-1)), (None, None));
+        assert_eq!(Disruption::at_most(15), Disruption::MOST);
+        assert_eq!(Disruption::at_most(u32::MAX), Disruption::MOST);
+        assert_eq!(Disruption::at_most(2).level(), 2);
     }
 
     /// at the end of its hold and not a nanosecond before; zero is never.

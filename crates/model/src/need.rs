@@ -57,6 +57,8 @@ pub struct RowFacts {
     pub min_unit: BTreeMap<String, String>,
     /// The gang.
     pub group: String,
+    /// Whether every unit equals `min_unit`.
+    pub whole_units: bool,
 }
 
 /// One thing wrong with a row (NT-6).
@@ -122,13 +124,17 @@ pub struct Row {
     pub min_unit: Amounts,
     /// The gang; empty for a plain row.
     pub group: Group,
+    /// Every unit equals `min_unit`, so a machine counts with the whole units it holds (RF-19). Never so
+    /// without a `min_unit`.
+    pub whole_units: bool,
 }
 
 impl Row {
-    /// Merges rows equal in (profile, group): aggregates add up, the largest unit counts (NT-3). In the
-    /// order each first appears. Errs with the position of a row whose sum cannot be counted.
+    /// Merges rows equal in (profile, group): aggregates add up, the largest unit counts (NT-3), and what
+    /// comes of it asks for whole units if all of them do, of one size (RF-19). In the order each first
+    /// appears. Errs with the position of a row whose sum cannot be counted.
     pub fn merge(rows: impl IntoIterator<Item = Self>) -> Result<Vec<Self>, usize> {
-        merge(rows, Self::identity, Self::absorb)
+        merge(rows, Self::identity, Self::absorb, Self::round_up)
     }
 
     fn identity(&self) -> (Arc<Profile>, Group) {
@@ -137,7 +143,17 @@ impl Row {
 
     fn absorb(&mut self, other: &Self) -> Option<()> {
         self.aggregate = self.aggregate.checked_add(&other.aggregate)?;
+        self.whole_units &= other.whole_units && self.min_unit == other.min_unit;
         self.min_unit = self.min_unit.larger(&other.min_unit);
+        Some(())
+    }
+
+    /// A row that asks for whole units asks for no part of one (RF-19).
+    fn round_up(&mut self) -> Option<()> {
+        self.whole_units &= !self.min_unit.is_zero();
+        if self.whole_units {
+            self.aggregate = self.aggregate.checked_round_up(&self.min_unit)?;
+        }
         Some(())
     }
 }
@@ -180,6 +196,7 @@ impl RowFacts {
         Ok(Row {
             profile,
             aggregate,
+            whole_units: self.whole_units && !min_unit.is_zero(),
             min_unit,
             group: Group::new(&self.group),
         })
@@ -263,6 +280,7 @@ impl Need {
             needs,
             |need| (need.cluster.clone(), need.row.identity()),
             Self::absorb,
+            |need| need.row.round_up(),
         )
     }
 
@@ -274,23 +292,29 @@ impl Need {
     }
 }
 
-/// Has the first of equals absorb the others, in the order each first appears. Errs with the position of
-/// one that cannot be absorbed.
+/// Has the first of equals absorb the others, in the order each first appears, and finishes each. Errs with
+/// the position of one that cannot be absorbed, or of the first of those that cannot be finished.
 fn merge<T, K: Ord>(
     items: impl IntoIterator<Item = T>,
     identity: impl Fn(&T) -> K,
     absorb: impl Fn(&mut T, &T) -> Option<()>,
+    finish: impl Fn(&mut T) -> Option<()>,
 ) -> Result<Vec<T>, usize> {
     let mut merged: Vec<T> = Vec::new();
+    let mut first_at = Vec::new();
     let mut position = BTreeMap::new();
     for (at, item) in items.into_iter().enumerate() {
         match position.entry(identity(&item)) {
             Entry::Vacant(first) => {
                 first.insert(merged.len());
                 merged.push(item);
+                first_at.push(at);
             }
             Entry::Occupied(first) => absorb(&mut merged[*first.get()], &item).ok_or(at)?,
         }
+    }
+    for (item, at) in merged.iter_mut().zip(first_at) {
+        finish(item).ok_or(at)?;
     }
     Ok(merged)
 }
@@ -429,6 +453,66 @@ mod tests {
             (Some(Time::from_nanos(9)), false)
         );
         assert_eq!(elsewhere.cluster, cluster("b"));
+    }
+
+    /// EX-NT4, RF-19: rows merge before they are rounded, and only equal units stay whole.
+    #[test]
+    fn ex_nt4_rows_of_whole_units_are_rounded_up_once_they_are_merged() {
+        let whole = |cpu: &str, unit: &str| {
+            let min_unit = BTreeMap::from([("cpu".to_owned(), unit.to_owned())]);
+            let facts = RowFacts {
+                min_unit,
+                whole_units: true,
+                ..row(1, cpu)
+            };
+            facts.check().unwrap()
+        };
+        let merged = |rows: Vec<Row>| {
+            let merged = Row::merge(rows).unwrap().remove(0);
+            (merged.whole_units, merged.aggregate.get("cpu"))
+        };
+        assert_eq!(merged(vec![whole("10", "3")]), (true, 12_000));
+        assert_eq!(merged(vec![whole("12", "3")]), (true, 12_000));
+        assert_eq!(merged(vec![whole("1", "3"), whole("2", "3")]), (true, 3000));
+        let other_unit = vec![whole("15", "3"), whole("15", "2"), whole("1", "3")];
+        assert_eq!(merged(other_unit), (false, 31_000));
+        let partly = Row {
+            whole_units: false,
+            ..whole("1", "3")
+        };
+        assert_eq!(merged(vec![whole("1", "3"), partly]), (false, 2000));
+        let says_nothing = RowFacts {
+            min_unit: BTreeMap::from([("cpu".to_owned(), "0".to_owned())]),
+            whole_units: true,
+            ..row(1, "1")
+        };
+        assert!(!says_nothing.check().unwrap().whole_units);
+    }
+
+    /// RF-19, Q-3: units are counted by the scarcest dimension, and a number beyond counting is refused.
+    #[test]
+    fn whole_units_ask_for_all_of_a_unit() {
+        let amounts = |cpu: &str, memory: &str| {
+            let entries = [("cpu", cpu), ("memory", memory)];
+            BTreeMap::from(entries.map(|(name, text)| (name.to_owned(), text.to_owned())))
+        };
+        let facts = RowFacts {
+            aggregate: amounts("9", "13"),
+            min_unit: amounts("3", "4"),
+            whole_units: true,
+            ..row(1, "1")
+        };
+        let rounded = Row::merge([facts.check().unwrap()]).unwrap().remove(0);
+        assert_eq!(rounded.aggregate.get("cpu"), 12_000);
+        assert_eq!(rounded.aggregate.get("memory"), 16_000);
+        let beyond = RowFacts {
+            aggregate: amounts("100000000000000000000", "1"),
+            min_unit: amounts("1m", "100000000000000000000"),
+            whole_units: true,
+            ..row(2, "1")
+        };
+        let rows = [row(1, "1").check().unwrap(), beyond.check().unwrap()];
+        assert_eq!(Row::merge(rows), Err(1));
     }
 
     ///

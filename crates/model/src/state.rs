@@ -34,7 +34,7 @@ pub enum State {
 pub enum Via {
     /// A step of the lifecycle: one of the 13 edges (ST-1).
     Step,
-    /// Taking back a decision whose call never left (DC-7).
+    /// Taking back a decision whose call never left (DC-7), or a drain on decision (RF-20).
     Rollback,
     /// The provider was seen to say so (ST-7). The only way out of Failed; the caller audits it.
     Adoption,

@@ -2,7 +2,7 @@
 
 use crate::{
     hold::{Preempted, is_preempted},
-    ledger::Ledger,
+    ledger::{How, Ledger},
     world::{Unit, World, is_ready, may_acquire},
 };
 use bigfleet_model::{MachineId, Need, Restamp, State, Terms};
@@ -40,6 +40,10 @@ pub(crate) fn restamps(
 }
 
 fn restamp(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> Option<Restamp> {
+    // RF-20: a Restore carries its Need itself.
+    if ledger.how(unit) == Some(How::Restored) {
+        return None;
+    }
     let machine = unit.id().clone();
     let claimant: Option<&Need> = ledger.claimant(unit).map(|rank| &*world.needs[rank]);
     if let Some(need) = claimant

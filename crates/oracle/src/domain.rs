@@ -3,8 +3,9 @@
 use crate::{
     ledger::Ledger,
     pass_a::own,
+    pass_b::may_take_back,
     score::{Score, score},
-    world::{Unit, World, can_use, domain_of, is_parked, may_acquire, sum},
+    world::{Unit, World, can_use, credit, credits, domain_of, is_parked, may_acquire},
 };
 use bigfleet_model::{Amounts, DomainCoverage, Need, State};
 use std::{
@@ -52,6 +53,7 @@ pub(crate) struct Choice {
 #[derive(Clone, Debug, Default)]
 struct Bucket<'w> {
     own: Vec<&'w Unit<'w>>,
+    /// Leftovers, and drains that can be taken back (B1, B1a).
     leftovers: Vec<&'w Unit<'w>>,
     idle: Vec<&'w Unit<'w>>,
     speculative: Vec<&'w Unit<'w>>,
@@ -59,7 +61,7 @@ struct Bucket<'w> {
 }
 
 impl<'w> Bucket<'w> {
-    /// cred = own + leftovers.
+    /// cred = own + leftovers + B1a's.
     fn cred(&self) -> Vec<&'w Unit<'w>> {
         [self.own.as_slice(), &self.leftovers].concat()
     }
@@ -73,13 +75,14 @@ impl<'w> Bucket<'w> {
     }
 
     /// The victims counted until total + victims covers D; `None` if they never do.
-    fn victims_needed(&self, aggregate: &Amounts) -> Option<usize> {
-        let mut have = sum(self.total());
+    fn victims_needed(&self, need: &Need) -> Option<usize> {
+        let aggregate = &need.row.aggregate;
+        let mut have = credits(need, self.total());
         for (count, victim) in self.victims.iter().enumerate() {
             if have.covers(aggregate) {
                 return Some(count);
             }
-            have = have.add(victim.allocatable());
+            have = have.add(&credit(need, victim));
         }
         have.covers(aggregate).then_some(self.victims.len())
     }
@@ -91,8 +94,9 @@ pub(crate) fn choose<'w>(world: &'w World<'w>, ledger: &Ledger<'w>, rank: usize)
     let aggregate = &need.row.aggregate;
     let parked = is_parked(need) || !may_acquire(world.fleet, &need.cluster);
     let buckets = buckets(world, ledger, rank, parked);
+    let sum = |units: Vec<&Unit<'_>>| credits(need, units);
     let cov = |units: Vec<&Unit<'_>>| coverage(&sum(units), aggregate);
-    let candidates = candidates(&buckets, aggregate);
+    let candidates = candidates(&buckets, need);
 
     let fitting = buckets
         .iter()
@@ -111,7 +115,7 @@ pub(crate) fn choose<'w>(world: &'w World<'w>, ledger: &Ledger<'w>, rank: usize)
     }
 
     let with_victims = buckets.iter().filter_map(|(domain, bucket)| {
-        let victims = bucket.victims_needed(aggregate)?;
+        let victims = bucket.victims_needed(need)?;
         Some((domain, bucket, victims))
     });
     // Case 2: cov(own) desc, fewest victims, value asc.
@@ -166,13 +170,14 @@ fn buckets<'w>(
             continue;
         };
         // RF-3: in domain buckets the aggregate is what is wanted.
-        if !can_use(need, unit) || !unit.allocatable().contributes_to(&need.row.aggregate) {
+        if !can_use(need, unit) || !credit(need, unit).contributes_to(&need.row.aggregate) {
             continue;
         }
         let claimant = ledger.claimant(unit);
         let is_own = own.iter().any(|other| other.id() == unit.id())
             && (claimant.is_none() || claimant == Some(rank));
-        let leftover = claimant.is_none() && unit.bound_to(&need.cluster) && !unit.not_ready();
+        let leftover = unit.bound_to(&need.cluster) && !unit.not_ready();
+        let leftover = claimant.is_none() && (leftover || may_take_back(need, unit));
         let free = claimant.is_none() && unit.without_intent() && !unit.fleet.unavailable;
         let bucket = buckets.entry(domain).or_default();
         match unit.state() {
@@ -217,13 +222,14 @@ pub(crate) fn priority(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) 
 }
 
 /// VD-1: the domains with any machine in cred, idle or spec, best covered first.
-fn candidates(buckets: &BTreeMap<&str, Bucket<'_>>, aggregate: &Amounts) -> Vec<DomainCoverage> {
+fn candidates(buckets: &BTreeMap<&str, Bucket<'_>>, need: &Need) -> Vec<DomainCoverage> {
+    let aggregate = &need.row.aggregate;
     let weighed = buckets
         .iter()
         .filter(|(_, bucket)| !bucket.total().is_empty());
     let mut candidates: Vec<DomainCoverage> = weighed
         .map(|(domain, bucket)| {
-            let total = sum(bucket.total());
+            let total = credits(need, bucket.total());
             DomainCoverage {
                 domain: (*domain).to_owned(),
                 coverage_per_mille: per_mille(&total, aggregate),

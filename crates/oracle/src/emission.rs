@@ -11,7 +11,7 @@ use bigfleet_model::{Action, ActionKind, Need, Reason, State, Terms};
 ///
 const RECLAIM_GRACE_SECONDS: u32 = 600;
 
-/// RF-14: per Need in T order Bootstraps (promised, then new), then Provisions; then Preempts,
+/// RF-14: per Need in T order Restores, Bootstraps (promised, then new), Provisions; then Preempts,
 /// Reclaims, Deletes.
 pub(crate) fn actions(
     world: &World<'_>,
@@ -22,6 +22,8 @@ pub(crate) fn actions(
 ) -> Vec<Action> {
     let mut actions = Vec::new();
     for (rank, need) in world.needs.iter().enumerate() {
+        let to = |unit| acquisition(ActionKind::Restore, Reason::Restored, need, unit);
+        actions.extend(claimed(ledger, rank, State::Draining, How::Restored).map(to));
         // RF-16: no promised Bootstrap.
         if may_acquire(world.fleet, &need.cluster) {
             let promised = claimed(ledger, rank, State::Idle, How::Own);

@@ -1,24 +1,27 @@
-//! Exchange (RF-18): one of two equals goes, so let it be the dearer.
+//! Exchange (RF-18): one of two equals goes, so let it be the dearer, or the one that disturbs less.
 
 use crate::{
+    domain::Choice,
     hold::{Preempted, held_for, is_excess, is_preempted},
     ledger::{How, Ledger},
     order::keep_order_with_id,
     pick::has_spread,
-    world::{Unit, World, can_use, is_gang},
+    world::{Unit, World, can_use, domain_of, is_gang},
 };
-use bigfleet_model::{Amounts, State};
+use bigfleet_model::{Amounts, Need, State};
+use std::cmp::Reverse;
 
 /// RF-18. `residuals` is Phase 1's verdict (engine.md §22.3 no. 16).
 pub(crate) fn exchange<'w>(
     world: &'w World<'w>,
     ledger: &mut Ledger<'w>,
+    choices: &[Option<Choice>],
     preempted: &[Preempted<'w>],
     residuals: &[Amounts],
 ) {
     let would_go = |unit: &&Unit<'_>| {
         is_excess(world, ledger, preempted, unit)
-            && held_for(world, ledger, preempted, unit).is_none()
+            && held_for(world, ledger, choices, preempted, unit).is_none()
             && !unit.not_ready()
     };
     let mut going: Vec<&Unit<'_>> = world.units.iter().filter(would_go).collect();
@@ -31,8 +34,8 @@ pub(crate) fn exchange<'w>(
     }
 }
 
-/// The dearest Configured equal claimed by a plain Need that could use `unit` instead, and that no
-/// Need still short can use; then the largest id.
+/// The dearest Configured equal claimed by a Need that could use `unit` instead, and that no Need still
+/// short can use; then the one that disturbs least, then the largest id.
 fn dearest<'w>(
     world: &'w World<'w>,
     ledger: &Ledger<'w>,
@@ -51,21 +54,47 @@ fn dearest<'w>(
             .clone()
             .any(|(rank, need)| !residuals[rank].is_zero() && can_use(need, other))
     };
-    let mut dearer = Vec::new();
+    let mut equals = Vec::new();
     for (rank, need) in of_cluster.clone() {
-        if is_gang(need) || has_spread(need) || !can_use(need, unit) {
+        if !can_use(need, unit) {
             continue;
         }
-        dearer.extend(ledger.units(rank).into_iter().filter_map(|other| {
-            let dearer = other.state() == State::Configured
+        equals.extend(ledger.units(rank).into_iter().filter_map(|other| {
+            let goes = other.state() == State::Configured
                 && !is_preempted(preempted, other)
                 && other.allocatable() == unit.allocatable()
-                && unit.machine().keep_price() < other.machine().keep_price()
+                && (is_dearer(need, unit, other) || disturbs_less(need, unit, other))
                 && !wanted_by_short(other);
-            dearer.then_some((rank, other))
+            goes.then_some((rank, other))
         }));
     }
-    dearer
-        .into_iter()
-        .max_by_key(|(_, other)| (other.machine().keep_price(), other.id().clone()))
+    equals.into_iter().max_by_key(|(_, other)| {
+        let disturbs = Reverse(other.fleet.disturbs());
+        (other.machine().keep_price(), disturbs, other.id().clone())
+    })
+}
+
+/// A plain Need without a DoNotSchedule spread lets go what is strictly dearer.
+fn is_dearer(need: &Need, unit: &Unit<'_>, other: &Unit<'_>) -> bool {
+    !is_gang(need)
+        && !has_spread(need)
+        && unit.machine().keep_price() < other.machine().keep_price()
+}
+
+/// Any Need lets go what is as dear, costs no more to lose and disturbs strictly less, if it lies where
+/// `unit` does.
+fn disturbs_less(need: &Need, unit: &Unit<'_>, other: &Unit<'_>) -> bool {
+    let in_place = if is_gang(need) {
+        domain_of(need, unit).is_some() && domain_of(need, unit) == domain_of(need, other)
+    } else {
+        let mut spreads = need.row.profile.hard_spreads();
+        spreads.all(|spread| {
+            let key = spread.topology_key();
+            unit.domain(key) == other.domain(key)
+        })
+    };
+    in_place
+        && unit.machine().keep_price() == other.machine().keep_price()
+        && other.machine().terms().reclamation <= unit.machine().terms().reclamation
+        && other.fleet.disturbs() < unit.fleet.disturbs()
 }

@@ -130,6 +130,8 @@ fn folded_rows(folding: &[&Need]) -> Vec<Need> {
         row: Row {
             profile: Arc::new(profile),
             aggregate: Amounts::scale(&member, i64::try_from(gangs.len()).unwrap_or(i64::MAX)),
+            // RF-19: one gang is one unit, if all that fold into it ask for whole units.
+            whole_units: !member.is_zero() && gangs.iter().all(|gang| gang.row.whole_units),
             min_unit: member,
             group: folded_group(gangs[0]),
         },

@@ -2,8 +2,9 @@
 //! arrived.
 
 use crate::{
+    domain::{Case, Choice},
     ledger::Ledger,
-    world::{Unit, World, can_use, is_ready, sum},
+    world::{Unit, World, can_use, credit, credits, is_ready},
 };
 use bigfleet_model::{Need, State};
 
@@ -41,6 +42,7 @@ pub(crate) fn is_excess(
 pub(crate) fn held_for(
     world: &World<'_>,
     ledger: &Ledger<'_>,
+    choices: &[Option<Choice>],
     preempted: &[Preempted<'_>],
     unit: &Unit<'_>,
 ) -> Option<i32> {
@@ -49,7 +51,7 @@ pub(crate) fn held_for(
     }
     let holds = |(rank, need): (usize, &std::sync::Arc<Need>)| {
         let held = holds_as_spare(ledger, preempted, rank, need, unit)
-            || holds_unready(ledger, rank, need, unit);
+            || holds_its_own(ledger, choices, preempted, rank, need, unit);
         held.then(|| need.row.profile.priority())
     };
     world.needs.iter().enumerate().filter_map(holds).max()
@@ -67,7 +69,7 @@ fn holds_as_spare(
     let aggregate = &need.row.aggregate;
     if unit.machine().cluster() != Some(&need.cluster)
         || !can_use(need, unit)
-        || !unit.allocatable().contributes_to(aggregate)
+        || !credit(need, unit).contributes_to(aggregate)
     {
         return false;
     }
@@ -76,14 +78,27 @@ fn holds_as_spare(
     let claims = ledger.units(rank);
     let awaits =
         claims.iter().any(|unit| !serves(unit)) || preempted.iter().any(|pick| pick.rank == rank);
-    awaits && !sum(claims.into_iter().filter(serves)).covers(aggregate)
+    awaits && !credits(need, claims.into_iter().filter(serves)).covers(aggregate)
 }
 
-/// A `not_ready` machine is held while the Need it is attributed to is present and its Configured
+/// A machine that is `not_ready`, that the Need it is attributed to can no longer use, or whose gang chose a
+/// domain with victims and has none there this cycle, is held while that Need is present and its Configured
 /// claims do not cover it.
-fn holds_unready(ledger: &Ledger<'_>, rank: usize, need: &Need, unit: &Unit<'_>) -> bool {
+fn holds_its_own(
+    ledger: &Ledger<'_>,
+    choices: &[Option<Choice>],
+    preempted: &[Preempted<'_>],
+    rank: usize,
+    need: &Need,
+    unit: &Unit<'_>,
+) -> bool {
+    let by_victims = |choice: &Choice| choice.case == Case::WithVictims;
+    let lacks_victims = choices[rank].as_ref().is_some_and(by_victims)
+        && preempted.iter().all(|pick| pick.rank != rank);
+    let is_stuck = unit.not_ready() || !can_use(need, unit) || lacks_victims;
     let configured = |unit: &&Unit<'_>| unit.state() == State::Configured;
-    unit.not_ready()
-        && unit.attribution == Some(need.key())
-        && !sum(ledger.units(rank).into_iter().filter(configured)).covers(&need.row.aggregate)
+    let serving = ledger.units(rank).into_iter().filter(configured);
+    unit.attribution == Some(need.key())
+        && is_stuck
+        && !credits(need, serving).covers(&need.row.aggregate)
 }

@@ -1,6 +1,6 @@
 //! The ledger: who claims what, in the order taken. Each machine is claimed at most once (O-4).
 
-use crate::world::{Unit, World, sum};
+use crate::world::{Unit, World, credits};
 use bigfleet_model::{Amounts, MachineId};
 use std::collections::BTreeMap;
 
@@ -11,6 +11,8 @@ pub(crate) enum How {
     Own,
     /// Serving the cluster already, claimed by nobody (B1).
     Leftover,
+    /// Draining, and taken back (B1a).
+    Restored,
     /// Newly taken (B2, B3, B4).
     New,
     /// Taken over from a Need of lower priority (B5).
@@ -64,10 +66,17 @@ impl<'w> Ledger<'w> {
         self.claimant(unit).is_none()
     }
 
-    /// What a Need still wants: its aggregate less the gross allocatable of its claims (C-4).
+    /// How a claimed machine came to be so.
+    pub(crate) fn how(&self, unit: &Unit<'_>) -> Option<How> {
+        let mut claims = self.by_need[self.claimant(unit)?].iter();
+        let claim = claims.find(|claim| claim.unit.id() == unit.id());
+        claim.map(|claim| claim.how)
+    }
+
+    /// What a Need still wants: its aggregate less what its claims count with, used or not (C-4, RF-19).
     pub(crate) fn wanted(&self, rank: usize) -> Amounts {
-        let aggregate = &self.world.needs[rank].row.aggregate;
-        aggregate.sub(&sum(self.units(rank)))
+        let need = &self.world.needs[rank];
+        need.row.aggregate.sub(&credits(need, self.units(rank)))
     }
 
     pub(crate) fn is_covered(&self, rank: usize) -> bool {

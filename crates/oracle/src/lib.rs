@@ -37,13 +37,17 @@
 //! - **RF-10** V-3 does not exclude `not_ready` machines; RF-6's victims do. A gang in case 3 is tried
 //!   in its domain like any other. Machines promised there are not pruned.
 //! - **RF-10, RF-11** A preempted machine stays in the claims of the Need that had it.
-//! - **RF-11** "Configured claims" of the `not_ready` sentence are all claims in state Configured.
+//! - **RF-11** "Configured claims" of the second sentence are all claims in state Configured. As Phase 2
+//!   starts no gang has a victim yet, so one that chose by case 2 holds its machines then.
 //! - **RF-12** A witness may have an empty value of the Same key. Classes with one folded profile
 //!   and aggregate become one row (F-2).
 //! - **RF-15** Any Idle or Speculative machine that RM-3 admits and nobody claims counts, also an
 //!   unavailable or promised one.
 //! - **RF-18** Machines a short Need can use are left out before the dearest is chosen. Holds are
-//!   looked at after Phase 2 for the list, and again after the exchange for Phase 3.
+//!   looked at after Phase 2 for the list, and again after the exchange for Phase 3. Machines without a
+//!   value of a topology key have the same value of it.
+//! - **RF-20** In the keep order of B1a a machine whose intent has ended has the price and the penalty of the
+//!   time it was bound, not the intent's.
 
 mod attribution;
 mod commit;
@@ -78,9 +82,9 @@ pub fn decide(fleet: &Fleet) -> Decision {
     let residuals: Vec<Amounts> = ranks.clone().map(|rank| ledger.wanted(rank)).collect();
     let phase2 = phase2::phase2(&world, &mut ledger, &choices, &residuals);
     let preempted = &phase2.preempted;
-    exchange::exchange(&world, &mut ledger, preempted, &residuals);
+    exchange::exchange(&world, &mut ledger, &choices, preempted, &residuals);
 
-    let reclaims = phase3::reclaims(&world, &ledger, preempted);
+    let reclaims = phase3::reclaims(&world, &ledger, &choices, preempted);
     let releases = phase3::releases(&world, &ledger);
     let mut claims: Vec<Claim> = Vec::new();
     for rank in ranks {
@@ -96,7 +100,7 @@ pub fn decide(fleet: &Fleet) -> Decision {
         actions: emission::actions(&world, &ledger, preempted, &reclaims, &releases),
         claims,
         ended_intents: commit::ended_intents(&world, &ledger),
-        held: phase3::held(&world, &ledger, preempted),
+        held: phase3::held(&world, &ledger, &choices, preempted),
         restamps: commit::restamps(&world, &ledger, preempted),
         needs: verdict::verdicts(&world, &ledger, &choices, &residuals, &phase2),
     }

@@ -36,6 +36,14 @@ pub(crate) fn keep_order(unit: &Unit<'_>) -> (Price, Reverse<Dollars>) {
     (price, penalty)
 }
 
+/// RF-2 for a machine whose drain may be taken back: an intent that ended is none, so both are those of the
+/// time it was bound.
+pub(crate) fn restore_order(unit: &Unit<'_>) -> (Price, Reverse<Dollars>) {
+    let assigned = unit.machine().assignment();
+    let price = assigned.keep_price.unwrap_or(unit.machine().price());
+    (price, Reverse(assigned.terms.reclamation))
+}
+
 /// RF-2.
 pub(crate) fn keep_order_with_id<'a>(
     unit: &Unit<'a>,

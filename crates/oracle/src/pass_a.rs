@@ -5,7 +5,7 @@ use crate::{
     ledger::{How, Ledger},
     order::keep_order,
     pick::pick_own,
-    world::{Unit, World, can_use, domain_of, is_gang, lies_in, sum},
+    world::{Unit, World, can_use, credit, credits, domain_of, is_gang, lies_in},
 };
 use bigfleet_model::Need;
 use std::collections::BTreeMap;
@@ -52,14 +52,14 @@ pub(crate) fn home(world: &World<'_>, need: &Need) -> Option<String> {
     let mut domains: BTreeMap<&str, Vec<&Unit<'_>>> = BTreeMap::new();
     for unit in own(world, need) {
         if let Some(domain) = domain_of(need, unit)
-            && unit.allocatable().contributes_to(aggregate)
+            && credit(need, unit).contributes_to(aggregate)
         {
             domains.entry(domain).or_default().push(unit);
         }
     }
     let mut best: Option<(&str, f64)> = None;
     for (domain, units) in domains {
-        let covered = coverage(&sum(units), aggregate);
+        let covered = coverage(&credits(need, units), aggregate);
         if best.is_none_or(|(_, most)| most < covered) {
             best = Some((domain, covered));
         }

@@ -1,18 +1,19 @@
 //! Pass B (RF-5): those still short are served one after another, in T order.
 //!
 //! ```text
-//! B0 own ─▶ B1 leftovers ─▶ B2 Idle ─▶ B3 Creating ─▶ B4 Speculative ─▶ prune ─▶ B5 lower priority
+//! B0 own ─▶ B1 leftovers ─▶ B1a drains taken back
+//!   ─▶ B2 Idle ─▶ B3 Creating ─▶ B4 Speculative ─▶ prune ─▶ B5 lower priority
 //! ```
 
 use crate::{
     domain::{Case, Choice, choose},
     ledger::{How, Ledger},
-    order::keep_order,
+    order::{keep_order, restore_order},
     pass_a::take_own,
     pick::{Candidates, pick, prune},
-    world::{Unit, World, can_use, is_gang, is_parked, lies_in, may_acquire, sum},
+    world::{Unit, World, can_use, credits, is_gang, is_parked, lies_in, may_acquire},
 };
-use bigfleet_model::{State, effective_cost};
+use bigfleet_model::{Need, State, effective_cost};
 
 /// RF-5. Per Need, the domain chosen if it is a gang that was short.
 pub(crate) fn pass_b<'w>(world: &'w World<'w>, ledger: &mut Ledger<'w>) -> Vec<Option<Choice>> {
@@ -55,8 +56,9 @@ fn serve<'w>(world: &'w World<'w>, ledger: &mut Ledger<'w>, rank: usize, choice:
 
     take_own(world, ledger, rank, domain); // B0
     take_leftovers(world, ledger, rank, domain); // B1
+    take_back(world, ledger, rank, domain); // B1a
 
-    // RF-5, parked: B0, B1. RF-16, `acquire: false`: the same.
+    // RF-5, parked: B0 to B1a. RF-16, `acquire: false`: the same.
     if is_parked(need) || !may_acquire(world.fleet, &need.cluster) {
         return;
     }
@@ -102,6 +104,23 @@ fn take_leftovers<'w>(world: &'w World<'w>, ledger: &mut Ledger<'w>, rank: usize
     let candidates = leftovers.map(|unit| (keep_order(unit), unit)).collect();
     let picked = pick_for(world, ledger, rank, candidates);
     ledger.claim_all(rank, picked, How::Leftover);
+}
+
+/// B1a: machines of its cluster whose drain can be taken back, in keep order (RF-20).
+fn take_back<'w>(world: &'w World<'w>, ledger: &mut Ledger<'w>, rank: usize, domain: &str) {
+    let need = &world.needs[rank];
+    let reversible = |unit: &&Unit<'_>| {
+        may_take_back(need, unit) && ledger.is_free(unit) && lies_in(need, unit, domain)
+    };
+    let reversible = world.units.iter().filter(reversible);
+    let candidates = reversible.map(|unit| (restore_order(unit), unit)).collect();
+    let picked = pick_for(world, ledger, rank, candidates);
+    ledger.claim_all(rank, picked, How::Restored);
+}
+
+/// RF-20: offered to the Needs of its own cluster that can use it.
+pub(crate) fn may_take_back(need: &Need, unit: &Unit<'_>) -> bool {
+    unit.can_be_restored() && unit.machine().cluster() == Some(&need.cluster) && can_use(need, unit)
 }
 
 /// Machines without intent in a state that the Need may take; `unavailable` ones are not (RF-17).
@@ -191,7 +210,9 @@ fn displace<'w>(
         }
     }
     let picked = pick_for(world, ledger, rank, candidates);
-    let left = ledger.wanted(rank).sub(&sum(picked.iter().copied()));
+    let left = ledger
+        .wanted(rank)
+        .sub(&credits(need, picked.iter().copied()));
     if take_over == TakeOver::IfThatCompletes && !left.is_zero() {
         return;
     }

@@ -6,7 +6,7 @@ use crate::{
     ledger::{How, Ledger},
     pick::{pick, prune},
     score::score,
-    world::{Unit, World, can_use, is_gang, is_parked, lies_in, may_acquire, sum},
+    world::{Unit, World, can_use, credits, is_gang, is_parked, lies_in, may_acquire},
 };
 use bigfleet_model::{Amounts, State};
 use std::{cmp::Reverse, collections::BTreeMap};
@@ -34,7 +34,12 @@ pub(crate) fn phase2<'w>(
     let held: HeldPriorities<'_> = world
         .units
         .iter()
-        .filter_map(|unit| Some((unit.id().as_str(), held_for(world, ledger, &[], unit)?)))
+        .filter_map(|unit| {
+            Some((
+                unit.id().as_str(),
+                held_for(world, ledger, choices, &[], unit)?,
+            ))
+        })
         .collect();
     let excess: Vec<&Unit<'_>> = world
         .units
@@ -57,7 +62,7 @@ pub(crate) fn phase2<'w>(
             continue;
         }
         let promised = promise(world, ledger, rank, domain, &residuals[rank]);
-        let left = residuals[rank].sub(&sum(promised.iter().copied()));
+        let left = residuals[rank].sub(&credits(need, promised.iter().copied()));
         let victims = {
             let so_far = [ledger.units(rank).as_slice(), &promised].concat();
             let chooser = Chooser {
@@ -69,7 +74,7 @@ pub(crate) fn phase2<'w>(
             };
             chooser.victims(rank, domain, &left, &so_far)
         };
-        let left = left.sub(&sum(victims.iter().map(|victim| victim.unit)));
+        let left = left.sub(&credits(need, victims.iter().map(|victim| victim.unit)));
         unresolved.push(!left.is_zero());
         // A gang gets all of it only if together it covers the residual.
         if is_gang(need) && !left.is_zero() {

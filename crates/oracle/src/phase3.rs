@@ -1,25 +1,31 @@
 //! Phase 3: what no Need claims is let go; what only costs money is released.
 
 use crate::{
+    domain::Choice,
     hold::{Preempted, held_for, is_excess},
     ledger::Ledger,
-    order::keep_order_with_id,
+    order::keep_order,
     world::{Unit, World},
 };
 use bigfleet_model::{MachineId, State};
 
-/// excess machines that are not held: clusters ascending, keep order in each.
+/// excess machines that are not held: clusters ascending, keep order in each, but what disturbs less
+/// before the id (engine.md §22.3 no. 10).
 pub(crate) fn reclaims<'w>(
     world: &'w World<'w>,
     ledger: &Ledger<'w>,
+    choices: &[Option<Choice>],
     preempted: &[Preempted<'w>],
 ) -> Vec<&'w Unit<'w>> {
     let goes = |unit: &&Unit<'_>| {
         is_excess(world, ledger, preempted, unit)
-            && held_for(world, ledger, preempted, unit).is_none()
+            && held_for(world, ledger, choices, preempted, unit).is_none()
     };
     let mut going: Vec<&Unit<'_>> = world.units.iter().filter(goes).collect();
-    going.sort_by_key(|unit| (unit.machine().cluster(), keep_order_with_id(unit)));
+    going.sort_by_key(|unit| {
+        let cluster = unit.machine().cluster();
+        (cluster, keep_order(unit), unit.fleet.disturbs(), unit.id())
+    });
     going
 }
 
@@ -27,9 +33,10 @@ pub(crate) fn reclaims<'w>(
 pub(crate) fn held(
     world: &World<'_>,
     ledger: &Ledger<'_>,
+    choices: &[Option<Choice>],
     preempted: &[Preempted<'_>],
 ) -> Vec<MachineId> {
-    let held = |unit: &&Unit<'_>| held_for(world, ledger, preempted, unit).is_some();
+    let held = |unit: &&Unit<'_>| held_for(world, ledger, choices, preempted, unit).is_some();
     let units = world.units.iter().filter(held);
     units.map(|unit| unit.id().clone()).collect()
 }

@@ -1,6 +1,6 @@
 //! Picking from candidates (RF-3, RF-8, RF-9): in a step's order, or evenly over domains.
 
-use crate::world::{Unit, sum};
+use crate::world::{Unit, credit, credits};
 use bigfleet_model::{Amounts, Need, Spread};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(crate) fn pick<'w, K: Ord>(
     if has_spread(need) {
         evenly(need, wanted, so_far, candidates)
     } else {
-        in_order(wanted, candidates)
+        in_order(need, wanted, candidates)
     }
 }
 
@@ -30,10 +30,10 @@ pub(crate) fn pick_own<'w, K: Ord + Clone>(
     candidates: Candidates<'w, K>,
 ) -> Vec<&'w Unit<'w>> {
     let mut picked = pick(need, wanted, so_far, candidates.clone());
-    let wanted = wanted.sub(&sum(picked.iter().copied()));
+    let wanted = wanted.sub(&credits(need, picked.iter().copied()));
     let not_picked = |unit: &Unit<'_>| picked.iter().all(|other| other.id() != unit.id());
     let rest = candidates.into_iter().filter(|(_, unit)| not_picked(unit));
-    let rest = in_order(&wanted, rest.collect());
+    let rest = in_order(need, &wanted, rest.collect());
     picked.extend(rest);
     picked
 }
@@ -43,14 +43,18 @@ pub(crate) fn has_spread(need: &Need) -> bool {
     need.row.profile.hard_spreads().next().is_some()
 }
 
-fn in_order<'w, K: Ord>(wanted: &Amounts, mut candidates: Candidates<'w, K>) -> Vec<&'w Unit<'w>> {
+fn in_order<'w, K: Ord>(
+    need: &Need,
+    wanted: &Amounts,
+    mut candidates: Candidates<'w, K>,
+) -> Vec<&'w Unit<'w>> {
     candidates.sort_by(|(a, x), (b, y)| (a, x.id()).cmp(&(b, y.id())));
     let mut wanted = wanted.clone();
     let mut picked = Vec::new();
     for (_, unit) in candidates {
         // RF-3, with what is still wanted now.
-        if unit.allocatable().contributes_to(&wanted) {
-            wanted = wanted.sub(unit.allocatable());
+        if credit(need, unit).contributes_to(&wanted) {
+            wanted = wanted.sub(&credit(need, unit));
             picked.push(unit);
         }
     }
@@ -70,7 +74,7 @@ fn evenly<'w, K: Ord>(
         spreads.iter().map(value).collect()
     };
     candidates
-        .retain(|(_, unit)| values(unit).is_some() && unit.allocatable().contributes_to(wanted));
+        .retain(|(_, unit)| values(unit).is_some() && credit(need, unit).contributes_to(wanted));
     let on_offer: Vec<&Unit<'_>> = candidates.iter().map(|(_, unit)| *unit).collect();
     let domains: Vec<BTreeSet<&str>> = spreads
         .iter()
@@ -83,13 +87,13 @@ fn evenly<'w, K: Ord>(
     while !wanted.is_zero() {
         let eligible = candidates.iter().enumerate().filter(|(_, (_, unit))| {
             let fits = |(spread, domains): (&&Spread, _)| fits(spread, domains, &have, unit);
-            unit.allocatable().contributes_to(&wanted) && spreads.iter().zip(&domains).all(fits)
+            credit(need, unit).contributes_to(&wanted) && spreads.iter().zip(&domains).all(fits)
         });
         let lowest = eligible
             .min_by(|(_, (a, x)), (_, (b, y))| (a, values(x), x.id()).cmp(&(b, values(y), y.id())));
         let Some((at, _)) = lowest else { break };
         let (_, unit) = candidates.remove(at);
-        wanted = wanted.sub(unit.allocatable());
+        wanted = wanted.sub(&credit(need, unit));
         have.push(unit);
         picked.push(unit);
     }
@@ -132,14 +136,15 @@ pub(crate) fn prune<'w>(
     picked: &[&'w Unit<'w>],
 ) -> Vec<&'w Unit<'w>> {
     let mut given_back: Vec<&Unit<'_>> = Vec::new();
-    if has_spread(need) || !sum(kept.iter().chain(picked).copied()).covers(&need.row.aggregate) {
+    let all = credits(need, kept.iter().chain(picked).copied());
+    if has_spread(need) || !all.covers(&need.row.aggregate) {
         return given_back;
     }
     for unit in picked {
         let others = picked.iter().filter(|other| {
             other.id() != unit.id() && given_back.iter().all(|back| back.id() != other.id())
         });
-        let rest = sum(kept.iter().chain(others).copied());
+        let rest = credits(need, kept.iter().chain(others).copied());
         if rest.covers(&need.row.aggregate) {
             given_back.push(unit);
         }

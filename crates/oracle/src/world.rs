@@ -3,9 +3,10 @@
 //! Nothing here changes during the cycle; what changes is in the ledger.
 
 use bigfleet_model::{
-    Amounts, ClusterId, Fleet, FleetMachine, Machine, MachineId, Need, NeedKey, State, Terms,
+    Amounts, ClusterId, Dimension, Fleet, FleetMachine, Machine, MachineId, Need, NeedKey, State,
+    Terms,
 };
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// A machine and whom it is committed to (RF-1).
 #[derive(Clone, Debug)]
@@ -45,6 +46,11 @@ impl<'a> Unit<'a> {
     /// Bound to this cluster: Configured or Configuring.
     pub(crate) fn bound_to(&self, cluster: &ClusterId) -> bool {
         self.state().is_bound() && self.machine().cluster() == Some(cluster)
+    }
+
+    /// Its drain can be taken back: the shard says so, and it is meant for nobody (RF-20).
+    pub(crate) fn can_be_restored(&self) -> bool {
+        self.fleet.is_reversible() && self.without_intent()
     }
 
     /// Without intent: none recorded, or the one recorded has ended (RF-1).
@@ -115,6 +121,34 @@ pub(crate) fn domain_of<'a>(need: &Need, unit: &Unit<'a>) -> Option<&'a str> {
 /// gang (S-2).
 pub(crate) fn lies_in(need: &Need, unit: &Unit<'_>, domain: &str) -> bool {
     !is_gang(need) || domain_of(need, unit) == Some(domain)
+}
+
+/// What a machine counts with for a Need (RF-19): its allocatable; if the row asks for whole units, as many
+/// of them as it holds, and all of what a unit does not have.
+pub(crate) fn credit<'a>(need: &Need, unit: &Unit<'a>) -> Cow<'a, Amounts> {
+    let (allocatable, min_unit) = (unit.allocatable(), &need.row.min_unit);
+    if !need.row.whole_units {
+        return Cow::Borrowed(allocatable);
+    }
+    let fit = |(name, milli): (&Dimension, i128)| allocatable.get(name.as_str()) / milli;
+    let units = min_unit.iter().map(fit).min().unwrap_or(0);
+    let of_units = min_unit
+        .iter()
+        .map(|(name, milli)| (name.clone(), milli * units));
+    let others = allocatable
+        .iter()
+        .filter(|(name, _)| min_unit.get(name.as_str()) == 0);
+    let others = others.map(|(name, milli)| (name.clone(), milli));
+    Cow::Owned(Amounts::from_entries(of_units.chain(others)))
+}
+
+/// The sum of what these machines count with for a Need.
+pub(crate) fn credits<'w, 'a: 'w>(
+    need: &Need,
+    units: impl IntoIterator<Item = &'w Unit<'a>>,
+) -> Amounts {
+    let add = |sum: Amounts, unit: &Unit<'_>| sum.add(&credit(need, unit));
+    units.into_iter().fold(Amounts::NONE, add)
 }
 
 /// The sum of what these machines offer.

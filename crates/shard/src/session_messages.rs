@@ -58,6 +58,7 @@ pub(crate) fn message(frame: Frame, cluster: &ClusterId) -> ShardMessage {
                     provider_id: provider_id(host),
                 }],
                 deadline_unix_nanos: unix_nanos(deadline),
+                voluntary: false,
             })
         }
         Frame::ReclaimCancel { instruction } => Payload::ReclaimCancel(ReclaimCancel {

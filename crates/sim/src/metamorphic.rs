@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// machines a moving demand finds free, half that graces and holds keep their length on a slower clock.
 const BOUND: u64 = 15;
 
-fn totals(name: &str, seeds: u64, altered: impl Fn(&mut Plan)) -> Vec<[u64; 5]> {
+fn totals(name: &str, seeds: u64, altered: impl Fn(&mut Plan)) -> Vec<[u64; 6]> {
     let scenario = Scenario::named(name).unwrap();
     let run = |seed| {
         let mut plan = scenario.plan(&mut Dice::stream(seed, 0));
@@ -51,7 +51,7 @@ fn agrees(altered: impl Fn(&mut Plan) + Copy) {
         let (was, is) = (totals(name, 10, |_| {}), totals(name, 10, altered));
         assert_eq!(was, is, "{name}");
     }
-    let sum = |all: Vec<[u64; 5]>| all.iter().flatten().sum::<u64>();
+    let sum = |all: Vec<[u64; 6]>| all.iter().flatten().sum::<u64>();
     let (was, is) = (
         sum(totals("random", 50, |_| {})),
         sum(totals("random", 50, altered)),

@@ -88,6 +88,7 @@ impl Running {
             aggregate,
             min_unit,
             group: self.work.group.clone(),
+            whole_units: false,
         })
     }
 }

@@ -38,7 +38,7 @@ pub struct Report {
     /// Machines of the fleet.
     pub machines: usize,
     /// Actions committed: Bootstrap, Provision, Preempt, Reclaim, Delete.
-    pub actions: [u64; 5],
+    pub actions: [u64; 6],
     /// Creates the provider took on.
     pub creates: u64,
     /// How often a gang changed its rack, as counted by the shard's last process.

@@ -50,6 +50,7 @@ impl NeedLine {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             match (key, value) {
                 ("parked", "") => parked = true,
+                ("whole", "") => facts.whole_units = true,
                 ("arrival", value) => arrival = Some(time(value, line)),
                 (key, "") => match key.strip_prefix("name:") {
                     Some(called) => name = Some(called.to_owned()),

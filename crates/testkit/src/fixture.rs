@@ -4,7 +4,7 @@
 //! stands.
 
 use crate::{demand::NeedLine, supply};
-use bigfleet_model::{Cluster, ClusterId, Fleet, Group, Holds, Need, NeedKey, Time};
+use bigfleet_model::{Cluster, ClusterId, Fleet, Group, Holds, Need, NeedKey, Row, Time};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The fleet these lines describe.
@@ -22,6 +22,7 @@ use std::{collections::BTreeMap, time::Duration};
 /// | `name:web` | what `own=` and the lines of an outcome call it |
 /// | `cpu=16`, `min:cpu=4` | aggregate and smallest unit, in any dimension |
 /// | `prio=100`, `arrival=9`, `group=g1`, `parked` | as they say; all absent by default |
+/// | `whole` | it asks for whole units |
 /// | `ib=5`, `rb=6` or `ipenalty=$3`, `penalty=$8` | interruption and reclamation bucket; 1 by default |
 /// | `rack=Same`, `zone=In(a,b)`, `type=NotIn(x)`, `k=Exists`, `k=DoesNotExist` | requirements |
 /// | `spread=zone/1`, `spread=zone/2/soft` | DoNotSchedule, ScheduleAnyway |
@@ -35,6 +36,7 @@ use std::{collections::BTreeMap, time::Duration};
 /// | `own-raw=<fingerprint>,<group>` | committed to a Need by text; `for=b` names another cluster |
 /// | `stamp=100`, `ipenalty=$2`, `penalty=$8`, `keep=$2` | the terms, where they are others |
 /// | `not-ready`, `unavailable`, `idle-since=900` | as they say |
+/// | `disruption=3`, `reversible` | what draining it would disturb; its drain can be taken back |
 ///
 /// A Need is called by its name, or by its cluster where it is the only one there, or by
 /// `cluster/group`. `type` and `zone` mean the Kubernetes keys. Hosts are filled in.
@@ -155,12 +157,14 @@ impl Fixture {
     }
 }
 
-/// The identity of the row a gang folds to (RF-12).
+/// The identity of the row a gang folds to (RF-12), as it is once rows are merged.
 pub(crate) fn folded_key(need: &Need) -> NeedKey {
+    let rows = Row::merge([need.row.clone()]).expect("sums of a fixture can be counted");
+    let aggregate = rows.first().map(|row| row.aggregate.key());
     NeedKey {
         cluster: need.cluster.clone(),
         fingerprint: need.row.profile.folded().fingerprint().clone(),
-        group: Group::new(&format!("fold:{}", need.row.aggregate.key())),
+        group: Group::new(&format!("fold:{}", aggregate.unwrap_or_default())),
     }
 }
 

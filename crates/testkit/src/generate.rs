@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    const WANTED: [&str; 19] = [
+    const WANTED: [&str; 23] = [
         "gang",
         "gangs of one class",
         "spread",
@@ -171,6 +171,10 @@ mod tests {
         "hold run out",
         "a gang that one machine holds",
         "pinned",
+        "whole units",
+        "whole gang",
+        "told disruption",
+        "reversible drain",
     ];
 
     fn note(fleet: &Fleet, see: &mut impl FnMut(&'static str)) {
@@ -205,6 +209,14 @@ mod tests {
         };
         when("a gang that one machine holds", machines().any(holds_gang));
         let spread = |need: &&Need| need.row.profile.hard_spreads().next().is_some();
+        when("whole units", needs.iter().any(|need| need.row.whole_units));
+        when("whole gang", gangs().any(|need| need.row.whole_units));
+        when(
+            "told disruption",
+            machines().any(|m| m.disruption.is_some() && m.machine.state() == State::Configured),
+        );
+        let restorable = |m: &FleetMachine| m.is_reversible() && m.machine.intent().is_none();
+        when("reversible drain", machines().any(restorable));
         when("spread", needs.iter().any(spread));
         when("parked", gangs().any(|need| need.parked));
         when(

@@ -46,7 +46,9 @@ pub(crate) fn action(action: &Action) -> String {
         ActionKind::Bootstrap if action.reason == Reason::Promised => {
             format!("{word} {machine} for {cluster} (promised)")
         }
-        ActionKind::Bootstrap | ActionKind::Provision => format!("{word} {machine} for {cluster}"),
+        ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Restore => {
+            format!("{word} {machine} for {cluster}")
+        }
         ActionKind::Preempt => {
             let grace = action.grace_seconds;
             let purpose = action.purpose.as_ref();

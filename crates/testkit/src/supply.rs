@@ -6,9 +6,9 @@ use crate::{
     fixture::{cluster_id, number, time},
 };
 use bigfleet_model::{
-    Amounts, Assignment, CapacityType, ClusterId, Dimension, Dollars, Fingerprint, FleetMachine,
-    Group, Host, Intent, Machine, MachineFacts, NeedKey, Price, Shape, State, Terms, Time,
-    quantity::parse_supply,
+    Amounts, Assignment, CapacityType, ClusterId, Dimension, Disruption, Dollars, Fingerprint,
+    FleetMachine, Group, Host, Intent, Machine, MachineFacts, NeedKey, Price, Shape, State, Terms,
+    Time, quantity::parse_supply,
 };
 use std::sync::Arc;
 
@@ -59,6 +59,8 @@ struct Tokens<'a> {
     idle_since: Option<Time>,
     not_ready: bool,
     unavailable: bool,
+    disruption: Option<Disruption>,
+    reversible: bool,
 }
 
 impl<'a> Tokens<'a> {
@@ -81,6 +83,8 @@ impl<'a> Tokens<'a> {
             idle_since: None,
             not_ready: false,
             unavailable: false,
+            disruption: None,
+            reversible: false,
         }
     }
 
@@ -95,6 +99,7 @@ impl<'a> Tokens<'a> {
             (None, None) => match word {
                 "not-ready" => self.not_ready = true,
                 "unavailable" => self.unavailable = true,
+                "reversible" => self.reversible = true,
                 price if price.starts_with('$') => self.price = number(price, line),
                 cluster if self.cluster.is_none() => self.cluster = Some(cluster),
                 other => panic!("fixture: \"{other}\" says nothing about a machine: {line}"),
@@ -113,6 +118,7 @@ impl<'a> Tokens<'a> {
             "ipenalty" => self.interruption = Some(dollars()),
             "penalty" => self.reclamation = Some(dollars()),
             "keep" => self.keep_price = Some(Price::new(number(value, line)).expect("a price")),
+            "disruption" => self.disruption = Disruption::new(number(value, line) as i64),
             "idle-since" => self.idle_since = Some(time(value, line)),
             "own" => self.own(value),
             "own-raw" => {
@@ -193,6 +199,8 @@ impl<'a> Tokens<'a> {
             idle_since: self.idle_since,
             not_ready: self.not_ready,
             unavailable: self.unavailable,
+            disruption: self.disruption,
+            reversible: self.reversible,
             ..machine
                 .unwrap_or_else(|refused| panic!("fixture: {refused}: {}", self.line))
                 .into()

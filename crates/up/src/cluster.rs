@@ -227,6 +227,7 @@ impl Cluster {
             node_name: node_name(machine),
             provider_id: node.host.clone(),
             ready: true,
+            disruption: None,
         });
         Payload::NodeReport(NodeReport {
             complete: true,

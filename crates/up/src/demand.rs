@@ -109,6 +109,7 @@ fn row(archetype: &Archetype, types: Vec<String>, pods: u32) -> Option<CapacityN
         interruption_penalty_bucket: PenaltyBucket::from(interruption).into(),
         reclamation_penalty_bucket: PenaltyBucket::from(reclamation).into(),
         group,
+        whole_units: false,
     })
 }
 

@@ -21,15 +21,21 @@ pub enum Feature {
     ReclaimTarget,
     /// Markers around a resync.
     Resync,
+    /// Rows that ask for whole units.
+    WholeUnits,
+    /// What draining a node would disturb.
+    Disruption,
 }
 
 impl Feature {
     /// Every feature, as we list them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::DrainReport,
         Self::NodeReport,
         Self::ReclaimTarget,
         Self::Resync,
+        Self::WholeUnits,
+        Self::Disruption,
     ];
 
     /// Its name on the wire.
@@ -39,6 +45,8 @@ impl Feature {
             Self::NodeReport => "node-report.v1",
             Self::ReclaimTarget => "reclaim-target.v1",
             Self::Resync => "resync.v1",
+            Self::WholeUnits => "whole-units.v1",
+            Self::Disruption => "disruption.v1",
         }
     }
 

@@ -50,6 +50,7 @@ impl From<CapacityNeed> for RowFacts {
             aggregate: need.aggregate_resources,
             min_unit: need.min_unit,
             group: need.group,
+            whole_units: need.whole_units,
         }
     }
 }
@@ -96,6 +97,7 @@ impl From<&Row> for CapacityNeed {
             reclamation_penalty_bucket: PenaltyBucket::from(profile.reclamation()).into(),
             min_unit: texts(&row.min_unit),
             group: row.group.to_string(),
+            whole_units: row.whole_units,
         }
     }
 }

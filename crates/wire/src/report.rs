@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use bigfleet_model::{IdRefused, MachineId, shown};
+use bigfleet_model::{Disruption, IdRefused, MachineId, shown};
 
 use crate::limits::{MAX_NODES, OverLimit, check_count, check_text};
 use crate::v1alpha1::{DrainReport, NodeReport, ReportedNode, drain_report::Phase};
@@ -45,6 +45,8 @@ pub struct NodeSighting {
     pub provider_id: String,
     /// Whether it is ready.
     pub ready: bool,
+    /// What draining it would disturb, if the operator tells.
+    pub disruption: Option<Disruption>,
 }
 
 /// Why a report is unusable.
@@ -138,6 +140,7 @@ fn read_node(position: usize, node: ReportedNode) -> Result<NodeSighting, Report
         node_name: node.node_name,
         provider_id: node.provider_id,
         ready: node.ready,
+        disruption: node.disruption.map(Disruption::at_most),
     })
 }
 
@@ -196,6 +199,15 @@ mod tests {
                 nodes,
             })
         };
+        let telling = |disruption| ReportedNode {
+            disruption,
+            ..node("", "n1")
+        };
+        let levels = [None, Some(0), Some(15), Some(16), Some(u32::MAX)];
+        let told = read(levels.map(telling).into()).unwrap();
+        let told = told.nodes.iter().map(|node| node.disruption);
+        let told: Vec<_> = told.map(|told| told.map(Disruption::level)).collect();
+        assert_eq!(told, [None, Some(0), Some(15), Some(15), Some(15)]);
         let unknown = read(vec![node("", "n1"), node("", "n2"), node("m1", "n3")]).unwrap();
         assert_eq!(unknown.nodes[0].machine, None);
         let twice = read(vec![node("m\n", "n1"), node("m\n", "n2")]).unwrap_err();

@@ -137,6 +137,7 @@ fn hostile_need() -> impl Strategy<Value = CapacityNeed> {
                 spread,
                 interruption_penalty_bucket: interruption,
                 reclamation_penalty_bucket: reclamation,
+                whole_units: unit.len() % 2 == 1,
                 min_unit: unit,
                 group,
             }
@@ -227,6 +228,7 @@ fn rows() -> impl Strategy<Value = Row> {
             aggregate,
             min_unit,
             group: Group::new(&group),
+            whole_units: false,
         },
     )
 }

@@ -132,6 +132,7 @@ pub(crate) fn write_row(tables: &Tables, cells: &[Cell], missing: &[u32]) -> Opt
         aggregate: tables.amounts(aggregate),
         min_unit: tables.amounts(min_unit),
         group: tables.group(first.group).clone(),
+        whole_units: false,
     })
 }
 

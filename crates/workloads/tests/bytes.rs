@@ -20,6 +20,7 @@ impl Digest {
             aggregate,
             min_unit,
             group,
+            whole_units: _,
         } = row;
         let (aggregate, min_unit) = (aggregate.key(), min_unit.key());
         self.line(&format!(

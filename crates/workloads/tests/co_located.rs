@@ -12,6 +12,7 @@ fn rows(fleet: &Fleet) -> BTreeMap<String, u32> {
             aggregate,
             min_unit,
             group,
+            whole_units: _,
         } = &need.row;
         let gang = if group.is_empty() { "plain" } else { "gang" };
         let text = format!(

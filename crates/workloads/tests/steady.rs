@@ -50,6 +50,7 @@ fn folded_needs(fleet: &Fleet) -> BTreeMap<NeedKey, FoldedDemand> {
                 group.clone()
             },
             aggregate: aggregate.clone(),
+            whole_units: false,
         };
         let key = Need {
             row: row.clone(),

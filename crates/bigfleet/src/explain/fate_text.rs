@@ -64,6 +64,7 @@ pub(super) fn fate(fate: &Fate) -> String {
     let text = match fate {
         Fate::Claimed(ClaimSource::Own) => "claimed, its own",
         Fate::Claimed(ClaimSource::Bound) => "claimed, of its cluster",
+        Fate::Claimed(ClaimSource::Restored) => "claimed, its drain is taken back",
         Fate::Claimed(_) => "claimed",
         Fate::Preempted => "preempted for it",
         Fate::Pruned => "given back, the others suffice",

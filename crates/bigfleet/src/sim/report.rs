@@ -97,6 +97,7 @@ pub(crate) struct RunObject<'a> {
     preempts: u64,
     reclaims: u64,
     deletes: u64,
+    restores: u64,
     creates: u64,
 }
 
@@ -119,7 +120,14 @@ pub(crate) fn say_json(object: &impl Serialize) -> Result<(), Failure> {
 }
 
 pub(crate) fn run<'a>(swept: &'a Swept, report: &Report) -> RunObject<'a> {
-    let [bootstraps, provisions, preempts, reclaims, deletes] = report.actions;
+    let [
+        bootstraps,
+        provisions,
+        preempts,
+        reclaims,
+        deletes,
+        restores,
+    ] = report.actions;
     RunObject {
         swept,
         seed: report.seed,
@@ -130,6 +138,7 @@ pub(crate) fn run<'a>(swept: &'a Swept, report: &Report) -> RunObject<'a> {
         preempts,
         reclaims,
         deletes,
+        restores,
         creates: report.creates,
     }
 }
@@ -158,7 +167,14 @@ pub(crate) fn replay(scenario: &str, seed: u64, defect: Option<Defect>) -> Strin
 }
 
 pub(crate) fn run_text(report: &Report, defect: Option<Defect>) -> String {
-    let [bootstraps, provisions, preempts, reclaims, deletes] = report.actions;
+    let [
+        bootstraps,
+        provisions,
+        preempts,
+        reclaims,
+        deletes,
+        restores,
+    ] = report.actions;
     let row = |what: &str, value: String| vec![what.to_owned(), value];
     let hours = report.simulated_millis as f64 / 3_600_000.0;
     let outcome = match &report.broken {
@@ -180,6 +196,7 @@ pub(crate) fn run_text(report: &Report, defect: Option<Defect>) -> String {
         row("preempts", preempts.to_string()),
         row("reclaims", reclaims.to_string()),
         row("deletes", deletes.to_string()),
+        row("restores", restores.to_string()),
         row("digest", format!("{:016x}", report.digest)),
     ];
     let seed = format!("SEED {}", report.seed);

@@ -1,7 +1,7 @@
 //! Fate: everything that can happen to a machine from one Need's point of view.
 //!
 //! ```text
-//! claimed ── own · cluster's · idle · creating · bought · draining
+//! claimed ── own · cluster's · taken back · idle · creating · bought · draining
 //! left    ── outside the domain · not reached · given back · spread · parked · unavailable · …
 //! taken   ── claimed by whom · promised to whom · preempted · serving elsewhere
 //! away    ── on its way elsewhere · draining · being deleted · failed · not ready
@@ -17,6 +17,8 @@ pub enum ClaimSource {
     Own,
     /// It was bound to the cluster, and loose or outranked (RF-5, B1 and B5; RF-18).
     Bound,
+    /// Its drain is taken back (B1a).
+    Restored,
     /// It was idle (B2).
     Idle,
     /// It was being created for nobody (B3).

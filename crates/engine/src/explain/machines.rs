@@ -66,6 +66,8 @@ pub(super) struct ExplainedCycle<'a> {
     pub(super) held: BTreeSet<MachineIndex>,
     /// Whom each preempted machine makes way for.
     pub(super) preempted: BTreeMap<MachineIndex, NeedIndex>,
+    /// Machines whose drain is taken back.
+    pub(super) restored: &'a BTreeSet<MachineIndex>,
     pub(super) buys_nothing: bool,
 }
 
@@ -147,7 +149,7 @@ impl FleetTables {
         let (need, record) = (view.need, self.record(machine));
         let claimant = self.claimant(machine);
         if claimant == Some(need) {
-            return Fate::Claimed(self.how(need, machine, state));
+            return Fate::Claimed(self.how(view, machine, state));
         }
         match view.preempted.get(&machine) {
             Some(taker) if *taker == need => return Fate::Preempted,
@@ -186,9 +188,10 @@ impl FleetTables {
         }
     }
 
-    fn how(&self, need: NeedIndex, machine: MachineIndex, state: State) -> ClaimSource {
+    fn how(&self, view: &ExplainedCycle<'_>, machine: MachineIndex, state: State) -> ClaimSource {
         match state {
-            _ if self.is_own(need, machine) => ClaimSource::Own,
+            _ if self.is_own(view.need, machine) => ClaimSource::Own,
+            _ if view.restored.contains(&machine) => ClaimSource::Restored,
             State::Configured | State::Configuring => ClaimSource::Bound,
             State::Idle => ClaimSource::Idle,
             State::Creating => ClaimSource::Creating,

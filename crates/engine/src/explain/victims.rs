@@ -137,8 +137,8 @@ impl FleetTables {
 
     /// Whether a machine of this shape has something of what is left.
     pub(super) fn has_some(&self, need: NeedIndex, shape: ShapeIndex, left: &[i128]) -> bool {
-        let shape = &self.catalog.shapes[shape];
+        let credit = self.credit(need, shape);
         let mut wanted = self.need(need).wanted.iter().zip(left);
-        wanted.any(|((dimension, _), left)| 0 < *left && 0 < shape.amount(dimension))
+        wanted.any(|((dimension, _), left)| 0 < *left && 0 < credit.amount(dimension))
     }
 }

@@ -118,7 +118,7 @@ impl Loop {
                 (ActionKind::Bootstrap | ActionKind::Provision, _) => self.tally.acquired += 1,
                 (ActionKind::Reclaim, _) => self.tally.reclaimed += 1,
                 (ActionKind::Preempt, _) => self.tally.preempted += 1,
-                (ActionKind::Delete, _) => {}
+                (ActionKind::Delete | ActionKind::Restore, _) => {}
             }
         }
         self.quiet_for = match is_quiet(&decision) {

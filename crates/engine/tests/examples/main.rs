@@ -4,11 +4,14 @@
 mod actions;
 mod check;
 mod credit;
+mod disruption;
 mod fold;
 mod gangs;
 mod phase2;
 mod phase3;
+mod restore;
 mod rules;
 mod rules_more;
 mod spread;
 mod verdicts;
+mod whole_units;

@@ -15,8 +15,29 @@ fn can_use(need: &Need, machine: &Machine) -> bool {
         .serves(&need.row.profile, &need.row.min_unit)
 }
 
-fn total<'a>(fleet: &'a Fleet, ids: impl IntoIterator<Item = &'a MachineId>) -> Amounts {
-    let add = |sum: Amounts, id: &MachineId| sum.add(machine(fleet, id).shape().effective());
+/// What a machine counts with for a Need: units as long as one more fits, and the rest of other kinds
+/// (RF-19).
+fn credit(need: &Need, machine: &Machine) -> Amounts {
+    let (all, unit) = (machine.shape().effective(), &need.row.min_unit);
+    if !need.row.whole_units {
+        return all.clone();
+    }
+    let mut units = Amounts::NONE;
+    while all.covers(&units.add(unit)) {
+        units = units.add(unit);
+    }
+    let others = all.iter().filter(|(name, _)| unit.get(name.as_str()) == 0);
+    units.add(&Amounts::from_entries(
+        others.map(|(name, milli)| (name.clone(), milli)),
+    ))
+}
+
+fn total<'a>(
+    fleet: &'a Fleet,
+    need: &Need,
+    ids: impl IntoIterator<Item = &'a MachineId>,
+) -> Amounts {
+    let add = |sum: Amounts, id: &MachineId| sum.add(&credit(need, machine(fleet, id)));
     ids.into_iter().fold(Amounts::NONE, add)
 }
 
@@ -31,6 +52,7 @@ pub(crate) fn actions_fit_the_machines(fleet: &Fleet, decision: &Decision, seed:
             ActionKind::Bootstrap | ActionKind::Delete => State::Idle,
             ActionKind::Provision => State::Speculative,
             ActionKind::Preempt | ActionKind::Reclaim => State::Configured,
+            ActionKind::Restore => State::Draining,
         };
         assert_eq!(found.state(), from, "seed {seed}: {action:?}");
         let claimant = claimant(decision, id);
@@ -43,6 +65,16 @@ pub(crate) fn actions_fit_the_machines(fleet: &Fleet, decision: &Decision, seed:
                 let promised = action.reason == Reason::Promised;
                 let available = promised || !fleet.machines[id].unavailable;
                 assert!(available, "seed {seed}: {action:?} (RF-17)");
+            }
+            ActionKind::Restore => {
+                assert_eq!(claimant, purpose, "seed {seed}: {action:?}");
+                let to = purpose.map(|need| &need.cluster);
+                assert_eq!(found.cluster(), to, "seed {seed}: {action:?} (RF-20)");
+                let meant = found.intent().is_some() && !decision.ended_intents.contains(id);
+                let reversible = fleet.machines[id].reversible && !meant;
+                assert!(reversible, "seed {seed}: {action:?} (RF-20)");
+                let restamped = decision.restamps.iter().any(|to| to.machine == *id);
+                assert!(!restamped, "seed {seed}: {action:?} (RF-20)");
             }
             ActionKind::Preempt => {
                 let priority = found.assignment().terms.priority;
@@ -103,20 +135,23 @@ fn claims_of<'a>(decision: &'a Decision, need: &Need) -> Vec<&'a MachineId> {
     claims.map(|claim| &claim.machine).collect()
 }
 
-/// D-5: Σ claimed allocatable ≥ aggregate ⇔ satisfied. Machines promised in Phase 2 are claimed but
+/// D-5: Σ of what claims count with ≥ aggregate ⇔ satisfied. Machines promised in Phase 2 are claimed but
 /// do not satisfy (engine.md §22.3 no. 13).
 pub(crate) fn verdicts_add_up(fleet: &Fleet, decision: &Decision, seed: u64) {
     let promised = |id: &&MachineId| {
         let found = machine(fleet, id);
         let fresh = found.intent().is_none() || decision.ended_intents.contains(*id);
-        found.state() == State::Draining && fresh
+        let restores =
+            |action: &Action| action.kind == ActionKind::Restore && action.machine == **id;
+        let restored = decision.actions.iter().any(restores);
+        found.state() == State::Draining && fresh && !restored
     };
     for verdict in &decision.needs {
         let need = &verdict.need;
         let claims = claims_of(decision, need);
         assert_eq!(claims.len(), verdict.claimed as usize, "seed {seed}");
         let counted = claims.into_iter().filter(|id| !promised(id));
-        let have = total(fleet, counted);
+        let have = total(fleet, need, counted);
         assert_eq!(
             have.covers(&need.row.aggregate),
             verdict.satisfied,
@@ -167,7 +202,7 @@ pub(crate) fn make_before_break(fleet: &Fleet, decision: &Decision, seed: u64) {
             let claims = claims_of(decision, need);
             let waits = claims.iter().any(|id| !serves(id)) || 0 < verdict.victims_found;
             let covered =
-                total(fleet, claims.into_iter().filter(serves)).covers(&need.row.aggregate);
+                total(fleet, need, claims.into_iter().filter(serves)).covers(&need.row.aggregate);
             assert!(
                 !of_use || !waits || covered,
                 "seed {seed}: {} goes while {} waits",

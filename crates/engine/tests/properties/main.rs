@@ -6,7 +6,7 @@
 
 mod checks;
 
-use bigfleet_model::{Cluster, ClusterId, Decision, Fleet};
+use bigfleet_model::{ActionKind, Cluster, ClusterId, Decision, Disruption, Fleet};
 use bigfleet_seeded::Prng;
 use bigfleet_testkit::generate::Generator;
 
@@ -68,6 +68,30 @@ fn actions_claims_and_verdicts_are_sound() {
         checks::claims_are_of_use(fleet, decision, seed);
         checks::verdicts_add_up(fleet, decision, seed);
         checks::lists_are_in_order(decision, seed);
+    });
+}
+
+/// RF-2: which of equals leaves, never whether one does; and where nothing leaves, nothing else either.
+#[test]
+fn disruption_moves_only_what_leaves() {
+    for_every_fleet(300, |fleet, decision, seed| {
+        let mut prng = Prng::new(seed);
+        let mut told = fleet.clone();
+        for machine in told.machines.values_mut() {
+            machine.disruption = Disruption::new(prng.below(17) as i64);
+        }
+        let other = DECIDE(&told);
+        let leaves = |decision: &Decision| {
+            let reclaims = decision.actions.iter();
+            let reclaims = reclaims.filter(|action| action.kind == ActionKind::Reclaim);
+            reclaims.count()
+        };
+        assert_eq!(leaves(&other), leaves(decision), "seed {seed}");
+        if leaves(decision) == 0 {
+            assert_eq!(other, *decision, "seed {seed}");
+        }
+        assert_eq!(other.needs, decision.needs, "seed {seed}");
+        assert_eq!(other.held, decision.held, "seed {seed}");
     });
 }
 

@@ -43,6 +43,8 @@ pub enum StepProblem {
     HoldsNoCommitment,
     /// The machine is not meant for anybody.
     NoIntent,
+    /// The machine is meant for somebody, so its drain is not taken back.
+    Promised,
     /// The machine belongs to another cluster than the Need, or than the one it is seen in.
     OtherCluster(ClusterId),
     /// What is seen is another machine.
@@ -61,6 +63,9 @@ impl fmt::Display for StepRefused {
             StepProblem::NotAtSource(kind) => {
                 write!(f, "{} starts from {} (DC-1)", kind.word(), kind.source())
             }
+            StepProblem::NotOnItsWay(ActionKind::Restore) => {
+                f.write_str("Restore is done when it is committed (RF-20)")
+            }
             StepProblem::NotOnItsWay(kind) => {
                 let (word, from) = (kind.word(), kind.transitional());
                 write!(f, "{word} is rolled back from {from} (DC-7)")
@@ -69,6 +74,7 @@ impl fmt::Display for StepRefused {
             StepProblem::NoNeed(kind) => write!(f, "{} is for no Need (DC-2)", kind.word()),
             StepProblem::HoldsNoCommitment => f.write_str("it cannot be for a Need (RF-7)"),
             StepProblem::NoIntent => f.write_str("it is meant for nobody (DC-5)"),
+            StepProblem::Promised => f.write_str("it is promised to a Need (RF-20)"),
             StepProblem::OtherCluster(cluster) => {
                 write!(f, "it is not cluster {cluster}'s (RF-7)")
             }
@@ -104,7 +110,8 @@ impl Machine {
     }
 
     /// Commits it to an action before anything is sent (DC-1, DC-2): the state it passes through, and
-    /// whom it is for. A machine that was promised keeps the price of the promise.
+    /// whom it is for. A machine that was promised keeps the price of the promise; one whose drain is
+    /// taken back serves its cluster at once (RF-20).
     pub fn commit(&self, action: &Action) -> Result<Self, StepRefused> {
         let kind = action.kind;
         if action.machine != self.id {
@@ -125,6 +132,19 @@ impl Machine {
                     ..assignment(need, *terms)
                 };
             }
+            // It was bound all along, so its price of then stays.
+            (ActionKind::Restore, Some((need, terms))) => {
+                if self.cluster.as_ref() != Some(&need.cluster) {
+                    return self.refuse(StepProblem::OtherCluster(need.cluster.clone()));
+                }
+                if promised.is_some() {
+                    return self.refuse(StepProblem::Promised);
+                }
+                next.assignment = Assignment {
+                    keep_price: self.assignment.keep_price,
+                    ..assignment(need, *terms)
+                };
+            }
             (ActionKind::Provision | ActionKind::Preempt, Some((need, terms))) => {
                 next.intent = Some(Box::new(Intent {
                     need: need.clone(),
@@ -132,9 +152,13 @@ impl Machine {
                     keep_price: Some(self.price),
                 }));
             }
-            (ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt, None) => {
-                return self.refuse(StepProblem::NoNeed(kind));
-            }
+            (
+                ActionKind::Bootstrap
+                | ActionKind::Provision
+                | ActionKind::Preempt
+                | ActionKind::Restore,
+                None,
+            ) => return self.refuse(StepProblem::NoNeed(kind)),
             (ActionKind::Reclaim | ActionKind::Delete, _) => {}
         }
         Ok(next)
@@ -197,9 +221,10 @@ impl Machine {
     }
 
     /// Takes a commit back because nothing of it was done (DC-7): the state it came from, meant for
-    /// nobody. One that was to be bound is unbound; one that was to be drained serves on.
+    /// nobody. One that was to be bound is unbound; one that was to be drained serves on. A Restore is
+    /// done when it is committed.
     pub fn roll_back(&self, kind: ActionKind) -> Result<Self, StepRefused> {
-        if self.state != kind.transitional() {
+        if kind == ActionKind::Restore || self.state != kind.transitional() {
             return self.refuse(StepProblem::NotOnItsWay(kind));
         }
         let mut next = self.clone();

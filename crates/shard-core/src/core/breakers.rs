@@ -58,7 +58,10 @@ impl ShardCore {
                 let cluster = operation.cluster.clone()?;
                 Some(BreakerKey::Join(cluster, step))
             }
-            ActionKind::Preempt | ActionKind::Reclaim | ActionKind::Delete => None,
+            ActionKind::Preempt
+            | ActionKind::Reclaim
+            | ActionKind::Delete
+            | ActionKind::Restore => None,
         }
     }
 
@@ -347,7 +350,7 @@ fn acquired_for(action: ActionKind, need: Option<&NeedKey>) -> Option<&ClusterId
         ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => {
             need.map(|need| &need.cluster)
         }
-        ActionKind::Reclaim | ActionKind::Delete => None,
+        ActionKind::Reclaim | ActionKind::Delete | ActionKind::Restore => None,
     }
 }
 

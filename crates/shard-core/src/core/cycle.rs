@@ -217,7 +217,10 @@ impl ShardCore {
                 self.counters.deletes_unsupported += u64::from(undeletable);
                 !undeletable && !self.rails.is_given_up(machine, now)
             }
-            ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => true,
+            ActionKind::Bootstrap
+            | ActionKind::Provision
+            | ActionKind::Preempt
+            | ActionKind::Restore => true,
         }
     }
 

@@ -188,6 +188,7 @@ impl ShardCore {
         match operation.action {
             ActionKind::Provision => Some(ProviderCall::Create),
             ActionKind::Delete => Some(ProviderCall::Delete),
+            ActionKind::Restore => None,
             ActionKind::Bootstrap => {
                 let known = operation.late.as_deref().or(self.supply.get(machine))?;
                 let mut metadata = if self.has(Defect::NoGroupOnMetadata) {

@@ -216,7 +216,8 @@ impl ShardCore {
             ActionKind::Provision
             | ActionKind::Delete
             | ActionKind::Preempt
-            | ActionKind::Reclaim => Via::Rollback,
+            | ActionKind::Reclaim
+            | ActionKind::Restore => Via::Rollback,
         };
         self.back_to_source(now, machine, action, via, effects);
     }
@@ -281,6 +282,7 @@ impl ShardCore {
                     self.ended_well(now, &BreakerKey::Create(pool));
                 }
             }
+            ActionKind::Restore => {}
             ActionKind::Delete => {
                 self.counters.idle_releases += 1;
                 self.rails.forget_given_up(machine);

@@ -131,6 +131,6 @@ fn for_cluster(action: &Action) -> Option<&ClusterId> {
             let meant = action.purpose.as_ref().map(|(need, _)| &need.cluster);
             meant.or(action.cluster.as_ref())
         }
-        ActionKind::Reclaim | ActionKind::Delete => None,
+        ActionKind::Reclaim | ActionKind::Delete | ActionKind::Restore => None,
     }
 }

@@ -351,8 +351,13 @@ impl Ledger {
         let beside = self.beside(id);
         let unavailable = beside.unconfirmed || self.is_closed(machine);
         let idle_since = self.machines.idle_since(id);
-        self.engine
-            .put_record(machine, idle_since, beside.not_ready, unavailable);
+        let beside = bigfleet_engine::Beside {
+            idle_since,
+            not_ready: beside.not_ready,
+            unavailable,
+            ..bigfleet_engine::Beside::default()
+        };
+        self.engine.put_record(machine, beside);
     }
 
     /// A machine with everything the engine is told of it.
@@ -364,6 +369,7 @@ impl Ledger {
             idle_since: self.machines.idle_since(id),
             not_ready: beside.not_ready,
             unavailable: beside.unconfirmed || self.is_closed(machine),
+            ..FleetMachine::from(machine.clone())
         })
     }
 

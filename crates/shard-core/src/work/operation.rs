@@ -212,7 +212,7 @@ impl Operation {
     /// What leaves first: drains for somebody, then machines for clusters, then what can wait.
     fn rank(&self) -> u8 {
         match self.action {
-            ActionKind::Preempt => 0,
+            ActionKind::Preempt | ActionKind::Restore => 0,
             ActionKind::Bootstrap => 1,
             ActionKind::Provision => 2,
             ActionKind::Reclaim => 3,

@@ -26,12 +26,13 @@ pub(super) struct ActionsFilter {
     after: u64,
 }
 
-const KINDS: [(ActionKind, wire::ActionKind); 5] = [
+const KINDS: [(ActionKind, wire::ActionKind); 6] = [
     (ActionKind::Bootstrap, wire::ActionKind::Bootstrap),
     (ActionKind::Provision, wire::ActionKind::Provision),
     (ActionKind::Preempt, wire::ActionKind::Preempt),
     (ActionKind::Reclaim, wire::ActionKind::Reclaim),
     (ActionKind::Delete, wire::ActionKind::Delete),
+    (ActionKind::Restore, wire::ActionKind::Restore),
 ];
 
 impl ActionsFilter {
@@ -119,7 +120,7 @@ fn message(entry: &Entry) -> ActionView {
 fn goes_to(entry: &Entry) -> Option<&ClusterId> {
     let meant = entry.need.as_ref().map(|need| &need.cluster);
     match entry.kind {
-        Some(ActionKind::Bootstrap | ActionKind::Provision) | None => {
+        Some(ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Restore) | None => {
             entry.cluster.as_ref().or(meant)
         }
         Some(ActionKind::Preempt) => meant,
@@ -131,7 +132,13 @@ fn goes_to(entry: &Entry) -> Option<&ClusterId> {
 fn comes_from(entry: &Entry) -> Option<&ClusterId> {
     match entry.kind {
         Some(ActionKind::Preempt | ActionKind::Reclaim) => entry.cluster.as_ref(),
-        Some(ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Delete) | None => None,
+        Some(
+            ActionKind::Bootstrap
+            | ActionKind::Provision
+            | ActionKind::Delete
+            | ActionKind::Restore,
+        )
+        | None => None,
     }
 }
 
@@ -166,6 +173,9 @@ fn decided(entry: &Entry) -> Option<String> {
             format!("Drain from {from}, to make way for a Need{rank} of {to}")
         }
         (ActionKind::Reclaim, _) => format!("Drain from {from}, where no Need claims the machine"),
+        (ActionKind::Restore, _) => {
+            format!("Take the drain back, since a Need{rank} of {to} wants the machine again")
+        }
         (ActionKind::Delete, _) => {
             "Delete, since the machine was idle for its whole hold".to_owned()
         }

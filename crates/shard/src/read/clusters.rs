@@ -136,7 +136,8 @@ fn names(features: Features) -> Vec<String> {
         Feature::DrainReport => features.drain_report,
         Feature::NodeReport => features.node_report,
         Feature::Resync => features.resync,
-        Feature::ReclaimTarget => false, // the shard has no use for it and does not keep it
+        // The shard has no use for these and does not keep them.
+        Feature::ReclaimTarget | Feature::WholeUnits | Feature::Disruption => false,
     };
     let known = Feature::ALL.into_iter().filter(listed);
     known.map(|feature| feature.name().to_owned()).collect()

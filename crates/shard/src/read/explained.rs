@@ -98,7 +98,7 @@ impl ClaimOrigin {
             ClaimSource::Idle => Self::Idle,
             ClaimSource::Creating => Self::Creating,
             ClaimSource::Speculative => Self::Speculative,
-            ClaimSource::Draining => Self::Draining,
+            ClaimSource::Draining | ClaimSource::Restored => Self::Draining,
         }
     }
 }

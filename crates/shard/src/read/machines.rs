@@ -210,7 +210,7 @@ pub(super) fn kind(action: ActionKind) -> WorkKind {
     match action {
         ActionKind::Provision => WorkKind::Create,
         ActionKind::Bootstrap => WorkKind::Configure,
-        ActionKind::Preempt | ActionKind::Reclaim => WorkKind::Drain,
+        ActionKind::Preempt | ActionKind::Reclaim | ActionKind::Restore => WorkKind::Drain,
         ActionKind::Delete => WorkKind::Delete,
     }
 }

@@ -205,20 +205,22 @@ impl Total {
 }
 
 /// Numbers of this format; never changed, never used again.
-const ACTIONS: [(ActionKind, u32); 5] = [
+const ACTIONS: [(ActionKind, u32); 6] = [
     (ActionKind::Bootstrap, 1),
     (ActionKind::Provision, 2),
     (ActionKind::Preempt, 3),
     (ActionKind::Reclaim, 4),
     (ActionKind::Delete, 5),
+    (ActionKind::Restore, 6),
 ];
-const REASONS: [(Reason, u32); 6] = [
+const REASONS: [(Reason, u32); 7] = [
     (Reason::Idle, 1),
     (Reason::Speculative, 2),
     (Reason::Promised, 3),
     (Reason::Inversion, 4),
     (Reason::Excess, 5),
     (Reason::Release, 6),
+    (Reason::Restored, 7),
 ];
 
 fn number<T: PartialEq>(table: &[(T, u32)], of: &T) -> u32 {

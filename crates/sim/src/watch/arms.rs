@@ -262,6 +262,7 @@ fn unheard_of(world: &mut World, work: &Work, pods: i64) {
         aggregate: NODE.times(pods).amounts(),
         min_unit: NODE.amounts(),
         group: work.group.clone(),
+        whole_units: false,
     }];
     world.watch.demand.sent("unheard of", &rows);
     world.watch.demand.accepted(0, "unheard of");

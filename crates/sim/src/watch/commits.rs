@@ -29,7 +29,7 @@ impl Decided {
     pub(crate) fn acquires(&self) -> bool {
         match self.reason {
             Reason::Idle | Reason::Speculative | Reason::Inversion => true,
-            Reason::Promised | Reason::Excess | Reason::Release => false,
+            Reason::Promised | Reason::Restored | Reason::Excess | Reason::Release => false,
         }
     }
 }

@@ -34,7 +34,10 @@ impl World {
             match one.kind {
                 ActionKind::Reclaim => drained.entry(cluster).or_default().0 += 1,
                 ActionKind::Preempt => drained.entry(cluster).or_default().1 += 1,
-                ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Delete => {}
+                ActionKind::Bootstrap
+                | ActionKind::Provision
+                | ActionKind::Delete
+                | ActionKind::Restore => {}
             }
             if one.kind != ActionKind::Reclaim {
                 continue;

@@ -289,7 +289,8 @@ impl World {
                 ActionKind::Bootstrap
                 | ActionKind::Provision
                 | ActionKind::Preempt
-                | ActionKind::Reclaim => false,
+                | ActionKind::Reclaim
+                | ActionKind::Restore => false,
             };
             rested <= one.at && !excused
         });

@@ -10,13 +10,14 @@ use std::{sync::Arc, time::Duration};
 type WeightedEdit = (&'static str, usize, fn(&mut Generator, &mut Fleet));
 
 /// What may happen, and how often in a hundred.
-pub(super) const STEPS: [WeightedEdit; 20] = [
+pub(super) const STEPS: [WeightedEdit; 22] = [
     ("rows replaced", 4, Generator::replace_rows),
     ("row added", 6, Generator::add_row),
     ("row removed", 5, Generator::remove_row),
     ("row resized", 6, Generator::resize_row),
     ("priority edited", 5, Generator::edit_priority),
     ("parked toggled", 4, Generator::toggle_parked),
+    ("whole units toggled", 4, Generator::toggle_whole),
     ("machine appeared", 9, Generator::appear),
     ("machine vanished", 5, Generator::vanish),
     ("machine matured", 14, Generator::mature),
@@ -28,6 +29,7 @@ pub(super) const STEPS: [WeightedEdit; 20] = [
     ("intent ended", 3, Generator::end_intent),
     ("machine restamped", 3, Generator::restamp),
     ("mark toggled", 4, Generator::toggle_mark),
+    ("disruption told", 6, Generator::tell_disruption),
     ("time passed", 4, Generator::pass_time),
     ("cluster flag", 2, Generator::toggle_cluster),
     ("cluster gone or back", 1, Generator::drop_cluster),
@@ -139,6 +141,12 @@ impl Generator {
 
     fn toggle_parked(&mut self, fleet: &mut Fleet) {
         self.change_row(fleet, |_, rows, at| rows[at].2 = !rows[at].2);
+    }
+
+    fn toggle_whole(&mut self, fleet: &mut Fleet) {
+        self.change_row(fleet, |_, rows, at| {
+            rows[at].0.whole_units = !rows[at].0.whole_units;
+        });
     }
 
     fn change_row(
@@ -298,11 +306,20 @@ impl Generator {
         if let Some(id) = self.any_machine(fleet, |_| true)
             && let Some(machine) = fleet.machines.get_mut(&id)
         {
-            if self.prng.percent(50) {
-                machine.not_ready = !machine.not_ready
-            } else {
-                machine.unavailable = !machine.unavailable
+            match self.prng.below(3) {
+                0 => machine.not_ready = !machine.not_ready,
+                1 => machine.unavailable = !machine.unavailable,
+                _ => machine.reversible = !machine.reversible,
             }
+        }
+    }
+
+    fn tell_disruption(&mut self, fleet: &mut Fleet) {
+        let told = self.disruption();
+        if let Some(id) = self.any_machine(fleet, |_| true)
+            && let Some(machine) = fleet.machines.get_mut(&id)
+        {
+            machine.disruption = told;
         }
     }
 

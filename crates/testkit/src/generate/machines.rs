@@ -3,8 +3,8 @@
 use super::{Generator, rows::halved};
 use crate::fixture::folded_key;
 use bigfleet_model::{
-    Amounts, Assignment, ClusterId, Dollars, Fingerprint, Fleet, FleetMachine, Group, Host, Intent,
-    Machine, MachineFacts, Need, NeedKey, Price, Shape, State, Terms, Time,
+    Amounts, Assignment, ClusterId, Disruption, Dollars, Fingerprint, Fleet, FleetMachine, Group,
+    Host, Intent, Machine, MachineFacts, Need, NeedKey, Price, Shape, State, Terms, Time,
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,12 +13,12 @@ impl Generator {
     pub(super) fn machine(&mut self, fleet: &Fleet) -> FleetMachine {
         use State::*;
         let states = [
-            (Speculative, 22),
+            (Speculative, 21),
             (Creating, 9),
-            (Idle, 20),
+            (Idle, 18),
             (Configuring, 8),
             (Configured, 32),
-            (Draining, 5),
+            (Draining, 8),
             (Deleting, 2),
             (Failed, 2),
         ];
@@ -42,8 +42,17 @@ impl Generator {
             idle_since: self.idle_since(state, fleet.now),
             not_ready: self.prng.percent(8),
             unavailable: self.prng.percent(8),
+            disruption: self.disruption(),
+            reversible: self.prng.percent(50),
             machine,
         }
+    }
+
+    /// What draining a machine would disturb, few of them so that equals meet; or that it is unknown.
+    pub(super) fn disruption(&mut self) -> Option<Disruption> {
+        let level = *self.prng.pick(&[0, 0, 1, 2, 5, 15]);
+        let told = self.prng.percent(self.palette.told);
+        Disruption::new(level).filter(|_| told)
     }
 
     fn shape(&mut self) -> Shape {

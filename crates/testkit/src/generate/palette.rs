@@ -24,6 +24,10 @@ pub(super) struct Palette {
     pub(super) tiers: Vec<CapacityType>,
     pub(super) priorities: Vec<i32>,
     pub(super) buckets: Vec<Bucket>,
+    /// How many rows in a hundred ask for whole units.
+    pub(super) whole: usize,
+    /// Of how many machines in a hundred it is told what draining them would disturb.
+    pub(super) told: usize,
 }
 
 impl Palette {
@@ -47,6 +51,8 @@ impl Palette {
             tiers: few(prng, &CapacityType::ALL),
             priorities: few(prng, &[0, 100, 100, 1000, 600_000, 1_000_000, -5]),
             buckets: few(prng, &[0, 1, 1, 2, 5, 6, 27].map(bucket)),
+            whole: *prng.pick(&[0, 30, 30, 90]),
+            told: *prng.pick(&[0, 50, 50, 95]),
         }
     }
 }

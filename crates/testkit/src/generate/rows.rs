@@ -30,6 +30,7 @@ impl Generator {
             aggregate,
             min_unit,
             group: self.group(gang),
+            whole_units: self.whole_units(),
         };
         let parked = self.prng.percent(if gang { 20 } else { 3 });
         (row, self.arrival(now), parked)
@@ -95,6 +96,7 @@ impl Generator {
         let unit = match self.prng.below(10) {
             0 => size.scale(2),
             1..=3 => halved(&size),
+            4 => size.sub(&halved(&halved(&size))),
             _ => size,
         };
         let count = *self.prng.pick(&[1, 1, 2, 2, 3, 4, 6]);
@@ -109,6 +111,10 @@ impl Generator {
             _ => unit.scale(count),
         };
         (aggregate, min_unit)
+    }
+
+    pub(super) fn whole_units(&mut self) -> bool {
+        self.prng.percent(self.palette.whole)
     }
 
     fn group(&mut self, gang: bool) -> Group {

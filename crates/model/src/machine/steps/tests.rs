@@ -73,6 +73,7 @@ fn action(kind: ActionKind) -> Action {
         ActionKind::Bootstrap | ActionKind::Provision | ActionKind::Preempt => {
             Some((need("c"), terms(7)))
         }
+        ActionKind::Restore => Some((need("a"), terms(7))),
         ActionKind::Reclaim | ActionKind::Delete => None,
     };
     Action {
@@ -84,6 +85,12 @@ fn action(kind: ActionKind) -> Action {
         preemptor_priority: 0,
         reason: Reason::Idle,
     }
+}
+
+/// The actions whose machines are on their way for a while.
+fn with_a_way() -> impl Iterator<Item = ActionKind> {
+    let kinds = ActionKind::ALL.into_iter();
+    kinds.filter(|kind| *kind != ActionKind::Restore)
 }
 
 fn restamp(name: &str) -> Restamp {
@@ -118,7 +125,11 @@ fn an_action_is_committed_from_its_source_only() {
                 assert_eq!(problem(committed), StepProblem::NotAtSource(kind));
                 continue;
             }
-            assert!(state.may_become(kind.transitional(), Via::Step));
+            let via = match kind {
+                ActionKind::Restore => Via::Rollback,
+                _ => Via::Step,
+            };
+            assert!(state.may_become(kind.transitional(), via));
             assert_eq!(check(committed).state(), kind.transitional());
         }
     }
@@ -170,12 +181,37 @@ fn a_reclaim_keeps_the_assignment_and_a_delete_forgets_the_promise() {
     assert_eq!(deleted.intent(), None);
 }
 
+/// RF-20: it serves its own cluster at once, for the claimant, at its own price; and there is no way back.
+#[test]
+fn a_drain_is_taken_back_within_its_cluster() {
+    let draining = machine(State::Draining);
+    let restored = check(draining.commit(&action(ActionKind::Restore)));
+    assert_eq!(restored.state(), State::Configured);
+    assert_eq!(restored.attribution(), Some(need("a")));
+    assert_eq!(restored.assignment().terms, terms(7));
+    assert_eq!(restored.assignment().keep_price, price(1.0));
+    for state in State::ALL {
+        let back = machine(state).roll_back(ActionKind::Restore);
+        let refused = StepProblem::NotOnItsWay(ActionKind::Restore);
+        assert_eq!(problem(back), refused);
+    }
+    let abroad = Action {
+        purpose: Some((need("b"), terms(7))),
+        ..action(ActionKind::Restore)
+    };
+    let refused = StepProblem::OtherCluster(cluster("b"));
+    assert_eq!(problem(draining.commit(&abroad)), refused);
+    let promised = promised(State::Draining).commit(&action(ActionKind::Restore));
+    assert_eq!(problem(promised), StepProblem::Promised);
+}
+
 #[test]
 fn an_action_for_no_need_or_another_machine_is_not_committed() {
     for kind in [
         ActionKind::Bootstrap,
         ActionKind::Provision,
         ActionKind::Preempt,
+        ActionKind::Restore,
     ] {
         let aimless = Action {
             purpose: None,
@@ -196,7 +232,7 @@ fn an_action_for_no_need_or_another_machine_is_not_committed() {
 /// Each way ends where its action leads; the other states are no way.
 #[test]
 fn a_machine_on_its_way_arrives_at_the_target() {
-    for kind in ActionKind::ALL {
+    for kind in with_a_way() {
         let arrived = check(machine(kind.transitional()).arrive(|| host("new")));
         assert_eq!(arrived.state(), kind.target());
     }
@@ -245,7 +281,7 @@ fn nothing_arrives_against_the_grid() {
 /// DC-7, and ST-1 for Bootstrap, whose way back is a step.
 #[test]
 fn a_commit_is_rolled_back_from_its_own_way_only() {
-    for kind in ActionKind::ALL {
+    for kind in with_a_way() {
         for state in State::ALL {
             let back = machine(state).roll_back(kind);
             if state != kind.transitional() {
@@ -265,7 +301,7 @@ fn a_commit_is_rolled_back_from_its_own_way_only() {
 /// What is committed and rolled back is what it was, but meant for nobody.
 #[test]
 fn a_rollback_undoes_the_commit() {
-    for kind in ActionKind::ALL {
+    for kind in with_a_way() {
         let before = machine(kind.source());
         let committed = before.commit(&action(kind)).unwrap();
         assert_eq!(check(committed.roll_back(kind)), before, "{kind:?}");
@@ -449,6 +485,14 @@ fn a_refusal_says_what_is_in_the_way() {
     assert_eq!(
         said(machine(State::Idle).roll_back(ActionKind::Provision)),
         "machine m1 is Idle: Provision is rolled back from Creating (DC-7)"
+    );
+    assert_eq!(
+        said(machine(State::Configured).roll_back(ActionKind::Restore)),
+        "machine m1 is Configured: Restore is done when it is committed (RF-20)"
+    );
+    assert_eq!(
+        said(promised(State::Draining).commit(&action(ActionKind::Restore))),
+        "machine m1 is Draining: it is promised to a Need (RF-20)"
     );
     assert_eq!(
         said(machine(State::Idle).follow(&seen(State::Failed, "a"), Via::Step, None)),

@@ -1,0 +1,108 @@
+//! Units: what machines count with for rows that ask for whole units (RF-19).
+//!
+//! ```text
+//! (smallest unit, size of a machine) ── once, as either is new ──▶ how many whole units it holds
+//! ```
+//!
+//! The number does not depend on the profile, so rows of one unit share an entry; nor on the price or the
+//! labels of a shape, of which there are thousands where there are a few sizes.
+
+use crate::{
+    catalog::ShapeEntry,
+    index::{AmountsIndex, DimensionIndex, ShapeIndex, UnitIndex},
+    table::Table,
+};
+use bigfleet_model::Amounts;
+use std::collections::BTreeMap;
+
+/// One size of unit.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitEntry {
+    /// Its dimensions; none if a machine counts with all it has.
+    amounts: Box<[(DimensionIndex, i64)]>,
+    /// How many of them machines of each size hold.
+    held: Table<AmountsIndex, i64>,
+}
+
+/// What a machine counts with for a Need.
+#[derive(Clone, Copy)]
+pub(crate) struct Credit<'a> {
+    shape: &'a ShapeEntry,
+    unit: &'a [(DimensionIndex, i64)],
+    units: i64,
+}
+
+impl<'a> Credit<'a> {
+    /// All that the machine has.
+    pub(crate) fn in_full(shape: &'a ShapeEntry) -> Self {
+        let (unit, units) = (&[][..], 0);
+        Self { shape, unit, units }
+    }
+
+    pub(crate) fn amount(&self, dimension: DimensionIndex) -> i64 {
+        let mut unit = self.unit.iter();
+        match unit.find(|(wanted, _)| *wanted == dimension) {
+            // No more than the machine has, so it fits.
+            Some((_, milli)) => milli * self.units,
+            None => self.shape.amount(dimension),
+        }
+    }
+}
+
+/// All sizes of units.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Units {
+    entries: Table<UnitIndex, UnitEntry>,
+    indexes: BTreeMap<Amounts, UnitIndex>,
+}
+
+impl Units {
+    pub(crate) fn find(&self, unit: &Amounts) -> Option<UnitIndex> {
+        self.indexes.get(unit).copied()
+    }
+
+    /// Adds a size of unit, which is not empty. It is not counted before [`Self::learn`].
+    pub(crate) fn add(
+        &mut self,
+        unit: &Amounts,
+        amounts: impl Iterator<Item = (DimensionIndex, i128)>,
+    ) -> UnitIndex {
+        // No machine holds a unit that is larger than machines can be.
+        let cut = |(dimension, milli)| (dimension, i64::try_from(milli).unwrap_or(i64::MAX));
+        let index = self.entries.push(UnitEntry {
+            amounts: amounts.map(cut).collect(),
+            held: Table::default(),
+        });
+        self.indexes.insert(unit.clone(), index);
+        index
+    }
+
+    /// Counts what is new: sizes of machines for all units, units for all sizes.
+    pub(crate) fn learn(
+        &mut self,
+        sizes: &Table<AmountsIndex, ShapeIndex>,
+        shapes: &Table<ShapeIndex, ShapeEntry>,
+    ) {
+        for entry in self.entries.iter_mut() {
+            for (_, first) in sizes.entries_from(entry.held.len()) {
+                entry.held.push(entry.held_by(&shapes[*first]));
+            }
+        }
+    }
+
+    pub(crate) fn credit<'a>(&'a self, unit: UnitIndex, shape: &'a ShapeEntry) -> Credit<'a> {
+        let entry = &self.entries[unit];
+        Credit {
+            shape,
+            unit: &entry.amounts,
+            units: entry.held[shape.size],
+        }
+    }
+}
+
+impl UnitEntry {
+    fn held_by(&self, shape: &ShapeEntry) -> i64 {
+        let fit = |(dimension, milli): &(DimensionIndex, i64)| shape.amount(*dimension) / milli;
+        self.amounts.iter().map(fit).min().unwrap_or(0)
+    }
+}
