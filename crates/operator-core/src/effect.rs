@@ -87,15 +87,6 @@ pub enum Alert {
     TokenRefused(String),
 }
 
-/// A row of a roll-up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RollUpRow {
-    /// What is wanted, checked.
-    pub row: Row,
-    /// Whether each machine must hold whole units of it, not parts of a sum.
-    pub whole_units: bool,
-}
-
 /// How far the operator is with draining a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainPhase {
@@ -139,7 +130,7 @@ pub enum Frame {
         /// When it was made.
         at: Time,
         /// The rows, in canonical order.
-        rows: Vec<RollUpRow>,
+        rows: Vec<Row>,
     },
     /// What a machine needs to join, or why there is none.
     BootstrapResponse {

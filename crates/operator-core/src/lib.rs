@@ -64,7 +64,7 @@ pub use counters::{Counters, Held};
 pub use defect::Defect;
 pub use demand::Degraded;
 pub use drain::{DRAIN_ANNOTATION, DrainRecord};
-pub use effect::{Alert, DrainPhase, Effect, Eviction, Frame, NodeLine, Note, RollUpRow, Write};
+pub use effect::{Alert, DrainPhase, Effect, Eviction, Frame, NodeLine, Note, Write};
 pub use event::{
     BootstrapRequest, ClosedBy, Disposition, Echo, EffectId, Event, EvictionOutcome, Heard, Hint,
     JoinToken, MachineState, NodeState, OwnerState, OwnersFound, Reclaim, RowStatus, SessionId,

@@ -21,7 +21,7 @@ use crate::{
         overhead::OverheadWatch, pace::Pace,
     },
     drain::{DrainTerms, Drains},
-    effect::{Alert, Effect, Frame, RollUpRow, Write},
+    effect::{Alert, Effect, Frame, Write},
     event::{EffectId, Event},
     follow::{CountCheck, Followed},
     jitter::Jitter,
@@ -33,7 +33,7 @@ use crate::{
     session::Session,
     settings::OperatorConfig,
 };
-use bigfleet_model::Time;
+use bigfleet_model::{Row, Time};
 use std::time::Duration;
 
 /// How often the share that DaemonSets take is looked at.
@@ -69,7 +69,7 @@ pub struct OperatorCore {
     owners_asked: Option<EffectId>,
     pace: Pace,
     answers: Answers,
-    last_rows: Vec<RollUpRow>,
+    last_rows: Vec<Row>,
     acknowledgements: Acknowledgements,
     served: ServedWords,
 

@@ -9,7 +9,6 @@
 use super::{class::UnitClass, gang::Gang, overhead::Overhead, request::RowKey};
 use crate::{
     defect::Defect,
-    effect::RollUpRow,
     limits::{MOST_FINGERPRINT, MOST_GROUP, MOST_ROWS},
 };
 use bigfleet_model::{Amounts, Group, Profile, Row};
@@ -109,7 +108,7 @@ impl Ledger {
         &self,
         shaping: Shaping,
         spares: &[SpareRow],
-    ) -> Result<Vec<RollUpRow>, String> {
+    ) -> Result<Vec<Row>, String> {
         let mut built = BTreeMap::new();
         for (row, units) in &self.rows {
             match &row.gang {
@@ -204,23 +203,23 @@ fn finished(
         (Arc<Profile>, Group),
         (Amounts, Amounts, bool),
     ),
-) -> RollUpRow {
-    let row = Row {
+) -> Row {
+    Row {
         profile,
         aggregate,
         min_unit,
         group,
-    };
-    RollUpRow { row, whole_units }
+        whole_units,
+    }
 }
 
 /// OP-23: what the model and the contract ask of rows. Requests are cut down to it when they are read, so whatever is
 /// found here is a defect.
-fn check(rows: &[RollUpRow]) -> Result<(), String> {
+fn check(rows: &[Row]) -> Result<(), String> {
     if MOST_ROWS < rows.len() {
         return Err(format!("{} rows are more than {MOST_ROWS}", rows.len()));
     }
-    for RollUpRow { row, .. } in rows {
+    for row in rows {
         let text = row.profile.fingerprint().as_str();
         if MOST_FINGERPRINT < text.len() || MOST_GROUP < row.group.as_str().len() {
             return Err(format!("a profile of {} bytes cannot be sent", text.len()));

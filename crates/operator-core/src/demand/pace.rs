@@ -4,8 +4,8 @@
 //! first change ── 1 s, not sliding ──▶ due        every interval ± 10 % ──▶ due        never within 1 s of the last
 //! ```
 
-use crate::{effect::RollUpRow, jitter::Jitter};
-use bigfleet_model::Time;
+use crate::jitter::Jitter;
+use bigfleet_model::{Row, Time};
 use std::time::Duration;
 
 const DEBOUNCE: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub(crate) struct Pace {
     /// The next one that comes without a change.
     tick: Option<Time>,
     /// Rows that were refused, and until when equal ones wait.
-    rejected: Option<(Vec<RollUpRow>, Time)>,
+    rejected: Option<(Vec<Row>, Time)>,
 }
 
 impl Pace {
@@ -71,7 +71,7 @@ impl Pace {
     }
 
     /// OP-26: rows that were refused a moment ago are not sent again before an interval has passed.
-    pub(crate) fn is_refused(&self, now: Time, rows: &[RollUpRow]) -> bool {
+    pub(crate) fn is_refused(&self, now: Time, rows: &[Row]) -> bool {
         self.rejected
             .as_ref()
             .is_some_and(|(refused, until)| now < *until && refused.as_slice() == rows)
@@ -90,7 +90,7 @@ impl Pace {
         self.tick = Some(now + span);
     }
 
-    pub(crate) fn rejected(&mut self, now: Time, rows: Vec<RollUpRow>) {
+    pub(crate) fn rejected(&mut self, now: Time, rows: Vec<Row>) {
         self.rejected = Some((rows, now + self.interval));
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Nothing here decides anything an operator decides. What goes wrong is up to the test.
 
-use bigfleet_model::{Amounts, ClusterId, Dimension, Time, quantity::parse_demand};
+use bigfleet_model::{Amounts, ClusterId, Dimension, Row, Time, quantity::parse_demand};
 use bigfleet_operator_core::{
     Alert, ClosedBy, Disposition, Echo, Effect, EffectId, Event, EvictionOutcome, Frame, Heard,
     Kind, MachineState, NodeFacts, NodeState, Note, Object, ObjectKey, OperatorConfig,
     OperatorCore, Owner, OwnerState, OwnersFound, PodBrief, PodPhase, Reclaim, RequestFacts,
-    RequestSpec, RequestStatus, RollUpRow, SessionId, Target, UpcomingFacts, Write, WriteOutcome,
+    RequestSpec, RequestStatus, SessionId, Target, UpcomingFacts, Write, WriteOutcome,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -642,7 +642,7 @@ impl World {
         }
     }
 
-    pub(crate) fn roll_ups(&self) -> Vec<Vec<RollUpRow>> {
+    pub(crate) fn roll_ups(&self) -> Vec<Vec<Row>> {
         let rows = |(_, frame): &(Time, Frame)| match frame {
             Frame::RollUp { rows, .. } => Some(rows.clone()),
             _ => None,
@@ -653,11 +653,11 @@ impl World {
     /// The last roll-up as text: group, aggregate and smallest unit of each row.
     pub(crate) fn last_roll_up(&self) -> Vec<String> {
         let rows = self.roll_ups().pop().unwrap_or_default();
-        let short = |row: &RollUpRow| {
+        let short = |row: &Row| {
             let whole = if row.whole_units { " whole" } else { "" };
             format!(
                 "{}: {:?} of {:?}{whole}",
-                row.row.group, row.row.aggregate, row.row.min_unit
+                row.group, row.aggregate, row.min_unit
             )
         };
         rows.iter().map(short).collect()
