@@ -22,5 +22,6 @@ mod measured;
 mod panics;
 mod providers;
 mod reads;
+mod soak;
 mod twins;
 mod watching;
