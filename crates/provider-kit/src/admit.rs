@@ -65,7 +65,7 @@ impl Kit {
                 state: machine.state,
             });
         }
-        Ok(self.accept(&machine, ask, effects))
+        Ok(self.accept(&machine, &token.shard, ask, effects))
     }
 
     /// The mark advances as soon as the token passes, whatever becomes of the call.
@@ -101,7 +101,13 @@ impl Kit {
         Ok(())
     }
 
-    fn accept(&mut self, machine: &Machine, ask: Ask, effects: &mut Vec<Effect>) -> Ack {
+    fn accept(
+        &mut self,
+        machine: &Machine,
+        shard: &str,
+        ask: Ask,
+        effects: &mut Vec<Effect>,
+    ) -> Ack {
         let kind = ask.kind();
         let next = self.tables.next_operation() + 1;
         let (prefix, store) = (&self.options.prefix, self.tables.incarnation());
@@ -114,6 +120,7 @@ impl Kit {
         let (task, timeout) = match ask {
             Ask::Create { metadata } => {
                 machine.metadata = metadata;
+                machine.owner = shard.into();
                 (Task::Create, timeouts.create)
             }
             Ask::Configure {
@@ -123,6 +130,7 @@ impl Kit {
             } => {
                 machine.cluster = cluster;
                 machine.metadata = metadata;
+                machine.owner = shard.into();
                 (Task::Configure { blob }, timeouts.configure)
             }
             Ask::Drain {

@@ -138,6 +138,9 @@ pub struct Machine {
     pub cluster: String,
     /// The caller's map, byte for byte.
     pub metadata: Arc<TextMap>,
+    /// The shard whose Create or Configure came last, until the host is given back. A help for
+    /// filtering, never proof of whose the machine is.
+    pub owner: Arc<str>,
     /// Not empty iff Failed.
     pub last_error: String,
     /// With Failed: whether trying again can help.
@@ -165,5 +168,14 @@ impl Machine {
     pub(crate) fn unbind(&mut self) {
         self.cluster.clear();
         self.metadata = Arc::default();
+    }
+
+    /// Makes it a slot again: nothing is behind it, so it is nobody's.
+    pub(crate) fn vacate(&mut self) {
+        self.unbind();
+        self.owner = Arc::default();
+        self.host = None;
+        self.refined = false;
+        self.state = State::Speculative;
     }
 }

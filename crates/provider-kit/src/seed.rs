@@ -67,6 +67,7 @@ pub fn check(instance: &Instance, require_zone: bool) -> Result<Machine, SeedRef
         metadata: Arc::default(),
         last_error: String::new(),
         failure: FailureClass::Unspecified,
+        owner: Arc::default(),
     })
 }
 

@@ -127,9 +127,7 @@ impl Kit {
         machine.failure = FailureClass::Unspecified;
         machine.state = State::Idle;
         if released {
-            machine.state = State::Speculative;
-            machine.host = None;
-            machine.refined = false;
+            machine.vacate();
         }
         self.put(machine);
     }
@@ -172,11 +170,7 @@ fn land(machine: &mut Machine, kind: Transition, created: Option<Created>) -> Re
         }
         Transition::Configure => {}
         Transition::Drain => machine.unbind(),
-        Transition::Delete => {
-            machine.host = None;
-            machine.refined = false;
-            machine.unbind();
-        }
+        Transition::Delete => machine.vacate(),
     }
     machine.state = kind.target();
     Ok(())

@@ -23,7 +23,7 @@ pub use file::Rotation;
 
 use file::Reopening;
 use pace::{MOST_BYTES, Pace};
-use summary::{Intentions, Summaries, Summary};
+use summary::{Summaries, Summary};
 
 use std::io;
 use std::path::Path;
@@ -94,7 +94,6 @@ enum Line {
 /// The audit log at work.
 pub(crate) struct AuditLog {
     lines: AuditLines,
-    intentions: Intentions,
     thread: std::thread::JoinHandle<()>,
 }
 
@@ -172,7 +171,6 @@ impl AuditLog {
             .spawn(move || writer.write_all(&waiting))?;
         Ok(Self {
             lines: AuditLines { lines, shared },
-            intentions: Intentions::default(),
             thread,
         })
     }
@@ -182,13 +180,14 @@ impl AuditLog {
         self.lines.clone()
     }
 
-    /// Hands over what was done, or what would be if that is news.
-    pub(crate) fn action(&mut self, record: AuditRecord) {
-        if self.intentions.is_news(&record) {
-            self.lines.write(Line::Action(Box::new(record)));
-        } else {
-            self.lines.shared.sum_up(&record);
-        }
+    /// Hands over what was done, or what would be.
+    pub(crate) fn action(&self, record: AuditRecord) {
+        self.lines.write(Line::Action(Box::new(record)));
+    }
+
+    /// Counts what was handed over already and is decided again.
+    pub(crate) fn again(&self, record: &AuditRecord) {
+        self.lines.shared.sum_up(record);
     }
 
     /// Hands over what a rail held back.
@@ -462,7 +461,7 @@ mod tests {
         drop(std::fs::remove_file(&path));
         let counts = Arc::new(AuditCounts::default());
         let rotation = Rotation::default();
-        let mut log = AuditLog::start(&path, rotation, "s1", Arc::clone(&counts)).unwrap();
+        let log = AuditLog::start(&path, rotation, "s1", Arc::clone(&counts)).unwrap();
         let lines = log.lines();
         let asked = |verb| AdminRecord {
             time: Time::from_nanos(0),
@@ -504,7 +503,15 @@ mod tests {
         drop(std::fs::remove_file(&path));
         let counts = Arc::new(AuditCounts::default());
         let rotation = Rotation::default();
-        let mut log = AuditLog::start(&path, rotation, "s1", Arc::clone(&counts)).unwrap();
+        let log = AuditLog::start(&path, rotation, "s1", Arc::clone(&counts)).unwrap();
+        let mut intentions = crate::intentions::Intentions::default();
+        let mut decide = |record: AuditRecord| {
+            if intentions.is_news(&record) {
+                log.action(record);
+            } else {
+                log.again(&record);
+            }
+        };
         for cycle in 0..1000 {
             for machine in ["m1", "m2"] {
                 let kind = if machine == "m2" && 500 <= cycle {
@@ -512,7 +519,7 @@ mod tests {
                 } else {
                     ActionKind::Delete
                 };
-                log.action(AuditRecord {
+                decide(AuditRecord {
                     cycle,
                     kind: Some(kind),
                     outcome: Outcome::Suppressed,
@@ -520,8 +527,8 @@ mod tests {
                 });
             }
         }
-        log.action(record("m1"));
-        log.action(AuditRecord {
+        decide(record("m1"));
+        decide(AuditRecord {
             outcome: Outcome::Suppressed,
             ..record("m1")
         });

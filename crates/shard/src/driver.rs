@@ -27,6 +27,7 @@ use crate::clock::Clock;
 use crate::departure::Departures;
 use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
+use crate::intentions::Intentions;
 use crate::news::{self, HeldBack};
 use crate::outbox::{Link, Stuck};
 use crate::provider::Provider;
@@ -89,6 +90,7 @@ struct Running {
     /// What it says of the things that are published at once when they change.
     shown: Urgent,
     counted: news::Counted,
+    intentions: Intentions,
     stopwatch: Stopwatch,
     /// Somebody waits for the last call to end.
     stopping: Option<oneshot::Sender<()>>,
@@ -138,6 +140,7 @@ impl Driver {
             published: Instant::now(),
             shown: Urgent::default(),
             counted: news::Counted::default(),
+            intentions: Intentions::default(),
             stopwatch: Stopwatch::new(Instant::now()),
             stopping: None,
             lost: None,
@@ -325,15 +328,21 @@ impl Running {
     fn start_effects(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain(..) {
-            news::of_effect(&effect, &self.sessions);
+            let is_news = match &effect {
+                Effect::Audit(record) => self.intentions.is_news(record),
+                _ => true,
+            };
+            if is_news {
+                news::of_effect(&effect, &mut self.counted, &self.sessions);
+            }
             if self.lost.is_none() {
-                self.start(effect);
+                self.start(effect, is_news);
             }
         }
         self.effects = effects; // keeps its room
     }
 
-    fn start(&mut self, effect: Effect) {
+    fn start(&mut self, effect: Effect, is_news: bool) {
         // What is committed and not sent is taken up by the next process (SH-6).
         let stopping = self.stopping.is_some();
         match effect {
@@ -375,8 +384,10 @@ impl Running {
             }
             Effect::Audit(record) => {
                 self.driver.history.ended(&record);
-                if let Some(audit) = &mut self.driver.audit {
-                    audit.action(record);
+                match &self.driver.audit {
+                    Some(audit) if is_news => audit.action(record),
+                    Some(audit) => audit.again(&record),
+                    None => {}
                 }
             }
             Effect::Alert(alert) => self.audit_guard(&alert), // and said already

@@ -55,6 +55,7 @@ mod attribution;
 mod audit;
 mod driver;
 mod history;
+mod intentions;
 mod news;
 mod pause;
 mod publish;

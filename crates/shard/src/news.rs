@@ -1,7 +1,8 @@
 //! News: what an on-call greps for, said from what the core counted and asked for (`docs/operating.md`).
 //!
 //! At most one line per cycle and kind of trouble, never one per machine, except for actions that failed and
-//! those of a dry run, which is what those logs are for.
+//! those of a dry run, which is what those logs are for. What is decided again, cycle after cycle, is not said
+//! again (`intentions`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 /// What was counted and said when it was last looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
+    /// Actions of this cycle that a pause held back and did not hold back before.
     suppressed: u64,
     capped: u64,
     /// The clusters of which rail 1 holds machines back.
@@ -89,15 +91,14 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
         capped: counters.reclaims_capped - before.capped,
         deferred: counters.deferred - before.deferred,
     };
-    let suppressed: u64 = counters.suppressed.values().sum();
-    if before.suppressed < suppressed {
-        let suppressed = suppressed - before.suppressed;
+    let suppressed = std::mem::take(&mut before.suppressed);
+    if 0 < suppressed {
         tracing::warn!(suppressed, "actions suppressed by pause");
     }
     if 0 < held_back.capped || !before.capped_clusters.is_empty() {
         say_capped(&core.rails(), &mut before.capped_clusters);
     }
-    (before.suppressed, before.capped) = (suppressed, counters.reclaims_capped);
+    before.capped = counters.reclaims_capped;
     before.deferred = counters.deferred;
     if before.short.looks(core.shortfalls().next().is_some(), now) {
         say_shortfalls(core, &mut before.short, now);
@@ -146,9 +147,14 @@ fn say_shortfalls(core: &ShardCore, said: &mut Said, now: Instant) {
     }
 }
 
-/// Says what an effect means, where that is news.
-pub(crate) fn of_effect(effect: &Effect, sessions: &BTreeMap<SessionId, Arc<Link>>) {
+/// Says what an effect means, where that is news; or counts it for the line of the cycle.
+pub(crate) fn of_effect(
+    effect: &Effect,
+    counted: &mut Counted,
+    sessions: &BTreeMap<SessionId, Arc<Link>>,
+) {
     match effect {
+        Effect::Audit(record) if record.outcome == Outcome::Suppressed => counted.suppressed += 1,
         Effect::Audit(record) => of_record(record),
         Effect::Alert(alert) => of_alert(alert),
         Effect::Send {

@@ -3,11 +3,9 @@
 //! It is a binary of its own, since this crate imports none of ours: `cargo xtask check` must run in
 //! a tree that does not compile.
 
-use std::process::Command;
-
 use clap::{Args, Subcommand};
 
-use crate::steps::{Failed, cargo, workspace_root};
+use crate::steps::{Failed, run};
 
 /// What to fuzz.
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -40,18 +38,7 @@ impl Target {
 
 /// Runs until the time is up or an answer is wrong; that one is printed, made small.
 pub(crate) fn fuzz(target: Target) -> Result<(), Failed> {
-    let arguments = target.arguments();
-    let text = format!("cargo {}", arguments.join(" "));
-    let mut command = Command::new(cargo());
-    command.args(&arguments).current_dir(workspace_root()?);
-    let status = command.status().map_err(|source| Failed::Start {
-        command: text.clone(),
-        source,
-    })?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Failed::Fuzz { command: text }),
-    }
+    run(&target.arguments(), &[])
 }
 
 #[cfg(test)]

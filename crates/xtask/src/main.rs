@@ -6,6 +6,7 @@
 //! tidy    the rules no compiler knows: who may import whom, what a core may not touch
 //! fix     the one that rewrites: formatting, and lints that can repair themselves
 //! fuzz    goes on where the tests stop, for as long as one likes
+//! soak    everything that can go wrong at once, against processes, for minutes
 //! mutants changes the code in small ways, and sees whether a test notices
 //! ```
 
@@ -14,6 +15,7 @@ mod command_line;
 mod fuzz;
 mod mutants;
 mod setup;
+mod soak;
 mod steps;
 mod tidy;
 
@@ -51,6 +53,8 @@ enum Command {
     },
     /// Change the code in small ways, one at a time, and see whether a test notices.
     Mutants(mutants::MutantsArgs),
+    /// Run shard, provider and operators with everything that can go wrong at once.
+    Soak(soak::SoakArgs),
 }
 
 /// Our own command line, one line per command, for `tidy` to hold pages to.
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Command::Fix => check::fix(),
         Command::Fuzz { target } => fuzz::fuzz(target),
         Command::Mutants(args) => mutants::mutants(&args),
+        Command::Soak(args) => soak::soak(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

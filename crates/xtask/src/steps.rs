@@ -37,7 +37,7 @@ pub(crate) enum Failed {
     #[error("xtask: the dependency graph is not available: {0}")]
     Graph(#[from] cargo_metadata::Error),
     #[error("xtask: `{command}` did not end well; what it printed says why")]
-    Fuzz { command: String },
+    EndedBadly { command: String },
     #[error(
         "xtask: cargo-mutants could not be installed; try: cargo install cargo-mutants --locked"
     )]
@@ -110,6 +110,24 @@ pub(crate) fn step(
 /// A step that is one cargo invocation.
 pub(crate) fn cargo_step(name: &'static str, cargo: &Cargo, root: &Path) -> Result<(), Failed> {
     step(name, &cargo.to_string(), || cargo.run(root))
+}
+
+/// Runs cargo with these words and settings until it ends by itself.
+pub(crate) fn run(words: &[String], settings: &[(&str, u64)]) -> Result<(), Failed> {
+    let command = format!("cargo {}", words.join(" "));
+    let settings = settings
+        .iter()
+        .map(|(name, value)| (name, value.to_string()));
+    let mut cargo = Command::new(cargo());
+    cargo
+        .args(words)
+        .envs(settings)
+        .current_dir(workspace_root()?);
+    match cargo.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Failed::EndedBadly { command }),
+        Err(source) => Err(Failed::Start { command, source }),
+    }
 }
 
 /// Fails, saying how to install it, when `cargo <component>` is not there.

@@ -24,5 +24,6 @@ mod open_metrics;
 mod panics;
 mod providers;
 mod reads;
+mod soak;
 mod twins;
 mod watching;

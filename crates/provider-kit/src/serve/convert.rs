@@ -45,6 +45,7 @@ pub(crate) fn machine(machine: &Machine) -> wire::Machine {
         last_error: machine.last_error.clone(),
         cluster: machine.cluster.clone(),
         shard_metadata: (*machine.metadata).clone(),
+        owner_shard_id: machine.owner.to_string(),
         failure_class: failure_class(machine.failure).into(),
         ..offered(&machine.offer)
     }
@@ -100,6 +101,7 @@ pub(crate) fn stored_machine(stored: wire::Machine) -> Result<Machine, String> {
         refined: false,
         cluster: stored.cluster,
         metadata: Arc::new(stored.shard_metadata),
+        owner: stored.owner_shard_id.into(),
         last_error: stored.last_error,
         failure,
     })

@@ -54,6 +54,7 @@ impl MachineWriter {
         body.put_slice(&offer.tail);
         text(14, &machine.cluster, body);
         texts(15, &machine.metadata, body);
+        text(1000, &machine.owner, body);
         let class = convert::failure_class(machine.failure).into();
         if class != 0 {
             int32::encode(1001, &class, body);
@@ -138,6 +139,7 @@ mod tests {
             metadata: Arc::default(),
             last_error: String::new(),
             failure: FailureClass::Unspecified,
+            owner: Arc::default(),
         }
     }
 
@@ -170,6 +172,7 @@ mod tests {
                 metadata: Arc::new(map(&[("k", ""), ("", "v"), ("group", "g\0h")])),
                 last_error: "gone".repeat(100),
                 failure: FailureClass::Permanent,
+                owner: "s1".into(),
                 ..machine("full", offer)
             });
         }

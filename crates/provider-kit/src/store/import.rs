@@ -162,5 +162,6 @@ fn machine(record: Record) -> Result<Machine, String> {
         metadata: Arc::new(record.shard_metadata.unwrap_or_default()),
         last_error: record.last_error,
         failure: FailureClass::Unspecified,
+        owner: Arc::default(),
     })
 }

@@ -1,11 +1,12 @@
 //! Hints: how much of what a cluster asks for is free (AV-1).
 //!
 //! ```text
-//! cluster ─ its heads ─▶ wanted: fingerprint, kind ─▶ kind: shapes that serve it ─▶ stock ─▶ hint
+//! cluster ─ its first heads ─▶ wanted: profile, kind ─▶ kind: shapes that serve it ─▶ stock ─▶ hint
 //! ```
 //!
 //! Counted per kind of demand, not per cluster, and over shapes, not machines: clusters want much the
-//! same. Sent only when they change and not too often. Advisory: never a reservation.
+//! same. Sent only when they change and not too often. Advisory: never a reservation; so a cluster that asks
+//! for more different things than people would read is told of the most urgent ones.
 
 use super::{Demand, cluster::ProfileHead};
 use crate::{
@@ -13,8 +14,16 @@ use crate::{
     sessions::Sessions,
     supply::Stock,
 };
-use bigfleet_model::{Amounts, ClusterId, Fingerprint, Profile, Shape, Time, effective_cost};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use bigfleet_model::{Amounts, ClusterId, Fingerprint, Profile, Requirement, Shape, Time};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Of so many profiles a session is told, those of the highest priority (AV-1).
+const MOST_HINTS: usize = 256;
 
 /// What was last sent, and what it is counted with.
 #[derive(Clone, Debug)]
@@ -30,7 +39,7 @@ pub(super) struct Hints {
 /// What one cluster was told.
 #[derive(Clone, Debug, Default)]
 struct ToldCluster {
-    /// What it asks for, by fingerprint.
+    /// What it asks for, in the order of fingerprints.
     wanted: Vec<WantedProfile>,
     /// What it asked for and was told of, and asks for no longer.
     gone: Vec<Fingerprint>,
@@ -42,6 +51,8 @@ struct ToldCluster {
 
 #[derive(Clone, Debug)]
 struct WantedProfile {
+    /// The number of the profile.
+    number: u32,
     profile: Arc<Profile>,
     kind: usize,
     sent: Option<Sent>,
@@ -68,22 +79,22 @@ const NOTHING: Hint = Hint {
 
 /// More kinds than clusters will ask for at a time: past this, what is no longer asked for is dropped
 /// with everything else.
-const MOST_KINDS: usize = 16_384;
+const MOST_KINDS: usize = 4096;
 
-/// The kinds of demand there are: a profile, and a unit a machine must hold.
+/// The kinds of demand there are: requirements, and a unit a machine must hold. Priorities and penalties
+/// make no other kind.
 #[derive(Clone, Debug, Default)]
 struct DemandKinds {
-    numbers: BTreeMap<(u32, Amounts), usize>,
+    numbers: BTreeMap<Vec<Requirement>, BTreeMap<Amounts, usize>>,
     kinds: Vec<DemandKind>,
-    /// The shapes and profiles there had ever been when they were drawn up.
-    basis: (u64, u64),
+    /// The shapes there had ever been when they were drawn up.
+    shapes_seen: u64,
     /// How often they were drawn up anew; a number stands for a kind until that changes.
     generation: u64,
 }
 
 #[derive(Clone, Debug)]
 struct DemandKind {
-    profile: Arc<Profile>,
     /// The shapes that serve it. A machine that comes or goes does not change that; a new shape does.
     shapes: Vec<u32>,
     /// What is free for it, and the stock that was counted on.
@@ -115,21 +126,29 @@ impl ToldCluster {
     /// Takes over what a cluster asks for now; what it was told stands.
     fn draw_up(&mut self, heads: &[ProfileHead], kinds: &mut DemandKinds, stock: &Stock) {
         let before = std::mem::take(&mut self.wanted).into_iter();
-        let mut sent: BTreeMap<Fingerprint, Sent> = before
-            .filter_map(|one| Some((one.profile.fingerprint().clone(), one.sent?)))
-            .collect();
-        let mut wanted: BTreeMap<&Fingerprint, &ProfileHead> = BTreeMap::new();
-        for head in heads {
-            wanted.entry(head.profile.fingerprint()).or_insert(head);
-        }
-        for (fingerprint, head) in wanted {
+        let mut before: BTreeMap<u32, WantedProfile> =
+            before.map(|one| (one.number, one)).collect();
+        let mut first: Vec<&ProfileHead> = heads.iter().collect();
+        first.sort_by_key(|head| (Reverse(head.profile.priority()), head.number));
+        // Profiles whose texts collide have one hint: that of the first.
+        let mut texts = BTreeSet::new();
+        first.retain(|head| texts.len() < MOST_HINTS && texts.insert(head.profile.fingerprint()));
+        first.sort_by_key(|head| head.profile.fingerprint());
+        for head in first {
+            let known = before.remove(&head.number);
+            // A number may stand for another profile by now.
+            let known = known.filter(|known| Arc::ptr_eq(&known.profile, &head.profile));
             self.wanted.push(WantedProfile {
+                number: head.number,
                 profile: Arc::clone(&head.profile),
                 kind: kinds.number(head, stock),
-                sent: sent.remove(fingerprint),
+                sent: known.and_then(|known| known.sent),
             });
         }
-        self.gone.extend(sent.into_keys());
+        let told = before.into_values().filter(|one| one.sent.is_some());
+        let gone = told.map(|one| one.profile.fingerprint().clone());
+        self.gone.extend(gone.filter(|text| !texts.contains(text)));
+        self.gone.sort();
     }
 }
 
@@ -149,10 +168,10 @@ impl WantedProfile {
 }
 
 impl DemandKinds {
-    /// Starts anew when there are shapes or profiles it does not know, or too much it need not know.
-    fn refresh(&mut self, basis: (u64, u64)) {
-        if self.basis != basis || MOST_KINDS < self.kinds.len() {
-            self.basis = basis;
+    /// Starts anew when there are shapes it does not know, or too much it need not know.
+    fn refresh(&mut self, shapes_seen: u64) {
+        if self.shapes_seen != shapes_seen || MOST_KINDS < self.kinds.len() {
+            self.shapes_seen = shapes_seen;
             self.generation += 1;
             self.numbers.clear();
             self.kinds.clear();
@@ -160,19 +179,22 @@ impl DemandKinds {
     }
 
     fn number(&mut self, head: &ProfileHead, stock: &Stock) -> usize {
-        let key = (head.number, head.unit.clone());
-        *self.numbers.entry(key).or_insert_with(|| {
-            let serves = |(number, shape, _): (u32, &Arc<Shape>, _)| {
-                let serves = shape.serves(&head.profile, &head.unit);
-                serves.then_some(number)
-            };
-            self.kinds.push(DemandKind {
-                profile: Arc::clone(&head.profile),
-                shapes: stock.iter().filter_map(serves).collect(),
-                counted: None,
-            });
-            self.kinds.len() - 1
-        })
+        let ProfileHead { profile, unit, .. } = head;
+        let known = self.numbers.get(profile.requirements());
+        if let Some(number) = known.and_then(|units| units.get(unit)) {
+            return *number;
+        }
+        let serves = |(number, shape, _): (u32, &Arc<Shape>, _)| {
+            shape.serves(profile, unit).then_some(number)
+        };
+        self.kinds.push(DemandKind {
+            shapes: stock.iter().filter_map(serves).collect(),
+            counted: None,
+        });
+        let number = self.kinds.len() - 1;
+        let units = self.numbers.entry(profile.requirements().to_vec());
+        units.or_default().insert(unit.clone(), number);
+        number
     }
 
     /// What is free for a kind, counted once for all who ask for it.
@@ -181,7 +203,7 @@ impl DemandKinds {
         match kind.counted {
             Some((moves, hint)) if moves == stock.moves() => hint,
             _ => {
-                let hint = hint(stock, &kind.shapes, &kind.profile);
+                let hint = hint(stock, &kind.shapes);
                 kind.counted = Some((stock.moves(), hint));
                 hint
             }
@@ -189,8 +211,8 @@ impl DemandKinds {
     }
 }
 
-/// What is free for a profile on these shapes.
-fn hint(stock: &Stock, shapes: &[u32], profile: &Profile) -> Hint {
+/// What is free on these shapes.
+fn hint(stock: &Stock, shapes: &[u32]) -> Hint {
     let mut hint = NOTHING;
     let (mut idle, mut speculative): (Option<f64>, Option<f64>) = (None, None);
     for held in shapes.iter().filter_map(|number| stock.of_shape(*number)) {
@@ -201,10 +223,8 @@ fn hint(stock: &Stock, shapes: &[u32], profile: &Profile) -> Hint {
             idle = lower(idle, price.dollars_per_hour());
         }
         if let Some(price) = held.speculative.keys().next() {
-            // Without the machine's own probability: a hint errs on the cheap side.
-            let probability = bigfleet_model::Probability::ZERO;
-            let cost = effective_cost(*price, probability, profile.interruption());
-            speculative = lower(speculative, cost.dollars());
+            // Without what an interruption would cost: a hint errs on the cheap side.
+            speculative = lower(speculative, price.dollars_per_hour());
         }
     }
     hint.confidence = match (idle, speculative) {
@@ -235,7 +255,7 @@ impl Demand {
         }
         let interval = self.hints.interval;
         let Hints { told, kinds, .. } = &mut self.hints;
-        kinds.refresh((stock.shapes_seen(), self.profiles.arrivals()));
+        kinds.refresh(stock.shapes_seen());
         for (cluster, session) in sessions.connected() {
             let Some(demand) = self.clusters.get(cluster) else {
                 continue;
@@ -299,6 +319,7 @@ mod tests {
         let demand = fleet("need a cpu=4");
         let mut needs = demand.clusters.values().flat_map(|cluster| cluster.needs());
         let mut wanted = WantedProfile {
+            number: 0,
             profile: Arc::clone(&needs.next().unwrap().row.profile),
             kind: 0,
             sent: None,
@@ -318,5 +339,46 @@ mod tests {
         let sent = [(0.0, 3), (2.0, 3), (3.0, 2), (5.0, 2)].map(|(now, count)| due(now, count));
         let waits = [(true, false), (false, false), (false, true), (true, false)];
         assert_eq!(sent, waits);
+    }
+
+    /// AV-1: a session has a bound, whatever its operator makes up, and the most urgent rows are within it.
+    #[test]
+    fn a_cluster_is_told_of_the_most_urgent_profiles_and_no_more() {
+        let heads = |priorities: std::ops::Range<usize>| -> Vec<ProfileHead> {
+            let rows = priorities.map(|priority| format!("need a cpu=4 prio={priority}\n"));
+            let demand = fleet(&rows.collect::<String>());
+            let needs = demand.clusters.values().flat_map(|cluster| cluster.needs());
+            let head = |need: &bigfleet_model::Need| ProfileHead {
+                number: need.row.profile.priority() as u32,
+                profile: Arc::clone(&need.row.profile),
+                unit: need.row.min_unit.clone(),
+            };
+            needs.map(head).collect()
+        };
+        let (mut told, mut kinds) = (ToldCluster::default(), DemandKinds::default());
+        let stock = Stock::default();
+        let mut draw_up = |heads: &[ProfileHead]| {
+            told.draw_up(heads, &mut kinds, &stock);
+            let moment = Time::from_seconds(1.0).unwrap();
+            for one in &mut told.wanted {
+                one.is_due(NOTHING, moment, Duration::ZERO);
+            }
+            let numbers: BTreeSet<u32> = told.wanted.iter().map(|one| one.number).collect();
+            (
+                numbers.first().copied().unwrap_or(0),
+                numbers.len(),
+                told.gone.drain(..).count(),
+                kinds.kinds.len(),
+            )
+        };
+        let (low, all) = (heads(0..300), heads(0..1000));
+        assert_eq!(
+            draw_up(&low),
+            (44, 256, 0, 1),
+            "one kind for all priorities"
+        );
+        assert_eq!(draw_up(&low), (44, 256, 0, 1), "the same again");
+        assert_eq!(draw_up(&all), (744, 256, 256, 1), "others are more urgent");
+        assert_eq!(draw_up(&[]), (0, 0, 256, 1));
     }
 }

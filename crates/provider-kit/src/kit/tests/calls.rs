@@ -41,6 +41,37 @@ fn the_four_edges_and_what_each_leaves_behind() {
     );
 }
 
+/// wire 12: the shard of the last Create or Configure, also after a restart, until the host is given back.
+#[test]
+fn a_record_says_which_shard_acquired_it_last() {
+    let mut bench = bench(1);
+    let by = |shard: &str, sequence| Token {
+        shard: shard.to_owned(),
+        ..token(1, sequence)
+    };
+    let owner = |bench: &Bench| {
+        let machine = bench.machine("m1");
+        let stored = crate::serve::convert::machine(&machine);
+        assert_eq!(stored.owner_shard_id, *machine.owner);
+        let read = crate::serve::convert::stored_machine(stored).unwrap();
+        assert_eq!(read.owner, machine.owner);
+        machine.owner.to_string()
+    };
+    assert_eq!(owner(&bench), "");
+    bench.call("m1", by("one", 1), create()).unwrap();
+    assert_eq!(owner(&bench), "one");
+    bench.created();
+    bench.call("m1", by("two", 1), configure("a")).unwrap();
+    bench.end(Ok(None));
+    assert_eq!(owner(&bench), "two");
+    bench.call("m1", by("three", 1), drain()).unwrap();
+    bench.end(Ok(None));
+    assert_eq!(owner(&bench), "two", "a Drain acquires nothing");
+    bench.call("m1", by("three", 2), Ask::Delete).unwrap();
+    bench.end(Ok(None));
+    assert_eq!(owner(&bench), "", "a slot is nobody's");
+}
+
 #[test]
 fn the_fence_comes_before_existence_and_its_mark_stays() {
     let mut bench = bench(2);
