@@ -15,7 +15,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("bigfleet-behaviours-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let kept = if filter.is_empty() {
-        is_certified(&folder)? && a_liar_is_caught(&folder)?
+        is_certified(&folder)? && a_liar_is_caught(&folder)? && defects_are_caught()?
     } else {
         certify(&folder, &filter, &[])?.failed.is_empty()
     };
@@ -101,5 +101,25 @@ fn a_liar_is_caught(folder: &Path) -> Result<bool, Box<dyn Error>> {
         "FAILED: nothing was found broken"
     };
     println!("test a liar is caught ... {verdict} ({:?})", run.failed);
+    Ok(caught)
+}
+
+/// Every planted defect is noticed by a behaviour that is named for it.
+fn defects_are_caught() -> Result<bool, Box<dyn Error>> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bigfleet"));
+    let output = command
+        .args(["conformance", "mutants", "-o", "json"])
+        .output()?;
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .map_err(|why| format!("{why}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let planted = found["planted"].as_u64().unwrap_or_default();
+    let all =
+        30 <= planted && found["caught"] == planted && found["missed"] == serde_json::json!([]);
+    let caught = all && output.status.success();
+    let verdict = if caught { "ok" } else { "FAILED" };
+    println!(
+        "test {planted} planted defects are caught ... {verdict}, missed {}",
+        found["missed"]
+    );
     Ok(caught)
 }

@@ -173,17 +173,12 @@ pub(crate) const ALL: &[Behaviour] = &[
 ];
 
 async fn full_lifecycle(subject: &Subject) -> Check {
-    let mut steps = vec![
+    let (id, mut steps) = subject.newcomer().await?;
+    steps.extend([
         (configure("a"), State::Configured),
         (Call::Drain(0), State::Idle),
         (Call::Delete, State::Speculative),
-    ];
-    let id = if subject.can(Capability::Create) {
-        steps.insert(0, (Call::Create, State::Idle));
-        subject.fresh().await?
-    } else {
-        subject.idle().await?
-    };
+    ]);
     for (call, target) in steps {
         let answer = subject.call(&id, call).await;
         if target == State::Speculative && code(&answer) == Code::Unimplemented {
@@ -274,7 +269,7 @@ async fn costs(subject: &Subject) -> Check {
 
 async fn revision(subject: &Subject) -> Check {
     let before = subject.head().await?;
-    subject.idle().await?;
+    subject.configured("a").await?;
     ensure!(
         before != subject.head().await?,
         "the revision did not change"

@@ -233,10 +233,10 @@ mod tests {
             ("DUR", "DUR-03", false),
             ("*-01", "LIFE-01", true),
             ("*-01", "LIFE-02", false),
-            ("F*E-0*", "FENCE-07", true),
-            ("F*E-0*", "FAULT-07", false),
+            ("F*E-*", "FENCE-07", true),
+            ("F*E-*", "FAULT-07", false),
             ("*", "X-16", true),
-            ("X-1", "X-16", false),
+            ("X-", "X-16", false),
         ] {
             assert_eq!(matches(glob, name), fits, "{glob} {name}");
         }

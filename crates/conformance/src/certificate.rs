@@ -185,6 +185,10 @@ impl Certificate {
 
     /// Whether everything a profile asks for was tried and kept.
     pub fn reached(&self, profile: Profile) -> bool {
+        // A provider that gives nothing back may be certified, and is still no cloud.
+        if profile == Profile::Cloud && self.lacks().contains(&Capability::Delete) {
+            return false;
+        }
         let of_profile = |report: &&Report| {
             let (behaviour, profiles) = (&report.behaviour, report.behaviour.profiles());
             let alone = profile == Profile::BareMetal;
@@ -328,6 +332,7 @@ pub(crate) mod tests {
         let mut lacking = with("LIFE-08", Outcome::Lacks(Capability::Delete));
         assert_eq!(lacking.verdict(), Verdict::Certified);
         assert_eq!(lacking.lacks(), [Capability::Delete].into());
+        assert!(!lacking.levels().contains(&Profile::Cloud));
         lacking.strict_skips = true;
         assert_eq!(lacking.verdict(), Verdict::Incomplete);
     }

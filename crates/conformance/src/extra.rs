@@ -257,14 +257,14 @@ async fn continuation(subject: &Subject) -> Check {
         }
         // A machine that moves during the listing must come again, in its new state.
         for m in answer.machines {
-            if m.state() == State::Idle {
+            if m.state() == State::Configured {
                 meanwhile.remove(&m.id);
             }
             seen.insert(m.id);
         }
         cursor = answer.revision;
         if page == 1 {
-            meanwhile.insert(subject.idle().await?);
+            meanwhile.insert(subject.configured("a").await?);
         }
         ensure!(page < 1000, "it does not end");
     }

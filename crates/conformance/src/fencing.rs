@@ -241,11 +241,7 @@ async fn absent(subject: &Subject) -> Check {
 
 async fn session(subject: &Subject) -> Check {
     let shard = subject.shard();
-    let (id, mut steps) = if subject.can(Capability::Create) {
-        (subject.fresh().await?, vec![(Call::Create, State::Idle)])
-    } else {
-        (subject.idle().await?, Vec::new())
-    };
+    let (id, mut steps) = subject.newcomer().await?;
     for _ in 0..2 {
         steps.extend([
             (configure("a"), State::Configured),

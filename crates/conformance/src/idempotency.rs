@@ -64,14 +64,17 @@ async fn no_flash(subject: &Subject) -> Check {
 }
 
 async fn same_id(subject: &Subject) -> Check {
-    let id = subject.fresh().await?;
-    let created = subject.call(&id, Call::Create).await?.operation_id;
-    subject.settled(&id, State::Idle).await?;
-    let again = subject.call(&id, Call::Create).await?.operation_id;
-    ensure!(
-        !created.is_empty() && again == created,
-        "Create: {created} became {again}"
-    );
+    let (id, creates) = subject.newcomer().await?;
+    let mut created = String::new();
+    for (call, target) in creates {
+        created = subject.call(&id, call.clone()).await?.operation_id;
+        subject.settled(&id, target).await?;
+        let again = subject.call(&id, call).await?.operation_id;
+        ensure!(
+            !created.is_empty() && again == created,
+            "Create: {created} became {again}"
+        );
+    }
     let configured = subject.call(&id, configure("a")).await?.operation_id;
     subject.settled(&id, State::Configured).await?;
     let again = subject.call(&id, configure("a")).await?.operation_id;
@@ -87,24 +90,24 @@ async fn same_id(subject: &Subject) -> Check {
 }
 
 async fn five_ids(subject: &Subject) -> Check {
-    let id = subject.fresh().await?;
+    let (id, mut steps) = subject.newcomer().await?;
     let mut ids = BTreeSet::new();
     let mut last = String::new();
-    let steps = [
-        (Call::Create, State::Idle),
+    steps.extend([
         (configure("a"), State::Configured),
         (Call::Drain(0), State::Idle),
         (configure("b"), State::Configured),
         (Call::Drain(0), State::Idle),
-    ];
+    ]);
+    let operations = steps.len();
     for (call, target) in steps {
         last = subject.call(&id, call).await?.operation_id;
         ids.insert(last.clone());
         subject.settled(&id, target).await?;
     }
     ensure!(
-        ids.len() == 5 && !ids.contains(""),
-        "five operations, {} ids",
+        ids.len() == operations && !ids.contains(""),
+        "{operations} operations, {} ids",
         ids.len()
     );
     let again = subject.call(&id, Call::Drain(0)).await?.operation_id;

@@ -143,7 +143,7 @@ async fn caps(subject: &Subject) -> Check {
 
 /// Moves a machine; answers with its id and the head afterwards.
 async fn mutate(subject: &Subject) -> Result<(String, Vec<u8>), Unmet> {
-    let id = subject.idle().await?;
+    let id = subject.configured("a").await?;
     Ok((id, subject.head().await?))
 }
 

@@ -114,12 +114,11 @@ async fn costs(subject: &Subject) -> Check {
 
 async fn structure(subject: &Subject) -> Check {
     subject.list(&[]).await?.iter().try_for_each(grid)?;
-    let id = subject.fresh().await?;
-    let steps = [
-        (Call::Create, State::Idle),
+    let (id, mut steps) = subject.newcomer().await?;
+    steps.extend([
         (configure("a"), State::Configured),
         (Call::Drain(0), State::Idle),
-    ];
+    ]);
     for (call, target) in steps {
         subject.call(&id, call).await?;
         subject
@@ -172,13 +171,12 @@ async fn amounts(subject: &Subject) -> Check {
 }
 
 async fn provider_label(subject: &Subject) -> Check {
-    let id = subject.fresh().await?;
+    let (id, mut steps) = subject.newcomer().await?;
     let mut labels = Vec::new();
-    let steps = [
-        (Call::Create, State::Idle),
+    steps.extend([
         (configure("a"), State::Configured),
         (Call::Drain(0), State::Idle),
-    ];
+    ]);
     for (call, target) in steps {
         subject.call(&id, call).await?;
         let got = subject.settled(&id, target).await?;

@@ -259,6 +259,15 @@ impl Subject {
         }
     }
 
+    /// A machine at the beginning of its life, and the way to where it can be configured: none in a pool
+    /// of hosts that are already there.
+    pub(crate) async fn newcomer(&self) -> Result<(String, Vec<(Call, State)>), Unmet> {
+        if self.can(Capability::Create) {
+            return Ok((self.fresh().await?, vec![(Call::Create, State::Idle)]));
+        }
+        Ok((self.idle().await?, Vec::new()))
+    }
+
     /// A machine, and a call that every state it is in from now on accepts or replays: only the fence
     /// can refuse it.
     pub(crate) async fn probe(&self) -> Result<(String, Call), Unmet> {

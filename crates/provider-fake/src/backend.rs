@@ -19,6 +19,7 @@ pub struct FakeBackend {
     substrate: Mutex<Substrate>,
     deletes: bool,
     hooks: bool,
+    reconfigures: bool,
 }
 
 impl FakeBackend {
@@ -28,6 +29,15 @@ impl FakeBackend {
             substrate: Mutex::new(substrate),
             deletes,
             hooks,
+            reconfigures: false,
+        }
+    }
+
+    /// The same, and whether an interrupted Configure may be asked for again.
+    pub fn reconfiguring(self, reconfigures: bool) -> Self {
+        Self {
+            reconfigures,
+            ..self
         }
     }
 
@@ -114,6 +124,10 @@ impl Backend for FakeBackend {
     // This cloud is in memory and ends with the process, so interrupted work was not done.
     fn resumes(&self) -> bool {
         true
+    }
+
+    fn reconfigures(&self) -> bool {
+        self.reconfigures
     }
 
     fn deletes(&self) -> bool {

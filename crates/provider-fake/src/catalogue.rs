@@ -251,3 +251,33 @@ impl Offering {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn the_schema_says_what_the_code_reads() {
+        let schema = Schema::new(include_str!("../../../docs/schema/offerings.json"));
+        let page = include_str!("../../../docs/provider-fake.md");
+        schema.check::<Offering>("/items", page);
+    }
+
+    #[test]
+    fn the_example_of_the_page_can_be_offered() {
+        let page = include_str!("../../../docs/provider-fake.md");
+        let example = page
+            .split("```json\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next());
+        let slots = offerings("fake", example.unwrap()).unwrap();
+        assert_eq!(slots.len(), 30);
+        let knobs = page
+            .split("```json\n")
+            .nth(2)
+            .and_then(|rest| rest.split("```").next());
+        let knobs: crate::Knobs = serde_json::from_str(knobs.unwrap()).unwrap();
+        assert_eq!(knobs.seed, 7);
+    }
+}

@@ -247,6 +247,18 @@ pub struct Knobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::{Schema, fields};
+
+    #[test]
+    fn the_schema_says_what_the_code_reads() {
+        let schema = Schema::new(include_str!("../../../docs/schema/knobs.json"));
+        let page = include_str!("../../../docs/provider-fake.md");
+        schema.check::<Knobs>("", page);
+        schema.check::<PerTransition<Latency>>("/$defs/latencies", page);
+        schema.check::<PerTransition<f64>>("/$defs/probabilities", page);
+        schema.check::<Stock>("/$defs/stock", page);
+        assert_eq!(fields::<PerTransition<f64>>().len(), Transition::ALL.len());
+    }
 
     #[test]
     fn latencies_read_as_people_write_them() {

@@ -12,6 +12,8 @@ mod catalogue;
 mod knobs;
 mod lies;
 mod process;
+#[cfg(test)]
+mod schema;
 mod selectors;
 mod substrate;
 

@@ -71,6 +71,10 @@ pub struct ProviderFakeArgs {
     /// Offer a failed machine again after this long [default: never]
     #[arg(long, value_parser = duration)]
     pub clean_up_after: Option<Duration>,
+    /// After a restart, show a machine whose Configure was interrupted as idle, to be configured again,
+    /// instead of failed
+    #[arg(long)]
+    pub reconfigure: bool,
     /// Refuse changes without a fencing token, and changes by an older process of the same shard
     #[arg(long)]
     pub strict_fencing: bool,
@@ -225,11 +229,8 @@ fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, FakeRef
         slots.extend(create_faults());
     }
     let substrate = Substrate::new(&args.provider, slots, knobs, args.fault_hooks);
-    Ok(FakeBackend::new(
-        substrate,
-        !args.bare_metal,
-        args.fault_hooks,
-    ))
+    let backend = FakeBackend::new(substrate, !args.bare_metal, args.fault_hooks);
+    Ok(backend.reconfiguring(args.reconfigure))
 }
 
 /// How the provider is to be run.

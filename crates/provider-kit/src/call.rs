@@ -7,10 +7,17 @@ use bigfleet_model::{State, shown};
 
 use crate::machine::{Machine, TextMap};
 
-/// The largest metadata map accepted, keys and values together, in bytes.
-pub(crate) const MAX_METADATA_BYTES: usize = 3 << 20;
-/// The largest bootstrap blob accepted, in bytes.
-pub(crate) const MAX_BLOB_BYTES: usize = 4 << 20;
+/// The largest metadata map accepted, keys and values together, in bytes: what a shard may write.
+pub(crate) const MAX_METADATA_BYTES: usize = 512 << 10;
+/// The largest bootstrap blob accepted, in bytes: what a shard may send.
+pub(crate) const MAX_BLOB_BYTES: usize = 3 << 20;
+
+/// One limit on both sides of the wire: a provider takes exactly what a shard may send.
+#[cfg(feature = "serve")]
+const _: () = assert!(
+    MAX_METADATA_BYTES == bigfleet_wire::limits::MAX_METADATA_BYTES
+        && MAX_BLOB_BYTES == bigfleet_wire::limits::MAX_BLOB_BYTES
+);
 
 /// One of the four transitions between the states in which a machine rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -114,7 +114,9 @@ impl Kit {
         work.filter(|_| self.options.resumes).collect()
     }
 
-    /// Later boots: nobody will work on the other transitions the last process left behind.
+    /// Later boots: nobody will work on the other transitions the last process left behind. They are
+    /// Failed, except a Configure that may be asked for again: that machine is Idle, and whoever wanted it
+    /// configured sends the user data anew. Answers with how many are Failed.
     pub fn recover(&mut self) -> usize {
         let resumed: Vec<MachineId> = self
             .resume()
@@ -129,7 +131,13 @@ impl Kit {
             let operation = entry.operation(kind).cloned();
             abandoned.then(|| (kind, operation, Machine::clone(&entry.machine)))
         });
-        let stuck: Vec<_> = stuck.collect();
+        let again = |kind: Transition| kind == Transition::Configure && self.options.reconfigures;
+        let (again, stuck): (Vec<_>, Vec<_>) = stuck.partition(|(kind, ..)| again(*kind));
+        for (_, _, mut machine) in again {
+            machine.state = State::Idle;
+            machine.unbind();
+            self.put(machine);
+        }
         for (kind, operation, machine) in &stuck {
             let operation = operation.as_deref().unwrap_or("unknown");
             let text = format!(

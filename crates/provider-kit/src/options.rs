@@ -64,6 +64,9 @@ pub struct Options {
     /// Whether Create, Drain and Delete that a restart interrupted are taken up again, with the same
     /// operation id. Only for a backend to which asking twice is asking once.
     pub resumes: bool,
+    /// Whether a machine whose Configure a restart interrupted is shown as Idle, to be configured again,
+    /// rather than as Failed. Only for a backend to which a second Configure undoes the first.
+    pub reconfigures: bool,
 }
 
 /// Which tokens the fence accepts.
@@ -140,6 +143,7 @@ impl Default for Options {
             clean_up_after: None,
             restock_after: Duration::from_secs(60),
             resumes: false,
+            reconfigures: false,
         }
     }
 }

@@ -37,6 +37,8 @@ const MOST_CREATED: usize = 4_000;
 
 /// The most operations that programs carry out.
 const MOST_OPERATIONS: usize = 10_000;
+/// With fewer slots it is a quick try, and the provider is not certified: that takes most of a minute.
+const CERTIFIED_FROM: usize = 4_000;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -76,12 +78,18 @@ pub struct ProviderReport {
     pub peak_rss_mb: Option<f64>,
     /// `provider exec`, with programs that do nothing.
     pub exec: ExecReport,
+    /// How long it takes to certify the provider in every profile; measured from so many slots on as
+    /// profile scale has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conformance_seconds: Option<f64>,
 }
 
 impl Promises for ProviderReport {
     fn checks(&self) -> Vec<Check> {
         let rate = self.durable_mutations_per_second;
         let few = ratio(self.mutation_ms.p50, self.mutation_ms_at_few.p50);
+        let certified = self.conformance_seconds;
+        let certified = certified.map(|took| Check::at_most("conformance_seconds", took, 90.0));
         let mut checks = vec![
             Check::at_most("list_ms_p99", self.list_ms.p99, 250.0),
             Check::at_most("mutation_ms_p99", self.mutation_ms.p99, 1.0),
@@ -90,6 +98,7 @@ impl Promises for ProviderReport {
             Check::at_most("mutation_over_mutation_at_few", few, 2.0),
         ];
         checks.extend(self.exec.checks());
+        checks.extend(certified);
         checks
     }
 }
@@ -134,6 +143,12 @@ pub async fn provider(
     let operations = (slots / 2).min(MOST_OPERATIONS);
     let config = folder.data().with_extension("json");
     let exec = exec(&settings.program, &config, slots, operations).await?;
+    let conformance_seconds = if CERTIFIED_FROM <= slots {
+        progress("conformance", 0, 1);
+        Some(certified(&settings.program).await?)
+    } else {
+        None
+    };
     Ok(ProviderReport {
         slots,
         boot_ms,
@@ -147,7 +162,29 @@ pub async fn provider(
         restart_ms,
         peak_rss_mb,
         exec,
+        conformance_seconds,
     })
+}
+
+/// How long the provider takes to be certified in every profile.
+async fn certified(program: &Path) -> Result<f64, NotMeasured> {
+    let mut command = tokio::process::Command::new(program);
+    command
+        .args(["conformance", "--binary-arg=provider", "--binary-arg=fake"])
+        .arg("--profile=core,cloud,spot,bare-metal,fault,durable,scale")
+        .arg("--binary")
+        .arg(program)
+        .kill_on_drop(true);
+    let clock = Instant::now();
+    let output = command.output().await;
+    let output = output.map_err(NotMeasured::system("conformance"))?;
+    if output.status.success() {
+        return Ok((clock.elapsed().as_secs_f64() * 10.0).round() / 10.0);
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    Err(NotMeasured::Wrong(format!(
+        "the provider is not certified:\n{said}"
+    )))
 }
 
 /// A provider with slots nobody has created yet, and a client of it.

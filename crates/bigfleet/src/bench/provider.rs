@@ -53,7 +53,7 @@ fn table(report: &ProviderReport) -> String {
         .peak_rss_mb
         .map_or("unknown".to_owned(), |mb| format!("{mb} MB"));
     let rate = format!("{} per second", report.durable_mutations_per_second);
-    let rows = vec![
+    let mut rows = vec![
         two("full list", report.list_ms),
         one("list by pages", format!("{} ms", report.list_pages_ms)),
         two("get", report.get_ms),
@@ -70,5 +70,8 @@ fn table(report: &ProviderReport) -> String {
         ),
         two("full list of their slots", report.exec.list_ms),
     ];
+    if let Some(seconds) = report.conformance_seconds {
+        rows.push(one("certified in every profile", format!("{seconds} s")));
+    }
     columns(&[&format!("{} SLOTS", report.slots), "P50", "P99"], rows)
 }

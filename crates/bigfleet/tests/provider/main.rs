@@ -8,4 +8,5 @@ mod processes;
 
 mod certified;
 mod prices;
+mod restarts;
 mod tls;

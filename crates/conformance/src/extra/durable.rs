@@ -11,7 +11,7 @@ use crate::check::{code, expect, refused};
 use crate::durability::{boot, reborn};
 use crate::fault::{broken, failed};
 use crate::subject::{Call, SETTLE, configure, send, token};
-use crate::{Check, Subject, Unmet};
+use crate::{Capability, Check, Subject, Unmet};
 
 pub(super) async fn killed_after_ack(subject: &Subject) -> Check {
     let (state, flags) = (
@@ -53,11 +53,13 @@ pub(super) async fn faults_survive(subject: &Subject) -> Check {
     for selector in ["fault-error", "fault-timeout", "fault-panic"] {
         before.push(broken(&live, selector).await?);
     }
-    let id = live.configured("fault-delete-error").await?;
-    live.call(&id, Call::Drain(0)).await?;
-    live.settled(&id, State::Idle).await?;
-    live.call(&id, Call::Delete).await?;
-    before.push(failed(&live, &id, &[State::Deleting], SETTLE).await?);
+    if live.can(Capability::Delete) {
+        let id = live.configured("fault-delete-error").await?;
+        live.call(&id, Call::Drain(0)).await?;
+        live.settled(&id, State::Idle).await?;
+        live.call(&id, Call::Delete).await?;
+        before.push(failed(&live, &id, &[State::Deleting], SETTLE).await?);
+    }
     let live = reborn(live, &state, &flags).await?;
     for m in before {
         ensure!(

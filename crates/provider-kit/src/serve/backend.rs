@@ -129,6 +129,14 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Whether a Configure that a restart interrupted may be asked for again, with other user data and
+    /// maybe for another cluster: true if the second one undoes whatever the first had done. The machine
+    /// is then shown as Idle after the restart, and the shard configures it anew; its user data is never
+    /// stored. Otherwise it is Failed.
+    fn reconfigures(&self) -> bool {
+        false
+    }
+
     /// Whether Delete is supported at all.
     fn deletes(&self) -> bool {
         false

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bigfleet_model::State;
 use bigfleet_net::{
     Exposed, Limits, ListenRefused, Probes, Serving, Tls, TlsFiles, TlsRefused, asked_to_end,
     check_exposure, is_loopback, listen,
@@ -34,9 +35,9 @@ use crate::tables::Tables;
 /// Monotonic time since some origin; used to measure, never to decide.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Requests may carry a large blob and a large map; what is too large is then refused by name
-/// rather than by the transport.
-const MOST_REQUEST_BYTES: usize = 16 << 20;
+/// Four times what a Configure may hold: what is too large is refused by name rather than by the
+/// transport.
+const MOST_REQUEST_BYTES: usize = 4 * bigfleet_wire::limits::MAX_CONFIGURE_BYTES;
 /// How long a stopping provider waits for work under way.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -195,6 +196,7 @@ pub async fn start<B: Backend>(
     let options = Options {
         deletes: backend.deletes(),
         resumes: backend.resumes(),
+        reconfigures: backend.reconfigures(),
         ..settings.options.clone()
     };
     let mut kit = Kit::new(tables, options);
@@ -314,10 +316,17 @@ fn open(settings: &Settings) -> Result<(Box<dyn Store>, Tables), StoreRefused> {
 async fn boot<B: Backend>(backend: &B, kit: &mut Kit) -> Result<Vec<Work>, StartRefused> {
     if !kit.tables().is_blank() {
         let unfinished = kit.resume();
+        let idle = kit.tables().count(State::Idle);
         let failed = kit.recover();
-        if failed != 0 || !unfinished.is_empty() {
+        let idle_again = kit.tables().count(State::Idle) - idle;
+        if failed != 0 || idle_again != 0 || !unfinished.is_empty() {
             let resumed = unfinished.len();
-            tracing::warn!(resumed, failed, "the last process left transitions behind");
+            tracing::warn!(
+                resumed,
+                idle_again,
+                failed,
+                "the last process left transitions behind"
+            );
         }
         let machines = kit.tables().machines().values();
         let machines: Vec<_> = machines.map(|entry| Arc::clone(&entry.machine)).collect();

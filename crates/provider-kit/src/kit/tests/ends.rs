@@ -67,6 +67,25 @@ fn an_interrupted_transition_comes_back_failed_and_says_so() {
     assert_eq!(bench.machine("m2").state, State::Speculative);
 }
 
+/// The user data is gone, so whoever wanted the machine configured has to send it again.
+#[test]
+fn an_interrupted_configure_can_be_asked_for_again_if_the_backend_says_so() {
+    let mut bench = bench(2);
+    bench.kit.options.reconfigures = true;
+    bench.walk("m1", State::Idle);
+    bench.walk("m2", State::Idle);
+    let first = bench.ask("m1", configure("a")).unwrap().operation;
+    bench.ask("m2", Ask::Delete).unwrap();
+    assert_eq!(bench.kit.recover(), 1, "only the delete is given up");
+    bench.kit.commit();
+    let idle = bench.machine("m1");
+    assert_eq!((idle.state, idle.cluster.as_str()), (State::Idle, ""));
+    assert!(idle.metadata.is_empty() && idle.last_error.is_empty() && idle.host.is_some());
+    let again = bench.ask("m1", configure("a")).unwrap();
+    assert!(!again.replayed, "it is done anew");
+    assert_ne!(again.operation, first);
+}
+
 #[test]
 fn what_needs_no_secret_is_taken_up_again_with_its_own_id() {
     let mut bench = bench(4);
