@@ -42,12 +42,12 @@ def process(path):
         return None
 
 
-def say(path, request, content=b""):
+def say(path, request, content=b"", within=30):
     """What the guest answers: the cluster it serves and the sum of its bootstrap data; None if it is silent."""
     mark = os.urandom(4).hex()
     os.chdir(path)  # the name of a socket is short, the name of a folder may not be
     with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(60 if content else 2)
+        line.settimeout(within)
         try:
             line.connect("line")
             # An empty line ends whatever somebody before us did not finish.
@@ -67,9 +67,12 @@ def create(question):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if process(path) is None:
             boot(path, name, question["offering"]["instance_type"])
-        while say(path, "look") is None:
+        # What is said before the guest listens is lost, so we ask again; on a busy computer its answer takes a while.
+        within = 1
+        while say(path, "look", within=within) is None:
             if process(path) is None:
                 sys.exit("qemu ended while the guest started")
+            within = min(2 * within, 30)
     return {"host": name, "provider_id": f"qemu:///{name}", "node_name": name}
 
 
