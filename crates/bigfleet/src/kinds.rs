@@ -24,9 +24,10 @@ impl TypedValueParser for KindsParser {
     ) -> Result<Kinds, Error> {
         let text = value.to_string_lossy();
         // A name may hold commas, so only kinds before the first slash are apart by them.
-        let parts: Vec<&str> = match text.contains('/') {
-            true => vec![&text],
-            false => text.split(',').collect(),
+        let parts: Vec<&str> = if text.contains('/') {
+            vec![&text]
+        } else {
+            text.split(',').collect()
         };
         let part = |part: &str| {
             let (kind, name) = match part.split_once('/') {
@@ -75,9 +76,10 @@ pub(crate) fn listings(
             continue;
         }
         // A fingerprint may hold commas; a name does not.
-        let names: Vec<&str> = match word.contains('|') {
-            true => vec![word],
-            false => word.split(',').collect(),
+        let names: Vec<&str> = if word.contains('|') {
+            vec![word]
+        } else {
+            word.split(',').collect()
         };
         for (kind, _) in &kinds.0 {
             for name in &names {

@@ -185,6 +185,15 @@ impl CtlError {
             let why = advice(&problem);
             return Self::Certificates { target, why };
         }
+        // HTTP/2 keeps the words of an alert that came after the handshake, and nothing else of it.
+        if let Some((_, alert)) = why.split_once("received fatal alert: ") {
+            return if alert.starts_with("CertificateExpired") {
+                Self::refused_certificate(target, true)
+            } else {
+                let why = advice(&TlsProblem::OwnRefused(alert.to_owned()));
+                Self::Certificates { target, why }
+            };
+        }
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NotListening { target },
             // The resolver has no kind of its own; this is how the standard library words it.

@@ -117,6 +117,11 @@ pub(crate) fn page(text: &str) -> String {
             if words[at].starts_with("cycle") {
                 (words[at - 1], words[at]) = ("*".to_owned(), words[at].replace("cycles", "cycle"));
             }
+            // As a sentence says it: "for 3 s".
+            let is_unit = ["s", "min", "h"].contains(&words[at].trim_end_matches([',', ':', ';']));
+            if is_unit && words[at - 1].parse::<u64>().is_ok() {
+                words[at - 1] = "*".to_owned();
+            }
         }
         words.join(" ").trim_end().to_owned()
     });
