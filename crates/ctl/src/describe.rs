@@ -209,7 +209,7 @@ fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
     page.line("Priority", need.priority.to_string());
     page.at("Arrived", need.arrival);
     page.line("Wants", quantities(&need.aggregate_resources));
-    page.line("Smallest unit", quantities(&need.min_unit));
+    page.line("Smallest unit", need.unit());
     page.line("Verdict", need.verdict());
     page.line("Missing", quantities(&need.residual_deficit));
     page.line("Reason", &need.why);

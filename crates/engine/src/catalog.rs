@@ -13,6 +13,7 @@
 //! the engine happens here and in the last tie-break of a sort.
 
 use crate::{
+    Mistake,
     index::{
         DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex, ShapeIndex, TermsIndex,
         UnitIndex, UseIndex,
@@ -291,6 +292,11 @@ impl Catalog {
     }
 
     /// What a machine of this shape counts with for rows of this unit, or of none.
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.units.make(mistake);
+    }
+
     pub(crate) fn credit(&self, unit: Option<UnitIndex>, shape: ShapeIndex) -> Credit<'_> {
         let shape = &self.shapes[shape];
         match unit {

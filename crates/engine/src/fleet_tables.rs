@@ -10,6 +10,7 @@
 //! that needs a text, a map or a sort is in a table beside it, once per distinct thing.
 
 use crate::{
+    Mistake,
     catalog::{Catalog, ProfileEntry},
     compact::Sizes,
     explain::Trace,
@@ -294,7 +295,7 @@ pub(crate) struct FleetTables {
     pub(crate) generation: u32,
     pub(crate) written: Sizes,
     /// See [`crate::Engine::make`].
-    pub(crate) mistake: Option<crate::Mistake>,
+    pub(crate) mistake: Option<Mistake>,
     /// What the next cycle writes down to explain one Need.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -442,7 +443,16 @@ impl FleetTables {
     pub(crate) fn keep_order(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
         self.keep_key(one)
             .cmp(&self.keep_key(other))
+            .then_with(|| self.by_mistake(one, other))
             .then_with(|| self.ids.compare(one, other))
+    }
+
+    /// What keep order does not know: [`Mistake::DisruptionInKeepOrder`].
+    fn by_mistake(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
+        match self.mistake {
+            Some(Mistake::DisruptionInKeepOrder) => self.disturbs(other).cmp(&self.disturbs(one)),
+            _ => std::cmp::Ordering::Equal,
+        }
     }
 
     /// Keep order but for the id: price, then what is dearest to lose (RF-2).
@@ -468,6 +478,12 @@ impl FleetTables {
     /// What a machine of this shape counts with for a Need (RF-19).
     pub(crate) fn credit(&self, need: NeedIndex, shape: ShapeIndex) -> Credit<'_> {
         self.catalog.credit(self.need(need).unit, shape)
+    }
+
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.mistake = Some(mistake);
+        self.catalog.make(mistake);
     }
 
     /// Whether a Need can use a machine of this shape (RM-3).

@@ -8,6 +8,7 @@
 //! shapes that differ in nothing else share a count.
 
 use crate::{
+    Mistake,
     catalog::ShapeEntry,
     index::{DimensionIndex, ShapeIndex, UnitIndex},
     table::Table,
@@ -54,9 +55,15 @@ impl<'a> Credit<'a> {
 pub(crate) struct Units {
     entries: Table<UnitIndex, UnitEntry>,
     indexes: BTreeMap<Amounts, UnitIndex>,
+    mistake: Option<Mistake>,
 }
 
 impl Units {
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.mistake = Some(mistake);
+    }
+
     pub(crate) fn find(&self, unit: &Amounts) -> Option<UnitIndex> {
         self.indexes.get(unit).copied()
     }
@@ -74,7 +81,7 @@ impl Units {
             amounts: amounts.map(cut).collect(),
             held: Table::default(),
         };
-        entry.learn(shapes);
+        entry.learn(shapes, self.mistake);
         let index = self.entries.push(entry);
         self.indexes.insert(unit.clone(), index);
         index
@@ -83,7 +90,7 @@ impl Units {
     /// Looks at the shapes that are new.
     pub(crate) fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>) {
         for entry in self.entries.iter_mut() {
-            entry.learn(shapes);
+            entry.learn(shapes, self.mistake);
         }
     }
 
@@ -98,16 +105,30 @@ impl Units {
 }
 
 impl UnitEntry {
-    fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>) {
+    fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>, mistake: Option<Mistake>) {
         for (index, shape) in shapes.entries_from(self.held.len()) {
             let is_first = shape.same_amounts_as == index;
-            self.held
-                .push(if is_first { self.held_by(shape) } else { 0 });
+            self.held.push(if is_first {
+                self.held_by(shape, mistake)
+            } else {
+                0
+            });
         }
     }
 
-    fn held_by(&self, shape: &ShapeEntry) -> i64 {
-        let fit = |(dimension, milli): &(DimensionIndex, i64)| shape.amount(*dimension) / milli;
-        self.amounts.iter().map(fit).min().unwrap_or(0)
+    fn held_by(&self, shape: &ShapeEntry, mistake: Option<Mistake>) -> i64 {
+        let extra = |milli: i64| match mistake {
+            Some(Mistake::CreditRoundedUp) => milli - 1,
+            _ => 0,
+        };
+        let fit = |(dimension, milli): &(DimensionIndex, i64)| {
+            (shape.amount(*dimension) + extra(*milli)) / milli
+        };
+        let dimensions = match mistake {
+            Some(Mistake::CreditByFirstDimension) => 1,
+            _ => usize::MAX,
+        };
+        let fits = self.amounts.iter().take(dimensions).map(fit);
+        fits.min().unwrap_or(0)
     }
 }
