@@ -244,7 +244,7 @@ fn need_page(need: &NeedRecord, source: &AnswerSource) -> String {
     page.line("Priority", need.priority.to_string());
     page.at("Arrived", need.arrival);
     page.line("Wants", quantities(&need.aggregate_resources));
-    page.line("Smallest unit", quantities(&need.min_unit));
+    page.line("Smallest unit", need.unit());
     page.line("Status", need.status_field().text);
     page.line("Serving", quantities(&need.serving));
     page.line("Coming", quantities(&need.coming));

@@ -154,7 +154,15 @@ fn heading(need: &NeedRecord) -> String {
     let unit = if need.min_unit.is_empty() {
         String::new()
     } else {
-        format!(", in machines of at least {}", quantities(&need.min_unit))
+        let whole = if need.whole_units {
+            ", counted in whole ones"
+        } else {
+            ""
+        };
+        format!(
+            ", in machines of at least {}{whole}",
+            quantities(&need.min_unit)
+        )
     };
     let domain = match (need.same_domain.as_str(), need.same_satisfiable) {
         ("", _) => String::new(),

@@ -19,6 +19,7 @@
 //! new together, before a cycle reads it.
 
 use crate::{
+    Mistake,
     index::{
         AmountsIndex, ConditionsIndex, DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex,
         ShapeIndex, TermsIndex, UnitIndex, UseIndex,
@@ -378,6 +379,11 @@ impl Catalog {
         });
         self.use_indexes[conditions].insert(min_unit.clone(), index);
         index
+    }
+
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.units.make(mistake);
     }
 
     /// Has machines counted in the units of a use; false if its unit is empty, which says nothing (RF-19).

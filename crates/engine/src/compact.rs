@@ -62,9 +62,11 @@ impl FleetTables {
     fn rewritten(&self) -> Self {
         let mut tables = Self {
             holds: self.holds,
-            mistake: self.mistake,
             ..Self::new(self.catalog.key())
         };
+        if let Some(mistake) = self.mistake {
+            tables.make(mistake);
+        }
         for (index, cluster) in self.clusters.entries() {
             if cluster.known {
                 let id = self.cluster_id(index);

@@ -209,10 +209,11 @@ impl FleetTables {
 
     /// Whether a mistake that is switched on makes a Need skip pass A.
     fn forgets_own(&self, need: NeedIndex) -> bool {
-        self.mistake.is_some_and(|mistake| match mistake {
-            Mistake::OwnNotFirst => true,
-            Mistake::NoIncumbent => self.is_gang(need),
-        })
+        match self.mistake {
+            Some(Mistake::OwnNotFirst) => true,
+            Some(Mistake::NoIncumbent) => self.is_gang(need),
+            _ => false,
+        }
     }
 
     fn keep_all_own(&mut self, dirty: &[NeedIndex]) {
@@ -393,13 +394,14 @@ impl FleetTables {
                 restamps.extend(passed.map(|machine| (*machine, heir)));
             }
         }
+        let is_listed_too = self.mistake == Some(Mistake::RestoredAndRestamped);
         for machine in &self.mismatched {
             let record = self.record(*machine);
             let is_free = matches!(record.state, Some(State::Idle | State::Speculative));
             if let Some(claimant) = record.claimant
                 && !is_free
                 && !record.preempted
-                && !outcome.restored.contains(machine)
+                && (!outcome.restored.contains(machine) || is_listed_too)
             {
                 restamps.insert(*machine, self.need(claimant).slot);
             }

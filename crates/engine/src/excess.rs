@@ -8,6 +8,7 @@
 //! ```
 
 use crate::{
+    Mistake,
     fleet_tables::{FleetTables, Fold, Record},
     index::{ClassIndex, ClusterIndex, MachineIndex, NeedIndex},
 };
@@ -163,10 +164,11 @@ impl FleetTables {
         let slot = &self.slots[slot];
         let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
         let needs = slot.rows.iter().copied().chain(folded);
+        let holds_outgrown = self.mistake != Some(Mistake::OutgrownNotHeld);
         let is_stuck = |need: NeedIndex| {
             let holding = self.holding(need);
             record.is_unfit()
-                || !self.serves(need, record.shape)
+                || (!self.serves(need, record.shape) && holds_outgrown)
                 || (holding.by_victims && holding.victims.is_empty())
         };
         let holds = |need: &NeedIndex| {
@@ -244,10 +246,15 @@ impl FleetTables {
             let terms = &self.catalog.terms[self.record(at).terms].terms;
             terms.reclamation
         };
-        self.disturbs(held) < self.disturbs(machine)
+        let (leaves, stays) = match self.mistake {
+            Some(Mistake::BusiestFirst) => (machine, held),
+            _ => (held, machine),
+        };
+        let ignores = |mistake| self.mistake == Some(mistake);
+        self.disturbs(leaves) < self.disturbs(stays)
             && self.keep_price(machine) == self.keep_price(held)
-            && penalty(held) <= penalty(machine)
-            && self.lie_together(need, held, machine)
+            && (penalty(held) <= penalty(machine) || ignores(Mistake::PenaltyIgnored))
+            && (self.lie_together(need, held, machine) || ignores(Mistake::DomainIgnored))
     }
 
     /// Whether two machines lie in the same domain of a gang, or in the same ones of a spread Need.

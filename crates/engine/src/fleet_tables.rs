@@ -10,6 +10,7 @@
 //! that needs a text, a map or a sort is in a table beside it, once per distinct thing.
 
 use crate::{
+    Mistake,
     catalog::{Catalog, ProfileEntry},
     compact::Sizes,
     explain::Trace,
@@ -298,7 +299,7 @@ pub(crate) struct FleetTables {
     pub(crate) generation: u32,
     pub(crate) written: Sizes,
     /// See [`crate::Engine::make`].
-    pub(crate) mistake: Option<crate::Mistake>,
+    pub(crate) mistake: Option<Mistake>,
     /// What the next cycle writes down to explain one Need.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -446,7 +447,16 @@ impl FleetTables {
     pub(crate) fn keep_order(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
         self.keep_key(one)
             .cmp(&self.keep_key(other))
+            .then_with(|| self.by_mistake(one, other))
             .then_with(|| self.ids.compare(one, other))
+    }
+
+    /// What keep order does not know: [`Mistake::DisruptionInKeepOrder`].
+    fn by_mistake(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
+        match self.mistake {
+            Some(Mistake::DisruptionInKeepOrder) => self.disturbs(other).cmp(&self.disturbs(one)),
+            _ => std::cmp::Ordering::Equal,
+        }
     }
 
     /// Keep order but for the id: price, then what is dearest to lose (RF-2).
@@ -473,6 +483,12 @@ impl FleetTables {
     pub(crate) fn credit(&self, need: NeedIndex, shape: ShapeIndex) -> Credit<'_> {
         let NeedEntry { usage, whole, .. } = *self.need(need);
         self.catalog.credit(usage, whole, shape)
+    }
+
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.mistake = Some(mistake);
+        self.catalog.make(mistake);
     }
 
     /// Whether a Need can use a machine of this shape (RM-3).

@@ -96,6 +96,28 @@ pub enum Mistake {
     OwnNotFirst,
     /// A gang chooses its domain anew in every cycle and does not prefer the one it is in (RF-6).
     NoIncumbent,
+    /// A machine counts for a whole unit of which it holds a part (RF-19).
+    CreditRoundedUp,
+    /// Whole units are counted by the first of their dimensions (RF-19).
+    CreditByFirstDimension,
+    /// Drains are taken back before loose machines are taken (RF-5: B1a before B1).
+    RestoredFirst,
+    /// Drains are taken back after free machines are taken (RF-5: B1a after B2).
+    RestoredLast,
+    /// Drains are taken back for any cluster (RF-20).
+    RestoredForAnybody,
+    /// What is taken back is listed as committed otherwise, too (RF-20).
+    RestoredAndRestamped,
+    /// What disturbs less is claimed last (RF-2: keep order does not know disruption).
+    DisruptionInKeepOrder,
+    /// Of equals the one leaves that disturbs most (RF-18).
+    BusiestFirst,
+    /// An exchange does not look at what a machine is worth to whom it serves (RF-18).
+    PenaltyIgnored,
+    /// An exchange does not look at where machines lie (RF-18).
+    DomainIgnored,
+    /// A machine that its Need has outgrown is let go at once (RF-11).
+    OutgrownNotHeld,
 }
 
 /// Decides about one fleet from nothing: no earlier decision is used.
@@ -283,7 +305,7 @@ impl Engine {
 
     /// Switches an old mistake on.
     pub fn make(&mut self, mistake: Mistake) {
-        self.tables.mistake = Some(mistake);
+        self.tables.make(mistake);
     }
 
     /// How often the tables were rebuilt, which [`Self::decide`] does when most of a table is no longer in

@@ -119,16 +119,23 @@ impl FleetTables {
             let own = self.own(need);
             self.take_from(need, scope, &own, Self::by_keep_key, true);
         }
+        if self.mistake == Some(Mistake::RestoredFirst) {
+            self.take_back(need, scope);
+        }
         let leftovers = self.leftovers(need);
         self.take_from(need, scope, &leftovers, Self::by_keep_key, false);
-        let reversible = self.restorable(need);
-        self.take_from(need, scope, &reversible, Self::by_way_back, false);
+        if self.mistake != Some(Mistake::RestoredLast) {
+            self.take_back(need, scope);
+        }
         if self.is_parked(need) {
             return;
         }
         let before = self.claims(need).len();
         self.take_free(need, scope, PoolKind::Idle);
         self.holding_mut(need).bootstraps = (self.claims(need).len() - before) as u32;
+        if self.mistake == Some(Mistake::RestoredLast) {
+            self.take_back(need, scope);
+        }
         self.take_free(need, scope, PoolKind::Creating);
         if case != DomainCase::Partial {
             let before = self.claims(need).len();
@@ -189,6 +196,12 @@ impl FleetTables {
         machines
     }
 
+    /// Takes drains back (B1a).
+    fn take_back(&mut self, need: NeedIndex, scope: SearchScope) {
+        let reversible = self.restorable(need);
+        self.take_from(need, scope, &reversible, Self::by_way_back, false);
+    }
+
     /// Machines of the Need's cluster that it can use, nobody claims, and whose drain can be taken back, in
     /// keep order (RF-20).
     pub(crate) fn restorable(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
@@ -199,8 +212,13 @@ impl FleetTables {
                 && self.pool_of(**machine) == Some(PoolKind::Draining)
                 && self.serves(need, record.shape)
         };
-        let offered = reversible.iter().filter(is_offered);
-        let mut machines: Vec<MachineIndex> = offered.copied().collect();
+        let mut machines: Vec<MachineIndex> = match self.mistake {
+            Some(Mistake::RestoredForAnybody) => {
+                let all = self.ways_back.keys();
+                all.filter(is_offered).copied().collect()
+            }
+            _ => reversible.iter().filter(is_offered).copied().collect(),
+        };
         machines.sort_by(|one, other| {
             self.by_way_back(*one, *other)
                 .then_with(|| self.ids.compare(*one, *other))

@@ -8,6 +8,7 @@
 //! labels of a shape, of which there are thousands where there are a few sizes.
 
 use crate::{
+    Mistake,
     catalog::ShapeEntry,
     index::{AmountsIndex, DimensionIndex, ShapeIndex, UnitIndex},
     table::Table,
@@ -54,9 +55,15 @@ impl<'a> Credit<'a> {
 pub(crate) struct Units {
     entries: Table<UnitIndex, UnitEntry>,
     indexes: BTreeMap<Amounts, UnitIndex>,
+    mistake: Option<Mistake>,
 }
 
 impl Units {
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.mistake = Some(mistake);
+    }
+
     pub(crate) fn find(&self, unit: &Amounts) -> Option<UnitIndex> {
         self.indexes.get(unit).copied()
     }
@@ -85,7 +92,7 @@ impl Units {
     ) {
         for entry in self.entries.iter_mut() {
             for (_, first) in sizes.entries_from(entry.held.len()) {
-                entry.held.push(entry.held_by(&shapes[*first]));
+                entry.held.push(entry.held_by(&shapes[*first], self.mistake));
             }
         }
     }
@@ -101,8 +108,19 @@ impl Units {
 }
 
 impl UnitEntry {
-    fn held_by(&self, shape: &ShapeEntry) -> i64 {
-        let fit = |(dimension, milli): &(DimensionIndex, i64)| shape.amount(*dimension) / milli;
-        self.amounts.iter().map(fit).min().unwrap_or(0)
+    fn held_by(&self, shape: &ShapeEntry, mistake: Option<Mistake>) -> i64 {
+        let extra = |milli: i64| match mistake {
+            Some(Mistake::CreditRoundedUp) => milli - 1,
+            _ => 0,
+        };
+        let fit = |(dimension, milli): &(DimensionIndex, i64)| {
+            (shape.amount(*dimension) + extra(*milli)) / milli
+        };
+        let dimensions = match mistake {
+            Some(Mistake::CreditByFirstDimension) => 1,
+            _ => usize::MAX,
+        };
+        let fits = self.amounts.iter().take(dimensions).map(fit);
+        fits.min().unwrap_or(0)
     }
 }

@@ -148,13 +148,20 @@ impl Row {
         Some(())
     }
 
-    /// A row that asks for whole units asks for no part of one (RF-19).
-    fn round_up(&mut self) -> Option<()> {
+    /// A row that asks for whole units asks for no part of one (RF-19). `None` if that is more than can be
+    /// counted. Merged rows have been rounded.
+    pub fn round_up(&mut self) -> Option<()> {
         self.whole_units &= !self.min_unit.is_zero();
         if self.whole_units {
             self.aggregate = self.aggregate.checked_round_up(&self.min_unit)?;
         }
         Some(())
+    }
+
+    /// Whether this is what it asks for once it is rounded up.
+    pub fn rounds_up_to(&self, aggregate: &Amounts) -> bool {
+        let rounded = || self.aggregate.checked_round_up(&self.min_unit);
+        self.whole_units && rounded().as_ref() == Some(aggregate)
     }
 }
 

@@ -2,7 +2,7 @@
 //! to a machine without one (AU-1, AU-3).
 
 use crate::effect::OperationId;
-use bigfleet_model::{ActionKind, ClusterId, MachineId, NeedKey, Reason, Time};
+use bigfleet_model::{Action, ActionKind, ClusterId, MachineId, NeedKey, Reason, Time};
 
 /// How an action ended; the labels are those of shard.md §7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +29,8 @@ pub enum Outcome {
     Conflict,
     /// A reclaim given up at its deadline.
     DrainBlocked,
+    /// A reclaim that was taken back, since a Need wants the machine again (SH-18).
+    TakenBack,
     /// Decided while paused.
     Suppressed,
     /// Decided in dry-run.
@@ -39,7 +41,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// How an operation can end: the closed set of `action_execute_outcomes_total`.
-    pub const ENDS: [Self; 10] = [
+    pub const ENDS: [Self; 11] = [
         Self::Success,
         Self::Timeout,
         Self::Fenced,
@@ -50,6 +52,7 @@ impl Outcome {
         Self::InventoryMiss,
         Self::Conflict,
         Self::DrainBlocked,
+        Self::TakenBack,
     ];
 
     /// The label in metrics and in the audit log.
@@ -66,6 +69,7 @@ impl Outcome {
             Self::Adopted => "adopted",
             Self::Conflict => "conflict",
             Self::DrainBlocked => "drain_blocked",
+            Self::TakenBack => "taken_back",
             Self::Suppressed => "suppressed",
             Self::DryRun => "dryrun",
             Self::Retired => "retired",
@@ -113,4 +117,20 @@ pub struct AuditRecord {
     /// The number of the event that led to it, counted from 1 in that epoch: with the events up to
     /// it, the same core says the same again (AU-3).
     pub event: u64,
+}
+
+impl AuditRecord {
+    /// The same about something the engine decided.
+    pub(crate) fn decided(self, action: Action) -> Self {
+        let (need, terms) = action.purpose.unzip();
+        Self {
+            kind: Some(action.kind),
+            cluster: action.cluster,
+            need,
+            priority: terms.map(|terms| terms.priority),
+            reason: Some(action.reason),
+            grace_seconds: action.grace_seconds,
+            ..self
+        }
+    }
 }

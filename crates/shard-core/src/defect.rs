@@ -67,11 +67,43 @@ pub enum Defect {
     TwinNotSeen,
     /// A machine that one List lacks is gone, without a Get (SH-10).
     MissingNotAskedFor,
+    /// A machine counts for a whole unit of which it holds a part (RF-19).
+    CreditRoundedUp,
+    /// Whole units are counted by the first of their dimensions (RF-19).
+    CreditByFirstDimension,
+    /// Rows that are one Need ask for whole units if one of them does, of the largest size (RF-19).
+    MergedWholeIfAny,
+    /// A row of whole units may ask for a part of one (RF-19).
+    PartsOfUnits,
+    /// Drains are taken back before machines that nobody claims are taken (RF-5).
+    RestoredFirst,
+    /// Drains are taken back after Idle machines are taken (RF-5).
+    RestoredLast,
+    /// Drains are taken back for any cluster (RF-20).
+    RestoredForAnybody,
+    /// What is taken back is promised to whom it is taken back for, too (RF-20).
+    RestoredAndRestamped,
+    /// A drain that the provider has heard of is taken back (SH-18).
+    RestoredTooLate,
+    /// A machine without a node is wanted back (SH-18).
+    RestoredUnready,
+    /// A machine that is preempted is taken back (SH-18).
+    RestoredThoughPreempted,
+    /// What disturbs less is claimed last (RF-2).
+    DisruptionInKeepOrder,
+    /// Of equals the one leaves that disturbs most (RF-18).
+    BusiestFirst,
+    /// An exchange does not look at what a machine is worth to whom it serves (RF-18).
+    PenaltyIgnored,
+    /// An exchange does not look at where machines lie (RF-18).
+    DomainIgnored,
+    /// A machine that its Need has outgrown is let go at once (RF-11).
+    OutgrownNotHeld,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 43] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -99,6 +131,22 @@ impl Defect {
         Self::UnitMistakeBelieved,
         Self::TwinNotSeen,
         Self::MissingNotAskedFor,
+        Self::CreditRoundedUp,
+        Self::CreditByFirstDimension,
+        Self::MergedWholeIfAny,
+        Self::PartsOfUnits,
+        Self::RestoredFirst,
+        Self::RestoredLast,
+        Self::RestoredForAnybody,
+        Self::RestoredAndRestamped,
+        Self::RestoredTooLate,
+        Self::RestoredUnready,
+        Self::RestoredThoughPreempted,
+        Self::DisruptionInKeepOrder,
+        Self::BusiestFirst,
+        Self::PenaltyIgnored,
+        Self::DomainIgnored,
+        Self::OutgrownNotHeld,
     ];
 
     /// Those that are the engine's.
@@ -106,6 +154,17 @@ impl Defect {
         match self {
             Self::NoOwnFirst => Some(Mistake::OwnNotFirst),
             Self::NoIncumbent => Some(Mistake::NoIncumbent),
+            Self::CreditRoundedUp => Some(Mistake::CreditRoundedUp),
+            Self::CreditByFirstDimension => Some(Mistake::CreditByFirstDimension),
+            Self::RestoredFirst => Some(Mistake::RestoredFirst),
+            Self::RestoredLast => Some(Mistake::RestoredLast),
+            Self::RestoredForAnybody => Some(Mistake::RestoredForAnybody),
+            Self::RestoredAndRestamped => Some(Mistake::RestoredAndRestamped),
+            Self::DisruptionInKeepOrder => Some(Mistake::DisruptionInKeepOrder),
+            Self::BusiestFirst => Some(Mistake::BusiestFirst),
+            Self::PenaltyIgnored => Some(Mistake::PenaltyIgnored),
+            Self::DomainIgnored => Some(Mistake::DomainIgnored),
+            Self::OutgrownNotHeld => Some(Mistake::OutgrownNotHeld),
             _ => None,
         }
     }

@@ -223,6 +223,8 @@ pub enum Frame {
         deadline: Time,
         /// Who takes over; zero for nobody.
         preemptor_priority: i32,
+        /// Nobody waits for it: a Reclaim, which may be withdrawn.
+        voluntary: bool,
     },
     /// Never mind: uncordon.
     ReclaimCancel {

@@ -10,7 +10,7 @@ use crate::{
     uplink::Instruction,
 };
 use bigfleet_model::{
-    Assignment, ClusterId, Echoed, Machine, MachineId, MachineRefused, Row, Time,
+    Assignment, ClusterId, Disruption, Echoed, Machine, MachineId, MachineRefused, Row, Time,
 };
 use std::collections::BTreeSet;
 
@@ -225,6 +225,8 @@ pub struct NodeFact {
     pub node_name: String,
     /// Whether it is Ready.
     pub ready: bool,
+    /// What draining it would disturb, if the operator tells (RF-2).
+    pub disruption: Option<Disruption>,
 }
 
 /// What an operator asked for in its Hello.

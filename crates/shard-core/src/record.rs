@@ -170,4 +170,6 @@ pub struct KeptOperation {
     /// Since when the gate holds it back; its deadline stands still meanwhile, restarts or not
     /// (SH-16).
     pub held_since: Option<Time>,
+    /// Whether its machine's node was not ready when it was committed: nobody wants it back (SH-18).
+    pub not_ready: bool,
 }

@@ -178,6 +178,7 @@ mod tests {
             preemptor_priority: 0,
             deadline: Time::from_nanos(0),
             held_since: None,
+            not_ready: false,
         };
         Record::Machine {
             machine: MachineId::new(&format!("m{number}")).unwrap(),

@@ -189,7 +189,7 @@ fn of_record(record: &AuditRecord) {
     let operation = record.operation.map(|id| id.to_string());
     let operation = operation.unwrap_or_default();
     match record.outcome {
-        Outcome::Success | Outcome::Suppressed => {}
+        Outcome::Success | Outcome::TakenBack | Outcome::Suppressed => {}
         Outcome::DryRun => {
             let grace = record.grace_seconds;
             tracing::info!(kind, %machine, cluster, reason, grace, "shadow action");

@@ -41,6 +41,7 @@ pub(crate) fn message(frame: Frame, cluster: &ClusterId) -> ShardMessage {
             grace_seconds,
             deadline,
             preemptor_priority,
+            voluntary,
         } => {
             let named = if node_name.is_empty() {
                 machine.to_string()
@@ -58,7 +59,7 @@ pub(crate) fn message(frame: Frame, cluster: &ClusterId) -> ShardMessage {
                     provider_id: provider_id(host),
                 }],
                 deadline_unix_nanos: unix_nanos(deadline),
-                voluntary: false,
+                voluntary,
             })
         }
         Frame::ReclaimCancel { instruction } => Payload::ReclaimCancel(ReclaimCancel {

@@ -170,6 +170,7 @@ pub(crate) struct WorkPlan {
     requirements: Vec<Requirement>,
     spread: Vec<Spread>,
     group: Group,
+    whole: bool,
 }
 
 /// So many Pods of a size, priority 1000, on instance type `m`.
@@ -183,6 +184,7 @@ pub(crate) fn work(each: Size, pods: u32) -> WorkPlan {
         requirements: Vec::new(),
         spread: Vec::new(),
         group: Group::default(),
+        whole: false,
     }
 }
 
@@ -204,6 +206,12 @@ impl WorkPlan {
         let values = kinds.iter().map(|kind| (*kind).to_owned()).collect();
         let made = Requirement::new(INSTANCE_TYPE_KEY.to_owned(), Operator::In, values);
         self.requirements.extend(made);
+        self
+    }
+
+    /// Asking for whole units.
+    pub(crate) fn whole(mut self) -> Self {
+        self.whole = true;
         self
     }
 
@@ -247,6 +255,7 @@ impl WorkPlan {
                 each: self.each,
                 count: self.pods,
             },
+            whole: self.whole,
         }
     }
 }

@@ -87,6 +87,28 @@ impl Defect {
                 Shard::ReclaimsForgotten => "a new process does not know what was just reclaimed",
                 Shard::UnitMistakeBelieved => "a row is believed at once, however much it asks for",
                 Shard::TwinNotSeen => "a process with an epoch that was used before acts",
+                Shard::CreditRoundedUp => "a machine counts for a unit of which it holds a part",
+                Shard::CreditByFirstDimension => {
+                    "whole units are counted by one of their dimensions"
+                }
+                Shard::MergedWholeIfAny => {
+                    "rows of one Need ask for whole units if one of them does"
+                }
+                Shard::PartsOfUnits => "a row of whole units asks for a part of one",
+                Shard::RestoredFirst => "drains are taken back though other machines are left over",
+                Shard::RestoredLast => "drains are taken back once nothing else is to be had",
+                Shard::RestoredForAnybody => "a drain is taken back for another cluster",
+                Shard::RestoredAndRestamped => "what is taken back is promised as well",
+                Shard::RestoredTooLate => "a drain is taken back that the provider has heard of",
+                Shard::RestoredUnready => "a machine without a node is wanted back",
+                Shard::RestoredThoughPreempted => "a machine somebody waits for is taken back",
+                Shard::DisruptionInKeepOrder => {
+                    "whether a machine leaves depends on how busy it is"
+                }
+                Shard::BusiestFirst => "of equal machines the busiest leaves",
+                Shard::PenaltyIgnored => "a busy machine stays for one that is dear to lose",
+                Shard::DomainIgnored => "a busy machine stays for one in the gang's rack",
+                Shard::OutgrownNotHeld => "machines leave before larger ones serve",
                 Shard::HastyRollUpGuard => {
                     "three empty roll-ups are believed however fast they come"
                 }
@@ -137,6 +159,22 @@ impl Defect {
             Shard::HastyRollUpGuard => &["hasty-roll-ups"],
             Shard::UnitMistakeBelieved => &["unit-mistake"],
             Shard::TwinNotSeen => &["wrong-disk"],
+            Shard::CreditRoundedUp => &["whole-units"],
+            Shard::CreditByFirstDimension => &["whole-in-two-dimensions"],
+            Shard::MergedWholeIfAny => &["units-of-two-sizes"],
+            Shard::PartsOfUnits => &["part-of-a-unit"],
+            Shard::RestoredFirst => &["leftovers-first"],
+            Shard::RestoredLast => &["dip"],
+            Shard::RestoredForAnybody => &["dip"],
+            Shard::RestoredAndRestamped => &["dip"],
+            Shard::RestoredTooLate => &["dip-and-gone"],
+            Shard::RestoredUnready => &["dip-without-nodes"],
+            Shard::RestoredThoughPreempted => &["preempted-for-a-moment"],
+            Shard::DisruptionInKeepOrder => &["two-sizes"],
+            Shard::BusiestFirst => &["emptiest-first"],
+            Shard::PenaltyIgnored => &["dear-to-lose"],
+            Shard::DomainIgnored => &["gang-at-home"],
+            Shard::OutgrownNotHeld => &["outgrown"],
         }
     }
 

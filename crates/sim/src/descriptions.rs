@@ -24,6 +24,8 @@ pub(crate) fn change_name(change: &Change) -> &'static str {
     match change {
         Change::Scale { .. } | Change::ScaleAll { .. } | Change::ScaleRow { .. } => "demand moves",
         Change::Priority { .. } => "priority edited",
+        Change::Whole { .. } => "whole units",
+        Change::Resize { .. } => "Pods of another size",
         Change::Break { .. } => "machines break",
         Change::Vanish { .. } => "machines vanish",
         Change::SpotWave(_) => "spot wave",
@@ -86,6 +88,23 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             work,
             priority,
         } => format!("{} has priority {priority}", row(cluster, work)),
+        Change::Whole {
+            cluster,
+            work,
+            whole,
+        } => {
+            let no = if whole { "" } else { "no " };
+            format!("{} asks for {no}whole units", row(cluster, work))
+        }
+        Change::Resize {
+            cluster,
+            work,
+            each,
+        } => format!(
+            "the Pods of {} ask for {} each",
+            row(cluster, work),
+            amounts(&each.amounts())
+        ),
         Change::Break { cluster, count } | Change::Vanish { cluster, count } => {
             format!("{count} of {}", whose(cluster))
         }

@@ -47,6 +47,16 @@ impl World {
                 work,
                 priority,
             } => self.clusters[cluster].pods.set_priority(work, priority),
+            Change::Whole {
+                cluster,
+                work,
+                whole,
+            } => self.clusters[cluster].pods.set_whole(work, whole),
+            Change::Resize {
+                cluster,
+                work,
+                each,
+            } => self.clusters[cluster].pods.resize(work, each),
             Change::Break { cluster, count } => self.lose(cluster, count, "machines break"),
             Change::Vanish { cluster, count } => self.lose(cluster, count, VANISH),
             Change::SpotWave(per_mille) => self.spot_wave(per_mille),

@@ -40,6 +40,7 @@ impl World {
         self.trace.event(self.now, epoch, &event);
         self.note_told(epoch, &event);
         let listed = is_full_list(&event).then(|| self.unknown_to(epoch));
+        let not_told = self.not_told(epoch).map(|core| (core, event.clone()));
         let Some(process) = self.processes.get_mut(&epoch) else {
             return;
         };
@@ -60,6 +61,9 @@ impl World {
         process.remember(said, accepted);
         let start = process.busy_until.max(self.now);
         self.look(epoch, &effects);
+        if let Some((core, event)) = not_told {
+            self.check_disruption(epoch, core, event);
+        }
         if let Some(unknown) = listed {
             self.look_at_list(epoch, unknown);
         }

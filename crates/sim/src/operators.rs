@@ -2,9 +2,10 @@
 
 use crate::{
     clock::Moment,
+    plan::Telling,
     world::{Happening, World},
 };
-use bigfleet_model::{MachineId, State};
+use bigfleet_model::{Disruption, MachineId, State};
 use bigfleet_shard_core::{
     BlobAnswer, DrainPhase, Event, Features, Frame, NodeFact, OperationId, SessionId,
 };
@@ -161,24 +162,40 @@ impl World {
                 instruction,
                 machine,
                 grace_seconds,
+                voluntary,
                 ..
-            } => self.instructed(cluster, instruction, machine, grace_seconds),
+            } => {
+                let settles = voluntary && 0 < known.pods.on(&machine);
+                let settle = if settles {
+                    self.plan.clusters[cluster].settle
+                } else {
+                    0
+                };
+                self.instructed(cluster, instruction, machine, grace_seconds, settle);
+            }
             Frame::ReclaimCancel { instruction } => {
                 if let Some(machine) = self.watch.commits.machine_of(instruction) {
                     known.pods.cordon(&machine, false);
                 }
             }
+            // That it serves is as good as a cancel, which may have been lost (operator.md 14.7).
+            Frame::Node(node)
+                if node.state == State::Configured && known.pods.is_cordoned(&node.machine) =>
+            {
+                known.pods.cordon(&node.machine, false);
+            }
             _ => {}
         }
     }
 
-    /// An operator is told to empty a node.
+    /// An operator is told to empty a node; before it evicts, it waits for so long.
     fn instructed(
         &mut self,
         cluster: usize,
         instruction: OperationId,
         machine: MachineId,
         grace_seconds: u32,
+        settle: u64,
     ) {
         let known = &mut self.clusters[cluster];
         if !known.pods.has_node(&machine) {
@@ -191,7 +208,11 @@ impl World {
             self.report(cluster, instruction, machine, DrainPhase::Blocked);
             return;
         }
-        let takes = self.dice.latency(self.plan.stages.evict);
+        if 0 < settle {
+            let machine = machine.clone();
+            self.report(cluster, instruction, machine, DrainPhase::Started);
+        }
+        let takes = settle + self.dice.latency(self.plan.stages.evict);
         let takes = takes.min(u64::from(grace_seconds) * 1000);
         let emptied = Happening::Emptied {
             cluster,
@@ -262,8 +283,9 @@ impl World {
             if !ready {
                 self.struck("partition");
             }
-            let node = |machine: MachineId| NodeFact {
+            let mut node = |machine: MachineId| NodeFact {
                 node_name: format!("node-{machine}"),
+                disruption: self.disruption(cluster, &machine),
                 machine: Some(machine),
                 provider_id: String::new(),
                 ready,
@@ -271,9 +293,22 @@ impl World {
             let event = Event::NodesReported {
                 session,
                 complete,
-                nodes: machines.into_iter().map(node).collect(),
+                nodes: machines.into_iter().map(&mut node).collect(),
             };
             self.up(cluster, event);
         }
+    }
+
+    /// What an operator tells of how much draining a node would disturb.
+    fn disruption(&mut self, cluster: usize, machine: &MachineId) -> Option<Disruption> {
+        let known = &mut self.clusters[cluster];
+        let pods = known.pods.on(machine);
+        let told = match self.plan.clusters[cluster].tells {
+            Telling::Nothing => return None,
+            Telling::Truly => pods,
+            Telling::Late => known.told.insert(machine.clone(), pods)?,
+            Telling::Wrongly => self.dice.between(0, 20) as u32,
+        };
+        Some(Disruption::at_most(told))
     }
 }

@@ -83,6 +83,23 @@ pub(crate) struct ClusterPlan {
     pub(crate) managed: bool,
     /// Whether Pods that are bound are left out of the roll-up: another such arm.
     pub(crate) pending_only: bool,
+    /// What its operator tells of how much draining a node would disturb, if it reports nodes.
+    pub(crate) tells: Telling,
+    /// How long its operator waits, once it has cordoned a node that nobody waits for, before it evicts.
+    pub(crate) settle: u64,
+}
+
+/// What an operator tells of how much draining a node would disturb.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Telling {
+    #[default]
+    Nothing,
+    /// How many Pods there are on it.
+    Truly,
+    /// How many there were when it last told.
+    Late,
+    /// Anything.
+    Wrongly,
 }
 
 impl ClusterPlan {
@@ -96,6 +113,8 @@ impl ClusterPlan {
             node_reports: false,
             managed: true,
             pending_only: false,
+            tells: Telling::Nothing,
+            settle: 0,
         }
     }
 }
@@ -109,6 +128,8 @@ pub(crate) struct Work {
     pub(crate) group: Group,
     /// How much it asks for.
     pub(crate) load: Load,
+    /// Whether its row says that every unit is a whole one (RF-19).
+    pub(crate) whole: bool,
 }
 
 /// How much a workload asks for.
@@ -151,6 +172,18 @@ pub(crate) enum Change {
         cluster: usize,
         work: usize,
         priority: i32,
+    },
+    /// A workload's row asks for whole units from now on, or no longer.
+    Whole {
+        cluster: usize,
+        work: usize,
+        whole: bool,
+    },
+    /// A workload's Pods are replaced by as many of another size.
+    Resize {
+        cluster: usize,
+        work: usize,
+        each: Size,
     },
     /// Serving machines break: they are Failed from now on.
     Break {
@@ -233,6 +266,8 @@ impl Change {
             | Self::ScaleAll { .. }
             | Self::ScaleRow { .. }
             | Self::Priority { .. }
+            | Self::Whole { .. }
+            | Self::Resize { .. }
             | Self::Twin { .. }
             | Self::WrongDisk { .. }
             | Self::OperatorAway { .. }

@@ -88,7 +88,7 @@ impl Running {
             aggregate,
             min_unit,
             group: self.work.group.clone(),
-            whole_units: false,
+            whole_units: self.work.whole,
         })
     }
 }
@@ -250,6 +250,34 @@ impl Pods {
         if let Some(running) = self.works.get_mut(work) {
             running.per_mille = per_mille;
         }
+    }
+
+    /// A workload's row asks for whole units from now on, or no longer.
+    pub(crate) fn set_whole(&mut self, work: usize, whole: bool) {
+        if let Some(running) = self.works.get_mut(work) {
+            running.work.whole = whole;
+        }
+    }
+
+    /// A workload's Pods are replaced by as many of another size, which wait for room.
+    pub(crate) fn resize(&mut self, work: usize, each: Size) {
+        let pods = self.works.get(work).map_or(0, |running| running.live);
+        self.scale(work, 0);
+        if let Some(running) = self.works.get_mut(work) {
+            running.work.load = Load::Pods { each, count: pods };
+        }
+        self.scale(work, pods);
+    }
+
+    /// How many Pods are on a node.
+    pub(crate) fn on(&self, machine: &MachineId) -> u32 {
+        let bound = self.works.iter().filter_map(|work| work.bound.get(machine));
+        bound.sum()
+    }
+
+    /// Whether a node takes no Pods, though it may have some.
+    pub(crate) fn is_cordoned(&self, machine: &MachineId) -> bool {
+        self.nodes.get(machine).is_some_and(|node| node.cordoned)
     }
 
     /// A workload's priority is edited.

@@ -10,6 +10,7 @@ mod profiles;
 mod random;
 mod scripted;
 mod soak;
+mod units;
 
 #[cfg(test)]
 mod magnitudes;
@@ -80,6 +81,7 @@ impl Scenario {
             gangs::ALL,
             guards::ALL,
             bad_days::ALL,
+            units::ALL,
             random::ALL,
             soak::ALL,
             day::ALL,

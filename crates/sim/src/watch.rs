@@ -7,6 +7,8 @@
 //!                      ─▶ cover: nothing drained that still serves
 //!                      ─▶ bought: nothing acquired that is not missing
 //!                      ─▶ rails: no faster than the cap
+//!                      ─▶ taken back: only what is being let go, and only for whom it serves
+//!                      ─▶ disruption: which of equals leaves, and nothing else
 //! every ten seconds ───▶ waiting: nobody short beside free supply; progress: nothing under way stands still
 //! at rest ─────────────▶ ledger = truth, nothing leaks, nothing moves, nothing is claimed anew
 //! ```
@@ -20,10 +22,12 @@ mod bought;
 mod commits;
 mod cover;
 mod demand;
+mod disruption;
 mod leaving;
 mod progress;
 mod reclaims;
 mod rest;
+mod taken_back;
 mod waiting;
 
 pub(crate) use commits::{Commits, Decided};
@@ -91,6 +95,13 @@ pub enum Rule {
     HighestFirst,
     /// At rest no Need claims another machine, and no gang looks at another rack.
     ClaimsStand,
+    /// No drain is taken back for another cluster, of a machine that was preempted or had no node, or too late
+    /// (SH-18).
+    TakenBack,
+    /// What operators tell of disruption causes no action and keeps none from being done (RF-2).
+    Disruption,
+    /// Of equals the one leaves that disturbs least (RF-18).
+    EmptiestFirst,
     /// What the scenario demands.
     Gate,
     /// No assertion of the shard or of this crate failed.
@@ -100,7 +111,7 @@ pub enum Rule {
 impl Rule {
     /// Every rule a plan can be exempt from: all but a panic.
     #[cfg(test)]
-    pub(crate) const ALL_BUT_PANIC: [Self; 23] = [
+    pub(crate) const ALL_BUT_PANIC: [Self; 26] = [
         Self::OneOwner,
         Self::DurableFirst,
         Self::Committed,
@@ -123,6 +134,9 @@ impl Rule {
         Self::ComesToRest,
         Self::HighestFirst,
         Self::ClaimsStand,
+        Self::TakenBack,
+        Self::Disruption,
+        Self::EmptiestFirst,
         Self::Gate,
     ];
 
@@ -151,6 +165,9 @@ impl Rule {
             Self::ComesToRest => "comes-to-rest",
             Self::HighestFirst => "highest-first",
             Self::ClaimsStand => "claims-stand",
+            Self::TakenBack => "taken-back",
+            Self::Disruption => "disruption",
+            Self::EmptiestFirst => "emptiest-first",
             Self::Gate => "gate",
             Self::Panicked => "panic",
         }
@@ -183,6 +200,7 @@ pub(crate) struct Watch {
     pub(crate) commits: Commits,
     pub(crate) demand: Demand,
     reclaims: reclaims::Reclaims,
+    taken_back: taken_back::TakenBack,
     /// Which cluster was last told that a machine is its own.
     told: BTreeMap<MachineId, usize>,
     /// The newest life of the shard that changed a machine.
@@ -225,6 +243,7 @@ impl Watch {
             commits: Commits::default(),
             demand: Demand::new(clusters),
             reclaims: reclaims::Reclaims::default(),
+            taken_back: taken_back::TakenBack::default(),
             told: BTreeMap::new(),
             newest: BTreeMap::new(),
             losses: 0,
@@ -335,6 +354,9 @@ impl World {
                         self.watch.commits.audited(operation);
                     }
                     self.trace.audit(self.now, record);
+                    if taken_back::is_restore(record) {
+                        self.look_at_restore(epoch, record);
+                    }
                 }
                 Effect::Alert(alert) => self.look_at_alert(alert),
                 _ => {}
@@ -344,6 +366,7 @@ impl World {
         for one in &decided {
             self.watch.acted_at = self.now;
             self.watch.reclaims.decided(one);
+            self.watch.taken_back.decided(one);
             let committed = Committed {
                 at: self.now,
                 kind: one.kind,

@@ -120,6 +120,8 @@ pub(crate) struct Cluster {
     pub(crate) partitioned_until: Moment,
     pub(crate) roll_ups: u64,
     pub(crate) empty_roll_ups: u32,
+    /// What was told of each node, if that is not always the truth.
+    pub(crate) told: BTreeMap<MachineId, u32>,
     /// Messages on a stream arrive in order: the last one up and the last one down.
     pub(crate) last_up: Moment,
     pub(crate) last_down: Moment,
@@ -411,6 +413,7 @@ fn cluster(plan: &crate::plan::ClusterPlan) -> Cluster {
         partitioned_until: Moment::START,
         roll_ups: 0,
         empty_roll_ups: 0,
+        told: BTreeMap::new(),
         last_up: Moment::START,
         last_down: Moment::START,
     }

@@ -30,6 +30,8 @@ pub(crate) const ROLL_UP_EVERY: Duration = Duration::from_secs(10);
 /// shortest grace a preemption gives.
 const PODS_PER_NODE: u32 = 3;
 const EVICTION: Duration = Duration::from_secs(2);
+/// For so long nobody is evicted from a node that nobody waits for: a dip of a minute costs nothing.
+const SETTLE: Duration = Duration::from_secs(90);
 /// How long the credentials in a blob live.
 const BLOB_LIFETIME: Duration = Duration::from_secs(600);
 
@@ -227,7 +229,7 @@ impl Cluster {
             node_name: node_name(machine),
             provider_id: node.host.clone(),
             ready: true,
-            disruption: None,
+            disruption: Some(node.pods),
         });
         Payload::NodeReport(NodeReport {
             complete: true,
@@ -268,8 +270,9 @@ impl Cluster {
                     pods: 0,
                     drain: None,
                 });
-                if state == MachineState::Configured && !node.joined {
-                    (node.joined, node.pods) = (true, PODS_PER_NODE);
+                if state == MachineState::Configured && (!node.joined || node.drain.is_some()) {
+                    // That it serves is as good as a cancel, which may have been lost.
+                    (node.joined, node.pods, node.drain) = (true, PODS_PER_NODE, None);
                 }
             }
             MachineState::Unspecified
@@ -283,6 +286,11 @@ impl Cluster {
 
     fn drain(&mut self, now: Duration, instruction: &ReclaimInstruction) -> Vec<Payload> {
         let id = &instruction.instruction_id;
+        let settle = if instruction.voluntary {
+            SETTLE
+        } else {
+            Duration::ZERO
+        };
         let mut reports = Vec::new();
         let mut started = 0;
         for target in &instruction.targets {
@@ -299,7 +307,7 @@ impl Cluster {
             if phase == Phase::Started {
                 node.drain = Some(Drain {
                     instruction: id.clone(),
-                    next: now + EVICTION,
+                    next: now + settle + EVICTION,
                 });
             }
             reports.push(report(id, machine, phase, node.pods));

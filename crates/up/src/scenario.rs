@@ -1,7 +1,7 @@
 //! Scenarios: what the clusters live through, as a list of steps.
 //!
 //! ```text
-//! tour    services ─ crawler ─ batch wave ─ gang ─ burst ─ wave over ─ spot loss ─ silence ─ return
+//! tour    services ─ crawler ─ batch wave ─ gang ─ burst ─ wave over ─ spot loss ─ silence ─ dip ─ return
 //! steady  services, crawler; then nothing changes
 //! none    clusters that ask for nothing
 //! ```
@@ -111,12 +111,14 @@ const LASTING: [ScriptedDemand; 3] = [
 ];
 /// What comes and goes.
 #[rustfmt::skip] // a table
-const PASSING: [ScriptedDemand; 7] = [
+const PASSING: [ScriptedDemand; 9] = [
     ( 8, BATCH, Workload::Batch,    64, "a wave that takes every large machine"),
     (14, TRAIN, Workload::Training,  4, "a gang, all in one rack"),
     (19, PAY,   Workload::Critical, 12, "nothing is free, so batch is preempted"),
     (27, PAY,   Workload::Critical,  0, "batch gets its machines back"),
     (32, BATCH, Workload::Batch,     0, "reclaimed one by one, released after a hold"),
+    (46, WEB,   Workload::Service,  24, "a dip: drains begin, and nobody is evicted at once"),
+    (47, WEB,   Workload::Service,  36, "back within a minute: the drains are taken back"),
     (51, EDGE,  Workload::Service,   6, "now that it can say so, half of them go"),
     (54, TRAIN, Workload::Training,  0, "owned machines stay, idle"),
 ];

@@ -19,6 +19,12 @@ const NEED_KEYS: &[&str] = &[
 ];
 
 impl NeedRecord {
+    /// Its smallest unit, and whether only whole ones count.
+    pub(crate) fn unit(&self) -> String {
+        let whole = if self.whole_units { " whole" } else { "" };
+        format!("{}{whole}", quantities(&self.min_unit))
+    }
+
     /// Its requirements in a line.
     pub(crate) fn requirements_text(&self) -> String {
         let words = self.requirements.iter().map(ToString::to_string);
@@ -113,7 +119,7 @@ impl Listable for NeedRecord {
         vec![
             Field::number(self.claimed),
             ago(now, self.arrival).into(),
-            quantities(&self.min_unit).into(),
+            self.unit().into(),
             self.same_domain.clone().into(),
             Field::number(self.bootstrap + self.provision),
             self.requirements_text().into(),
@@ -166,7 +172,7 @@ impl Listable for Shortfall {
         let need = &self.0;
         vec![
             quantities(&need.aggregate_resources).into(),
-            quantities(&need.min_unit).into(),
+            need.unit().into(),
             Field::number(need.claimed),
             need.requirements_text().into(),
             need.need_fingerprint.clone().into(),

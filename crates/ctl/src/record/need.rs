@@ -21,6 +21,8 @@ pub(crate) struct NeedRecord {
     pub(crate) priority: i32,
     pub(crate) aggregate_resources: BTreeMap<String, String>,
     pub(crate) min_unit: BTreeMap<String, String>,
+    /// Every unit equals `min_unit`, and machines count with the whole units they hold.
+    pub(crate) whole_units: bool,
     pub(crate) requirements: Vec<RequirementRecord>,
     pub(crate) spread: Vec<SpreadRecord>,
     pub(crate) interruption_penalty_bucket: i32,
@@ -133,6 +135,7 @@ impl From<&wire::NeedView> for NeedRecord {
             reclamation_penalty_bucket: row.reclamation_penalty_bucket,
             aggregate_resources: row.aggregate_resources,
             min_unit: row.min_unit,
+            whole_units: row.whole_units,
             group: row.group,
             arrival: moment(view.arrival_unix_nanos),
             serving: texts(view.serving.as_ref()),

@@ -45,6 +45,7 @@ impl ShardCore {
             | Outcome::NeverSent
             | Outcome::Adopted
             | Outcome::DrainBlocked
+            | Outcome::TakenBack
             | Outcome::Suppressed
             | Outcome::DryRun
             | Outcome::Retired => return None,

@@ -157,15 +157,8 @@ impl ShardCore {
             &mut self.counters.suppressed
         };
         *counts.entry(action.kind).or_default() += 1;
-        let mut record = self.audit(action.machine, outcome);
-        let (need, terms) = action.purpose.unzip();
-        record.kind = Some(action.kind);
-        record.cluster = action.cluster;
-        record.need = need;
-        record.priority = terms.map(|terms| terms.priority);
-        record.reason = Some(action.reason);
-        record.grace_seconds = action.grace_seconds;
-        effects.push(Effect::Audit(record));
+        let record = self.audit(action.machine.clone(), outcome);
+        effects.push(Effect::Audit(record.decided(action)));
     }
 
     /// The line of the audit log for what happens to a machine now; the one place where one is begun.
@@ -196,7 +189,12 @@ impl ShardCore {
     fn is_committable(&mut self, now: Time, action: &Action, effects: &mut Vec<Effect>) -> bool {
         let machine = &action.machine;
         let state = self.supply.get(machine).map(Machine::state);
-        if state != Some(action.kind.source()) || self.work.is_at(machine) {
+        let operation = self.work.get(machine);
+        // Its drain may have been handed over since (RF-20).
+        if action.kind == ActionKind::Restore {
+            return operation.is_some_and(|one| self.may_take_back(one));
+        }
+        if state != Some(action.kind.source()) || operation.is_some() {
             // Some of the old mistakes lead here.
             if self.config.defect.is_none() {
                 let what = format!("{} was decided, but it is {state:?}", action.kind.word());
@@ -252,16 +250,22 @@ impl ShardCore {
             Some(Err(refused)) => return self.impossible(&machine, refused.to_string(), effects),
             None => return self.impossible(&machine, "it is not known".to_owned(), effects),
         };
+        if action.kind == ActionKind::Restore {
+            return self.take_back(now, action, committed, effects);
+        }
         self.counters.acted(action.kind);
+        let not_ready = self.supply.beside(&machine).not_ready;
         let is_late = self.has(Defect::CommitAfterCalling);
         let late = is_late.then(|| committed.clone());
         let (cycle, barrier) = (self.schedule.cycle(), self.journal.next_barrier());
-        self.work.commit(action, cycle, now, barrier, late);
+        self.work
+            .commit(action, cycle, now, barrier, not_ready, late);
         if is_late {
             self.remember(&machine);
         } else {
             self.change(now, committed, Via::Step, effects);
         }
+        self.mark_reversible(&machine);
     }
 }
 

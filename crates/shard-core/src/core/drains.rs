@@ -5,19 +5,22 @@
 //!                │                 deadline, Preempt ─────▶ Drain(0)
 //!                │                 deadline, Reclaim ─────▶ cancel, Configured again, back off
 //!                └─ operator does not report, or is gone ─▶ Drain(remaining)
+//! Restore, before a Drain has left ───────────────────────▶ withdrawn, Configured again (SH-18)
 //! ```
 //!
-//! A voluntary reclaim never forces its way past a disruption budget.
+//! A voluntary reclaim never forces its way past a disruption budget, and costs nobody anything who wants the
+//! machine again before it is gone.
 
 use super::{ShardCore, gate::whole_seconds, incident::LateAnswer};
 use crate::{
     audit::Outcome,
+    defect::Defect,
     effect::{Effect, Frame, OperationId},
     event::{DrainPhase, SessionId},
     schedule::Timer,
-    work::WorkStage,
+    work::{Operation, WorkStage},
 };
-use bigfleet_model::{ActionKind, ClusterId, MachineId, Time, Via};
+use bigfleet_model::{Action, ActionKind, ClusterId, Machine, MachineId, Time, Via};
 
 impl ShardCore {
     /// Tells the operator to drain; true if the operation now waits for something.
@@ -60,6 +63,7 @@ impl ShardCore {
         self.send_instruction(now, machine, session, effects);
         self.note_reclaim_left(now, machine);
         self.work.instructed(machine, reports, now);
+        self.mark_reversible(machine);
         if reports {
             self.schedule.set(deadline, Timer::Drain(id));
         }
@@ -97,6 +101,7 @@ impl ShardCore {
                 grace_seconds: whole_seconds(remaining).max(1),
                 deadline: operation.deadline,
                 preemptor_priority: operation.preemptor_priority,
+                voluntary: operation.action == ActionKind::Reclaim,
             },
         });
     }
@@ -128,6 +133,7 @@ impl ShardCore {
             let stage = self.work.get(&machine).map(|known| known.stage);
             if !reports && stage == Some(WorkStage::DrainReport) {
                 self.work.make_ready(&machine, now); // nobody will report: the call follows at once
+                self.mark_reversible(&machine);
             }
         }
     }
@@ -151,7 +157,10 @@ impl ShardCore {
         match phase {
             // An operator that knows no such node has nothing to wait for.
             DrainPhase::Drained | DrainPhase::Unresolved => self.work.drained(machine, now),
-            DrainPhase::Started | DrainPhase::Blocked => {}
+            DrainPhase::Started | DrainPhase::Blocked => {
+                self.work.still_evicting(machine);
+                self.mark_reversible(machine);
+            }
         }
     }
 
@@ -180,21 +189,76 @@ impl ShardCore {
         }
     }
 
-    /// Gives a reclaim up: uncordon, Configured again, and not so soon again.
-    pub(super) fn cancel(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
-        let Some(operation) = self.work.get(machine) else {
+    /// Tells the engine whether the drain of a machine can still be taken back (SH-18).
+    pub(super) fn mark_reversible(&mut self, machine: &MachineId) {
+        let operation = self.work.get(machine);
+        let is_reversible = operation.is_some_and(|one| self.may_take_back(one));
+        self.supply.set_reversible(machine, is_reversible);
+    }
+
+    /// Whether a drain can still be taken back.
+    pub(super) fn may_take_back(&self, operation: &Operation) -> bool {
+        let is_drain_of_nobody = operation.action == ActionKind::Reclaim;
+        match self.config.defect {
+            Some(Defect::RestoredTooLate) => is_drain_of_nobody,
+            Some(Defect::RestoredUnready) => is_drain_of_nobody && !operation.touched,
+            Some(Defect::RestoredThoughPreempted) => operation.is_drain() && !operation.touched,
+            _ => operation.is_reversible(),
+        }
+    }
+
+    /// SH-18: a Need wants a machine again that a reclaim drains. It is as if that had not been: the machine
+    /// serves, rail 1 has its place back, and nothing holds the next reclaim off. `restored` is the machine
+    /// as the decision has it.
+    pub(super) fn take_back(
+        &mut self,
+        now: Time,
+        action: Action,
+        restored: Machine,
+        effects: &mut Vec<Effect>,
+    ) {
+        let machine = &action.machine;
+        let Some(operation) = self.work.get(machine).map(|operation| operation.id) else {
             return;
         };
-        let (instruction, action) = (operation.id, operation.action);
-        let cluster = operation.cluster.as_ref().filter(|_| operation.instructed);
+        self.send_cancel(machine, effects);
+        if let Some(cluster) = &action.cluster {
+            self.rails.reclaim_taken_back(cluster, machine);
+        }
+        self.finish(now, machine, Outcome::TakenBack, effects);
+        self.counters.acted(action.kind);
+        self.counters.ended(action.kind, Outcome::Success);
+        let mut record = self.audit(machine.clone(), Outcome::Success);
+        record.operation = Some(operation);
+        effects.push(Effect::Audit(record.decided(action)));
+        self.change(now, restored, Via::Rollback, effects);
+    }
+
+    /// Withdraws the instruction of a machine, if its operator has it.
+    fn send_cancel(&self, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let operation = self.work.get(machine).filter(|one| one.instructed);
+        let Some(operation) = operation else {
+            return;
+        };
+        let cluster = operation.cluster.as_ref();
         let session = cluster.and_then(|cluster| self.sessions.of(cluster));
         // An operator that does not report drains does not know the frame either (wire 12).
         if let Some(session) = session.filter(|one| one.features.drain_report) {
             effects.push(Effect::Send {
                 session: session.id,
-                frame: Frame::ReclaimCancel { instruction },
+                frame: Frame::ReclaimCancel {
+                    instruction: operation.id,
+                },
             });
         }
+    }
+
+    /// Gives a reclaim up: uncordon, Configured again, and not so soon again.
+    pub(super) fn cancel(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
+        let Some(action) = self.work.get(machine).map(|operation| operation.action) else {
+            return;
+        };
+        self.send_cancel(machine, effects);
         self.counters.drains_blocked += 1;
         self.rails.give_up(machine, now);
         self.finish(now, machine, Outcome::DrainBlocked, effects);

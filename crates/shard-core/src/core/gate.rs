@@ -144,6 +144,7 @@ impl ShardCore {
             return;
         };
         self.counters.retries += u64::from(sent.again);
+        self.mark_reversible(machine);
         self.note_reclaim_left(now, machine);
         effects.push(Effect::Call {
             operation: sent.operation,

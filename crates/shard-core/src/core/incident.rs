@@ -28,17 +28,20 @@ pub enum LateAnswer {
     Drain,
     /// A message on a session that is over.
     Session,
+    /// A report about a node whose machine is another cluster's, or nobody's.
+    Node,
 }
 
 impl LateAnswer {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::List,
         Self::Get,
         Self::Call,
         Self::Blob,
         Self::Drain,
         Self::Session,
+        Self::Node,
     ];
 
     /// The label in metrics.
@@ -50,6 +53,7 @@ impl LateAnswer {
             Self::Blob => "blob",
             Self::Drain => "drain",
             Self::Session => "session",
+            Self::Node => "node",
         }
     }
 }

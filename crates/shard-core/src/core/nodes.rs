@@ -1,4 +1,4 @@
-//! Nodes: what operators tell of them (SH-17).
+//! Nodes: what operators tell of them (SH-17, SH-19).
 
 use super::{ShardCore, incident::LateAnswer};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     schedule::Timer,
     settings::NODE_FREEZE,
 };
-use bigfleet_model::{ClusterId, MachineId, Time};
+use bigfleet_model::{ClusterId, Disruption, MachineId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ShardCore {
@@ -34,13 +34,14 @@ impl ShardCore {
             let Some(machine) = fact.machine.or_else(found) else {
                 continue;
             };
-            self.node_reported(now, &cluster, &machine, Some(fact.node_name), fact.ready);
+            let name = Some(fact.node_name);
+            self.node_reported(now, &cluster, &machine, name, fact.ready, fact.disruption);
             named.insert(machine);
         }
         if complete {
             let bound: Vec<MachineId> = self.supply.bound_to(&cluster).cloned().collect();
             for machine in bound.into_iter().filter(|id| !named.contains(id)) {
-                self.node_reported(now, &cluster, &machine, None, false);
+                self.node_reported(now, &cluster, &machine, None, false, None);
             }
         }
     }
@@ -52,10 +53,15 @@ impl ShardCore {
         machine: &MachineId,
         name: Option<String>,
         is_ready: bool,
+        disruption: Option<Disruption>,
     ) {
         let report = self
             .supply
             .report_node(cluster, machine, name, is_ready, now);
+        let Some(report) = report else {
+            return self.late(LateAnswer::Node);
+        };
+        self.supply.note_disruption(machine, disruption);
         if report.is_first {
             self.joined(now, cluster);
         }
@@ -65,6 +71,14 @@ impl ShardCore {
         }
         if let Some(deadline) = report.deadline {
             self.schedule.set(deadline, Timer::Node(machine.clone()));
+        }
+    }
+
+    /// Forgets what operators told of disruption: for whoever tests that it decides nothing by itself.
+    pub fn forget_disruption(&mut self) {
+        let clusters = self.supply.ledger().clusters().cloned();
+        for cluster in clusters.collect::<Vec<_>>() {
+            self.supply.forget_disruption(&cluster);
         }
     }
 

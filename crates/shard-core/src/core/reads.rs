@@ -13,7 +13,9 @@ use crate::{
     },
     supply::GaugeKey,
 };
-use bigfleet_model::{Amounts, Bucket, ClusterId, Fleet, Machine, MachineId, NeedKey, Time};
+use bigfleet_model::{
+    Amounts, Bucket, ClusterId, Disruption, Fleet, Machine, MachineId, NeedKey, Time,
+};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 impl ShardCore {
@@ -53,6 +55,16 @@ impl ShardCore {
     /// Whether nothing may leave now that concerns this machine (SH-16).
     pub fn holds_back(&self, machine: &MachineId) -> bool {
         self.is_closed(machine)
+    }
+
+    /// What draining a machine would disturb, if its cluster's operator has told (SH-19).
+    pub fn disruption(&self, machine: &MachineId) -> Option<Disruption> {
+        self.supply.beside(machine).disruption
+    }
+
+    /// Whether the drain of a machine can still be taken back (SH-18).
+    pub fn is_reversible(&self, machine: &MachineId) -> bool {
+        self.supply.beside(machine).reversible
     }
 
     /// What is still to be seen before anything is decided (SH-10); `None` once it was.

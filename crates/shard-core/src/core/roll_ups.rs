@@ -44,9 +44,16 @@ impl ShardCore {
             _ if own != cluster => Err(format!(
                 "a session of cluster \"{own}\" cannot speak for \"{cluster}\" (RI-5)"
             )),
-            Ok(rows) => {
+            Ok(mut rows) => {
                 let baseline = Baseline::of(&rows);
-                let proposal = self.demand.propose(&cluster, rows);
+                if self.has(Defect::MergedWholeIfAny) {
+                    merge_whole_if_any(&mut rows);
+                }
+                let parts = self.has(Defect::PartsOfUnits).then(|| rows.clone());
+                let mut proposal = self.demand.propose(&cluster, rows);
+                if let (Ok(proposal), Some(parts)) = (&mut proposal, parts) {
+                    proposal.ask_for_parts(parts);
+                }
                 proposal
                     .map(|proposal| (baseline, proposal))
                     .map_err(|at| format!("row {at}: {}", RowRefused::Sum))
@@ -254,5 +261,17 @@ impl ShardCore {
             offered = sum.unwrap_or(offered);
         }
         (machines, offered)
+    }
+}
+
+/// [`Defect::MergedWholeIfAny`].
+fn merge_whole_if_any(rows: &mut [Row]) {
+    let wholes: Vec<Row> = rows.iter().filter(|row| row.whole_units).cloned().collect();
+    for whole in &wholes {
+        let is_part = |row: &&mut Row| (&row.profile, &row.group) == (&whole.profile, &whole.group);
+        for row in rows.iter_mut().filter(is_part) {
+            row.whole_units = true;
+            row.min_unit = row.min_unit.larger(&whole.min_unit);
+        }
     }
 }

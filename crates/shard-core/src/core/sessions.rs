@@ -49,6 +49,7 @@ impl ShardCore {
             self.counters.sessions_installed += 1;
         }
         self.demand.forget_hints(&cluster);
+        self.supply.forget_disruption(&cluster);
         self.ack(session, Echo::Hello, "", "", effects);
         if 0 < self.supply.lists() {
             self.resync(now, &cluster, effects);

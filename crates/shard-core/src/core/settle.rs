@@ -247,6 +247,7 @@ impl ShardCore {
         let Some(operation) = self.work.end(machine) else {
             return;
         };
+        self.mark_reversible(machine);
         let took = now.duration_since(operation.committed);
         self.counters.ended(operation.action, outcome);
         self.latencies.ended(operation.action, outcome, took);

@@ -126,7 +126,9 @@ impl Rows {
     fn differs(&self, place: u32, row: &Row) -> bool {
         self.at(place).is_none_or(|held| {
             let known = &held.need.row;
-            known.aggregate != row.aggregate || known.min_unit != row.min_unit
+            known.min_unit != row.min_unit
+                || known.whole_units != row.whole_units
+                || (known.aggregate != row.aggregate && !row.rounds_up_to(&known.aggregate))
         })
     }
 
@@ -138,7 +140,13 @@ impl Rows {
         profiles: &mut Interned<Profile>,
     ) -> Result<Proposal, usize> {
         let (rows, mut proposal) = match self.compare(&rows, profiles) {
-            Some(proposal) => (rows, proposal),
+            Some(proposal) => match rounded(rows) {
+                Ok(rows) => (rows, proposal),
+                Err(at) => {
+                    proposal.discard(profiles);
+                    return Err(at);
+                }
+            },
             None => {
                 let merged = Row::merge(rows)?;
                 // Rows without equals can always be compared.
@@ -249,6 +257,7 @@ impl Rows {
             if let Some((held, row)) = held.zip(proposal.rows[*at].take()) {
                 held.need.row.aggregate = row.aggregate;
                 held.need.row.min_unit = row.min_unit;
+                held.need.row.whole_units = row.whole_units;
                 moved.changed.push(held.need.clone());
             }
         }
@@ -339,6 +348,15 @@ impl Rows {
     }
 }
 
+/// Rows with no part of a unit where they ask for whole ones (RF-19). Errs with the position of one that
+/// cannot be counted then.
+fn rounded(mut rows: Vec<Row>) -> Result<Vec<Row>, usize> {
+    for (at, row) in rows.iter_mut().enumerate() {
+        row.round_up().ok_or(at)?;
+    }
+    Ok(rows)
+}
+
 impl Proposal {
     /// The first row that is new or changed and asks for more of something than `most` says: of what, and
     /// how much. Where that says nothing, there is no limit.
@@ -351,6 +369,13 @@ impl Proposal {
         let rows = changed.chain(new).filter_map(|at| self.rows[at].as_ref());
         let mut asked = rows.flat_map(|row| row.aggregate.iter());
         asked.find(|(name, milli)| most(name).is_some_and(|most| most < *milli))
+    }
+
+    /// Has rows ask for what they were sent with: [`crate::Defect::PartsOfUnits`].
+    pub(crate) fn ask_for_parts(&mut self, sent: Vec<Row>) {
+        for (row, sent) in self.rows.iter_mut().flatten().zip(sent) {
+            row.aggregate = sent.aggregate;
+        }
     }
 
     /// Forgets the profiles of rows that were not accepted.

@@ -13,8 +13,11 @@ use std::collections::BTreeSet;
 /// One in so many places is kept for Preempt and Reclaim.
 const DRAIN_SHARE: usize = 4;
 
-/// Splits actions into those there is room for and the number of the others. Emission order stays.
+/// Splits actions into those there is room for and the number of the others. Emission order stays. What only
+/// takes something back makes room, and needs none.
 pub(crate) fn admit(actions: Vec<Action>, room: usize) -> (Vec<Action>, usize) {
+    let undoes = |action: &&Action| action.kind == ActionKind::Restore;
+    let room = room.saturating_add(actions.iter().filter(undoes).count());
     if actions.len() <= room {
         return (actions, 0);
     }
@@ -39,6 +42,9 @@ pub(crate) fn admit(actions: Vec<Action>, room: usize) -> (Vec<Action>, usize) {
         taken.extend(unit.iter().copied());
     };
     let share = (room / DRAIN_SHARE).max(room.min(1));
+    let restores = actions.iter().enumerate();
+    let restores = restores.filter(|(_, action)| undoes(action));
+    restores.for_each(|(at, _)| fill(&vec![at], room));
     drains.iter().for_each(|unit| fill(unit, share));
     others(false).for_each(|unit| fill(unit, room));
     drains.iter().for_each(|unit| fill(unit, room));

@@ -38,7 +38,7 @@ use crate::{
     settings::ShardConfig,
 };
 use backoff::Backoffs;
-use bigfleet_model::{Action, ClusterId, MachineId, Time};
+use bigfleet_model::{Action, ActionKind, ClusterId, MachineId, Time};
 use breaker::Breakers;
 use pauses::Pauses;
 use quarantine::Quarantine;
@@ -122,6 +122,10 @@ impl RailSet {
     pub(crate) fn suppress(&mut self, action: &Action) -> Option<Outcome> {
         if self.is_open() {
             return None;
+        }
+        // SH-18: it only undoes, so nobody who pauses means it.
+        if action.kind == ActionKind::Restore && !self.stop.is_stopped() {
+            return self.dry_run.then_some(Outcome::DryRun);
         }
         let meant = action.purpose.as_ref().map(|(need, _)| &need.cluster);
         let clusters = action.cluster.iter().chain(meant);
@@ -223,6 +227,11 @@ impl RailSet {
     /// A reclaim left, or ended without.
     pub(crate) fn reclaim_left(&mut self, cluster: &ClusterId, machine: &MachineId, now: Time) {
         self.reclaim_cap.left(cluster, machine, now);
+    }
+
+    /// A reclaim was taken back: as if it had not been.
+    pub(crate) fn reclaim_taken_back(&mut self, cluster: &ClusterId, machine: &MachineId) {
+        self.reclaim_cap.taken_back(cluster, machine);
     }
 
     /// When reclaims of an earlier process left.
@@ -413,7 +422,7 @@ impl RailSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bigfleet_model::{ActionKind, Fingerprint, Group, NeedKey, Reason, Terms};
+    use bigfleet_model::{Fingerprint, Group, NeedKey, Reason, Terms};
 
     fn cluster(name: &str) -> ClusterId {
         ClusterId::new(name).unwrap()
@@ -492,6 +501,26 @@ mod tests {
         let mut rails = RailSet::new(&dry);
         assert!(rails.is_closed() && !rails.is_paused() && !rails.is_open());
         assert_eq!(held(&mut rails), (Some(Outcome::DryRun), 0));
+    }
+
+    /// SH-18: what only undoes is not what somebody pauses; in a dry run and once stopped it is not done.
+    #[test]
+    fn a_drain_is_taken_back_while_paused() {
+        let restore = Action {
+            kind: ActionKind::Restore,
+            ..preempt("a", "a")
+        };
+        let mut config = ShardConfig::undamped("s", "p");
+        let mut rails = RailSet::new(&config);
+        pause(&mut rails, Scope::All);
+        pause(&mut rails, Scope::Cluster(cluster("a")));
+        assert_eq!(rails.suppress(&restore), None);
+        assert!(rails.pauses().iter().all(|pause| pause.withheld == 0));
+        rails.fence();
+        assert_eq!(rails.suppress(&restore), Some(Outcome::Suppressed));
+        config.dry_run = true;
+        let mut rails = RailSet::new(&config);
+        assert_eq!(rails.suppress(&restore), Some(Outcome::DryRun));
     }
 
     /// FE-4, SH-21.

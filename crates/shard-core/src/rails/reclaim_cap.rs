@@ -3,6 +3,7 @@
 //! ```text
 //! committed ─▶ waiting ─▶ told to its operator or provider ─▶ counts for one interval more ─▶ forgotten
 //!                 └─ on record with its operation                └─ on record by itself
+//! taken back ─▶ forgotten at once, wherever it is (SH-18)
 //! ```
 //!
 //! The engine's answer is never altered. What is over the cap is not committed and derives again.
@@ -41,6 +42,8 @@ struct Window {
     waiting: BTreeSet<MachineId>,
     /// When the others left, and how many then; oldest first.
     left: Vec<(Time, u32)>,
+    /// When each of them left whose reclaim may yet be taken back.
+    told: BTreeMap<MachineId, Time>,
 }
 
 /// What rail 1 held back in one cycle.
@@ -162,6 +165,19 @@ impl ReclaimCap {
         };
         if window.waiting.remove(machine) {
             window.note_left(now, 1);
+            window.told.insert(machine.clone(), now);
+            self.unwritten.insert(cluster.clone());
+        }
+    }
+
+    /// A reclaim was taken back, whether it had left or not: it counts no more.
+    pub(crate) fn taken_back(&mut self, cluster: &ClusterId, machine: &MachineId) {
+        let Some(window) = self.windows.get_mut(cluster) else {
+            return;
+        };
+        window.waiting.remove(machine);
+        if let Some(left_at) = window.told.remove(machine) {
+            window.forget_one(left_at);
             self.unwritten.insert(cluster.clone());
         }
     }
@@ -218,8 +234,17 @@ impl Window {
     }
 
     fn forget_older(&mut self, interval: Duration, now: Time) {
-        self.left
-            .retain(|(at, _)| now.duration_since(*at) < interval);
+        let counts = |at: Time| now.duration_since(at) < interval;
+        self.left.retain(|(at, _)| counts(*at));
+        self.told.retain(|_, at| counts(*at));
+    }
+
+    /// One that left then did not leave after all.
+    fn forget_one(&mut self, left_at: Time) {
+        for (_, count) in self.left.iter_mut().filter(|(at, _)| *at == left_at) {
+            *count -= 1;
+        }
+        self.left.retain(|(_, count)| 0 < *count);
     }
 
     /// What left within the interval. Where there are many moments, several become the last of them: they
@@ -335,6 +360,30 @@ mod tests {
             1,
             "the other one still waits"
         );
+    }
+
+    /// SH-18: a place is given back, before and after its reclaim has left, and once.
+    #[test]
+    fn a_reclaim_that_is_taken_back_counts_no_more() {
+        let mut cap = ReclaimCap::new(50_000, INTERVAL);
+        for number in 0..3 {
+            cap.committed(&a(), &machine(number));
+        }
+        cap.left(&a(), &machine(0), at(1.0));
+        cap.left(&a(), &machine(1), at(1.0));
+        cap.take_unwritten(at(1.0));
+        assert_eq!(cap.grant(&a(), 60, at(2.0)), 0);
+        for (number, granted) in [(2, 1), (1, 2), (1, 2), (0, 3)] {
+            cap.taken_back(&a(), &machine(number));
+            assert_eq!(cap.grant(&a(), 60, at(2.0)), granted, "m{number}");
+        }
+        let records = cap.take_unwritten(at(2.0));
+        assert!(matches!(&records[..], [Record::Reclaims { left, .. }] if left.is_empty()));
+        cap.committed(&a(), &machine(0));
+        cap.left(&a(), &machine(0), at(3.0));
+        assert_eq!(cap.grant(&a(), 60, at(14.0)), 3, "it was long ago");
+        cap.taken_back(&a(), &machine(0));
+        assert_eq!(cap.grant(&a(), 60, at(14.0)), 3);
     }
 
     /// SH-30: a clock that was set back while no process ran holds nothing up for longer than an interval.

@@ -15,8 +15,8 @@ use crate::{
 };
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Bucket, CapacityType, Cluster, ClusterId, Fingerprint, FleetMachine, Group, Inventory, Machine,
-    MachineId, Need, Shape, State, Time, Via, WriteRefused,
+    Bucket, CapacityType, Cluster, ClusterId, Disruption, Fingerprint, FleetMachine, Group,
+    Inventory, Machine, MachineId, Need, Shape, State, Time, Via, WriteRefused,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -35,6 +35,10 @@ pub(crate) struct Beside {
     pub(crate) unconfirmed: bool,
     /// Its provider cannot delete it.
     pub(crate) undeletable: bool,
+    /// What draining it would disturb, as its cluster's operator told; kept while it is that cluster's.
+    pub(crate) disruption: Option<Disruption>,
+    /// Its drain can still be taken back (SH-18).
+    pub(crate) reversible: bool,
     /// The last change made here, by the count of reads begun before it: what a read that began
     /// earlier shows is older than what we know.
     pub(crate) changed: Option<u64>,
@@ -228,8 +232,11 @@ impl Ledger {
         }
         if former.state() != state || former.cluster() != cluster.as_ref() {
             let (reads, was_bound) = (self.reads, former.state().is_bound());
+            let has_moved = former.cluster() != cluster.as_ref();
             self.set_beside(&id, |beside| {
                 beside.changed = Some(reads);
+                beside.reversible = false; // of another drain, if it drains at all
+                beside.disruption = beside.disruption.filter(|_| !has_moved);
                 beside.not_ready &= was_bound && is_bound;
             });
         }
@@ -270,6 +277,16 @@ impl Ledger {
     pub(super) fn note(&mut self, id: &MachineId, change: impl FnOnce(&mut Beside)) {
         self.set_beside(id, change);
         self.tell_engine(id);
+    }
+
+    /// Notes what draining a machine would disturb. It is read where something leaves and nowhere else, so
+    /// nothing counts as changed by it (SH-19).
+    pub(super) fn note_disruption(&mut self, id: &MachineId, told: Option<Disruption>) {
+        if self.beside(id).disruption != told {
+            self.set_beside(id, |beside| beside.disruption = told);
+            self.changes.note(id);
+            self.engine.set_disruption(id, told);
+        }
     }
 
     fn set_beside(&mut self, id: &MachineId, change: impl FnOnce(&mut Beside)) {
@@ -349,13 +366,12 @@ impl Ledger {
             return self.tell_engine_wrongly(id, defect);
         }
         let beside = self.beside(id);
-        let unavailable = beside.unconfirmed || self.is_closed(machine);
-        let idle_since = self.machines.idle_since(id);
         let beside = bigfleet_engine::Beside {
-            idle_since,
+            idle_since: self.machines.idle_since(id),
             not_ready: beside.not_ready,
-            unavailable,
-            ..bigfleet_engine::Beside::default()
+            unavailable: beside.unconfirmed || self.is_closed(machine),
+            disruption: beside.disruption,
+            reversible: beside.reversible,
         };
         self.engine.put_record(machine, beside);
     }
@@ -369,7 +385,8 @@ impl Ledger {
             idle_since: self.machines.idle_since(id),
             not_ready: beside.not_ready,
             unavailable: beside.unconfirmed || self.is_closed(machine),
-            ..FleetMachine::from(machine.clone())
+            disruption: beside.disruption,
+            reversible: beside.reversible,
         })
     }
 

@@ -32,8 +32,8 @@ use crate::{
 };
 use bigfleet_engine::Part;
 use bigfleet_model::{
-    Action, ClusterId, FleetMachine, Machine, MachineId, NeedKey, Restamp, State, Time, Verdict,
-    Via, WriteRefused,
+    Action, ClusterId, Decision, Disruption, FleetMachine, Machine, MachineId, NeedKey, Restamp, State,
+    Time, Verdict, Via, WriteRefused,
 };
 use ledger::Ledger;
 use nodes::{Nodes, node_state};
@@ -241,6 +241,14 @@ impl Supply {
             self.ledger.note(id, |beside| beside.not_ready = not_ready);
         }
         is_new
+    }
+
+    /// Whether a machine's drain can still be taken back (SH-18).
+    pub(crate) fn set_reversible(&mut self, id: &MachineId, reversible: bool) {
+        if self.ledger.beside(id).reversible != reversible {
+            self.ledger
+                .note(id, |beside| beside.reversible = reversible);
+        }
     }
 
     /// What the provider shows of a machine is not confirmed: it is no supply until it is.
@@ -547,8 +555,8 @@ impl Supply {
         hosts.filter(|(host, _)| !host.is_empty()).collect()
     }
 
-    /// A cluster's operator speaks of the node of a machine; no name leaves it as it was. Returns when it
-    /// must be ready, if it serves and is not; `None` also if the machine is not the cluster's.
+    /// A cluster's operator speaks of the node of a machine; no name leaves it as it was. `None` if the
+    /// machine is not the cluster's.
     pub(crate) fn report_node(
         &mut self,
         cluster: &ClusterId,
@@ -556,18 +564,30 @@ impl Supply {
         name: Option<String>,
         is_ready: bool,
         now: Time,
-    ) -> NodeReport {
-        let known = self.ledger.get(id);
-        let Some(known) = known.filter(|known| known.cluster() == Some(cluster)) else {
-            return NodeReport::default();
-        };
+    ) -> Option<NodeReport> {
+        let known = self.ledger.get(id)?;
+        if known.cluster() != Some(cluster) {
+            return None;
+        }
         let serves = known.state() == State::Configured;
         let is_first = is_ready && self.nodes.is_new(id);
         let deadline = self.nodes.report(id, name, is_ready, serves, now);
-        NodeReport {
+        Some(NodeReport {
             deadline,
             is_first,
             is_ready_again: is_ready && self.set_not_ready(id, false),
+        })
+    }
+
+    /// A cluster's operator tells what draining a machine of it would disturb, or does not (SH-19).
+    pub(crate) fn note_disruption(&mut self, id: &MachineId, told: Option<Disruption>) {
+        self.ledger.note_disruption(id, told);
+    }
+
+    /// Another operator speaks for a cluster: what the last one told of disruption is not known any more.
+    pub(crate) fn forget_disruption(&mut self, cluster: &ClusterId) {
+        for id in self.bound_to(cluster).cloned().collect::<Vec<_>>() {
+            self.ledger.note_disruption(&id, None);
         }
     }
 
@@ -612,7 +632,7 @@ impl Supply {
 }
 
 /// What an operator's word about a node comes to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NodeReport {
     /// When the node must be ready.
     pub(crate) deadline: Option<Time>,

@@ -149,6 +149,7 @@ impl Work {
         cycle: u64,
         now: Time,
         barrier: Barrier,
+        not_ready: bool,
         late: Option<Machine>,
     ) {
         let id = OperationId {
@@ -156,6 +157,7 @@ impl Work {
             number: self.next_number(),
         };
         let mut operation = Operation::new(id, action, cycle, now, barrier);
+        operation.not_ready = not_ready;
         operation.late = late.map(Box::new);
         self.insert(operation);
     }
@@ -315,6 +317,14 @@ impl Work {
         if let Some(operation) = self.operations.get_mut(machine) {
             operation.drained = true;
             self.enter(machine, WorkStage::Ready, now);
+        }
+    }
+
+    /// The operator is at it, so it has never said that the node is empty: no Drain has left, not even one of
+    /// an earlier process.
+    pub(crate) fn still_evicting(&mut self, machine: &MachineId) {
+        if let Some(operation) = self.operations.get_mut(machine) {
+            operation.touched = false;
         }
     }
 

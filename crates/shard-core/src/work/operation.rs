@@ -94,6 +94,8 @@ pub(crate) struct Operation {
     pub(crate) blob: Option<Blob>,
     /// Since when the gate holds it back; its deadline stands still.
     pub(crate) held_since: Option<Time>,
+    /// Its machine's node was not ready when it was committed.
+    pub(crate) not_ready: bool,
     /// What its commit would have made of the machine: [`crate::Defect::CommitAfterCalling`].
     pub(crate) late: Option<Box<Machine>>,
 }
@@ -135,6 +137,7 @@ impl Operation {
             drained: false,
             blob: None,
             held_since: None,
+            not_ready: false,
             late: None,
         }
     }
@@ -170,6 +173,7 @@ impl Operation {
             drained: false,
             blob: None,
             held_since: kept.held_since,
+            not_ready: kept.not_ready,
             late: None,
         }
     }
@@ -186,11 +190,21 @@ impl Operation {
             preemptor_priority: self.preemptor_priority,
             deadline: self.deadline,
             held_since: self.held_since,
+            not_ready: self.not_ready,
         }
     }
 
     pub(crate) fn is_drain(&self) -> bool {
         matches!(self.action, ActionKind::Preempt | ActionKind::Reclaim)
+    }
+
+    /// Whether it can be taken back (SH-18): a Reclaim whose Drain has not been handed over, which it is at
+    /// once where the operator does not report. That of an earlier process may have been, until the operator
+    /// says that it is still at it.
+    pub(crate) fn is_reversible(&self) -> bool {
+        let is_before_drain =
+            !self.instructed || self.drained || self.stage == WorkStage::DrainReport;
+        self.action == ActionKind::Reclaim && !self.not_ready && !self.touched && is_before_drain
     }
 
     /// Where it stands in line.

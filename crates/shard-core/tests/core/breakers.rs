@@ -262,6 +262,7 @@ fn nodes(world: &mut World, session: SessionId, new_ready: bool) {
             provider_id: String::new(),
             node_name: String::new(),
             ready: new_ready || there.machine.id().as_str().starts_with("own"),
+            disruption: None,
         })
         .collect();
     world.tell(Event::NodesReported {

@@ -22,6 +22,7 @@ fn report(world: &mut World, session: SessionId, provider_id: &str) {
             provider_id: provider_id.to_owned(),
             node_name: "ip-10-0-0-1".to_owned(),
             ready: true,
+            disruption: None,
         }],
     });
 }

@@ -295,6 +295,7 @@ fn a_node_that_never_becomes_ready_is_replaced() {
                 provider_id: String::new(),
                 node_name: format!("node-{machine}"),
                 ready,
+                disruption: None,
             }],
         });
     };
@@ -361,6 +362,7 @@ fn a_partitioned_cluster_is_not_bought_twice() {
             provider_id: String::new(),
             node_name: format!("node-{number}"),
             ready: number <= ready,
+            disruption: None,
         };
         world.tell(Event::NodesReported {
             session,

@@ -195,6 +195,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Adopted => "the machine changed by itself, and the provider's word was taken",
         Outcome::Conflict => "ended, the machine is bound to somebody else",
         Outcome::DrainBlocked => "given up, the node was not empty at the deadline",
+        Outcome::TakenBack => "taken back, since a Need wants the machine again",
         Outcome::Suppressed => "not let out, actuation is paused",
         Outcome::DryRun => "not let out, this is a dry run",
         Outcome::Retired => "the machine was retired by an admin",

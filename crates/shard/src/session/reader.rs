@@ -177,6 +177,7 @@ impl Reader {
             provider_id: node.provider_id,
             node_name: node.node_name,
             ready: node.ready,
+            disruption: node.disruption,
         });
         Some(Event::NodesReported {
             session: self.session,

@@ -123,6 +123,9 @@ struct StoredOperation {
     /// Absent: it is not held back, as in every file before there was this field.
     #[prost(double, optional, tag = "11")]
     held_since: Option<f64>,
+    /// Absent: it was ready, as in every file before there was this field.
+    #[prost(bool, tag = "12")]
+    not_ready: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -428,6 +431,7 @@ impl StoredOperation {
             preemptor_priority: operation.preemptor_priority,
             deadline: seconds(operation.deadline),
             held_since: operation.held_since.map(seconds),
+            not_ready: operation.not_ready,
         }
     }
 
@@ -449,6 +453,7 @@ impl StoredOperation {
             preemptor_priority: self.preemptor_priority,
             deadline: moment(self.deadline)?,
             held_since: self.held_since.map(moment).transpose()?,
+            not_ready: self.not_ready,
         })
     }
 }

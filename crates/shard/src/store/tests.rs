@@ -474,10 +474,17 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
         Reason::Inversion,
         Reason::Excess,
         Reason::Release,
+        Reason::Restored,
     ]);
     let ids = (any::<u64>(), any::<u64>(), any::<u64>());
     let held = prop::option::of(stored_time());
-    let rest = (any::<u32>(), any::<i32>(), stored_time(), held);
+    let rest = (
+        any::<u32>(),
+        any::<i32>(),
+        stored_time(),
+        held,
+        any::<bool>(),
+    );
     (ids, actions, reasons, prop::option::of(need()), rest).prop_map(
         |((epoch, number, decided_cycle), action, reason, need, rest)| KeptOperation {
             id: OperationId { epoch, number },
@@ -490,6 +497,7 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
             preemptor_priority: rest.1,
             deadline: rest.2,
             held_since: rest.3,
+            not_ready: rest.4,
         },
     )
 }

@@ -86,6 +86,7 @@ fn plan(workload: &Workload) -> Plan {
                 aggregate: row.aggregate,
                 unit: row.min_unit,
             },
+            whole: row.whole_units,
         };
         ClusterPlan::new(cluster.id().as_str(), cluster.rows().map(work).collect())
     };

@@ -59,6 +59,7 @@ fn decided(number: u64, machine: &str, kind: ActionKind, reason: Reason) -> Deci
         reason,
         cluster: ClusterId::new("a").ok(),
         need: None,
+        not_ready: false,
     }
 }
 

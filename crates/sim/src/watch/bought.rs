@@ -36,8 +36,8 @@ impl World {
             let without = |left_out: Option<&MachineId>| {
                 let all = old.iter().chain(new.iter().filter(|_| left_out.is_some()));
                 let all = all.filter(|one| Some(one.id()) != left_out);
-                let sizes = all.map(|one| one.shape().effective());
-                sizes.fold(Amounts::default(), |sum, size| sum.add(size))
+                let sizes = all.map(|one| cover::credit(row, one.shape()));
+                sizes.fold(Amounts::default(), |sum, size| sum.add(&size))
             };
             let spared = |one: &&Machine| without(Some(one.id())).covers(&row.aggregate);
             let one_too_many = !new.is_empty() && new.iter().all(spared);

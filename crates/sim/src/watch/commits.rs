@@ -22,6 +22,8 @@ pub(crate) struct Decided {
     pub(crate) cluster: Option<ClusterId>,
     /// Whom it is for.
     pub(crate) need: Option<NeedKey>,
+    /// The machine's node was not ready then.
+    pub(crate) not_ready: bool,
 }
 
 impl Decided {
@@ -99,6 +101,7 @@ impl Commits {
                 reason: kept.reason,
                 cluster: kept.cluster.clone(),
                 need: kept.need.clone(),
+                not_ready: kept.not_ready,
             });
         }
         fresh

@@ -51,6 +51,7 @@ impl World {
             }
         }
         self.check_cover(decided);
+        self.check_emptiest(decided);
         self.check_cap(&drained);
     }
 
@@ -108,8 +109,15 @@ impl World {
         let id = &self.clusters[cluster].id;
         let rows = self.watch.demand.of(cluster).unwrap_or_default();
         let is_node = self.clusters[cluster].pods.has_node(machine);
-        for row in rows.iter().filter(|row| can_use(row, shape)) {
+        for row in rows {
             let key = key(id, row);
+            // RF-11: one that its own Need has outgrown serves it until that is served by others.
+            let is_outgrown = !shape.serves(&row.profile, &row.min_unit);
+            if !can_use(row, shape)
+                && !(is_outgrown && is_plain(row) && was_for(core, machine, &key))
+            {
+                continue;
+            }
             // What never became a node serves nobody; it is kept for its own Need, and for one that
             // waits for another machine.
             let waits = own
@@ -124,7 +132,7 @@ impl World {
                 continue;
             }
             let need = descriptions::need(&key);
-            if !own.serving(&key).covers(&row.aggregate) {
+            if !own.serving(&key, row).covers(&row.aggregate) {
                 let own = names(own.by(&key).iter().copied(), core);
                 let wanted = descriptions::amounts(&row.aggregate);
                 let node = if is_node { "" } else { " (no node)" };
@@ -166,12 +174,12 @@ impl<'a> Own<'a> {
     }
 
     /// What those that serve add up to.
-    fn serving(&self, need: &NeedKey) -> Amounts {
+    fn serving(&self, need: &NeedKey, row: &Row) -> Amounts {
         let serves =
             |one: &&&Machine| one.state() == State::Configured && !self.core.is_not_ready(one.id());
         let sizes = self.by(need).iter().filter(serves);
         sizes.fold(Amounts::default(), |sum, one| {
-            sum.add(one.shape().effective())
+            sum.add(&credit(row, one.shape()))
         })
     }
 
@@ -192,6 +200,27 @@ pub(super) fn is_plain(row: &Row) -> bool {
 
 pub(super) fn can_use(row: &Row, shape: &Shape) -> bool {
     shape.serves(&row.profile, &row.min_unit) && shape.effective().contributes_to(&row.aggregate)
+}
+
+/// What a machine counts for: all it offers or, where the row asks for whole units, as many as it holds (RF-19).
+pub(super) fn credit(row: &Row, shape: &Shape) -> Amounts {
+    let offers = shape.effective();
+    if !row.whole_units {
+        return offers.clone();
+    }
+    let unit = &row.min_unit;
+    let holds = unit
+        .iter()
+        .map(|(name, milli)| offers.get(name.as_str()) / milli);
+    let units = holds.min().unwrap_or(0);
+    let entries = offers.iter().map(|(name, milli)| {
+        let counts = match unit.get(name.as_str()) {
+            0 => milli,
+            each => units * each,
+        };
+        (name.clone(), counts)
+    });
+    Amounts::from_entries(entries)
 }
 
 pub(super) fn key(cluster: &bigfleet_model::ClusterId, row: &Row) -> NeedKey {

@@ -1,6 +1,6 @@
 //! Demand as the shard has it: the last roll-up it accepted from each cluster.
 
-use bigfleet_model::Row;
+use bigfleet_model::{Amounts, Row};
 use std::collections::VecDeque;
 
 /// Roll-ups on their way, and the last ones accepted.
@@ -21,7 +21,8 @@ impl Demand {
         }
     }
 
-    /// A roll-up leaves its cluster. Rows of one profile and group are one Need (NT-3).
+    /// A roll-up leaves its cluster. Rows of one profile and group are one Need (NT-3), of whole units if all
+    /// of them are, of one size (RF-19).
     pub(crate) fn sent(&mut self, rollup: &str, rows: &[Row]) {
         if self.most <= self.sent.len() {
             self.sent.pop_front();
@@ -32,10 +33,14 @@ impl Demand {
             match merged.iter_mut().find(same) {
                 Some(one) => {
                     one.aggregate = one.aggregate.add(&row.aggregate);
+                    one.whole_units &= row.whole_units && one.min_unit == row.min_unit;
                     one.min_unit = one.min_unit.larger(&row.min_unit);
                 }
                 None => merged.push(row.clone()),
             }
+        }
+        for row in merged.iter_mut().filter(|row| row.whole_units) {
+            row.aggregate = whole(row);
         }
         self.sent.push_back((rollup.to_owned(), merged));
     }
@@ -56,4 +61,21 @@ impl Demand {
     pub(crate) fn of(&self, cluster: usize) -> Option<&[Row]> {
         self.accepted[cluster].as_deref()
     }
+}
+
+/// What a row of whole units asks for, without parts of them.
+fn whole(row: &Row) -> Amounts {
+    let unit = &row.min_unit;
+    let aggregate = &row.aggregate;
+    let counts = unit.iter().map(|(name, each)| {
+        let wanted = aggregate.get(name.as_str());
+        (wanted + each - 1) / each
+    });
+    let units = counts.max().unwrap_or(0);
+    let others = aggregate.iter();
+    let others = others.filter(|(name, _)| unit.get(name.as_str()) == 0);
+    let others = others.map(|(name, milli)| (name.clone(), milli));
+    let wholes = unit.iter();
+    let wholes = wholes.map(|(name, each)| (name.clone(), units * each));
+    Amounts::from_entries(others.chain(wholes))
 }

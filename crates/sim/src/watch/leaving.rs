@@ -60,6 +60,7 @@ impl World {
             operation, token, ..
         } = effect
         {
+            self.watch.taken_back.called(*operation);
             process.calls.insert((*operation, token.sequence));
             let (out, workers) = (process.calls.len(), self.plan.shard.workers);
             if workers < out {

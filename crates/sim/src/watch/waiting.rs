@@ -213,7 +213,7 @@ impl<'a> Places<'a> {
         let same = row.profile.same_key();
         if let Some(place) = same.map_or(Some(""), |same| shape.attribute(same)) {
             let sum = self.0.entry(place).or_default();
-            *sum = sum.add(&shape.effective().scale(count.into()));
+            *sum = sum.add(&cover::credit(row, shape).scale(count.into()));
         }
     }
 

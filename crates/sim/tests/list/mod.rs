@@ -73,6 +73,24 @@ macro_rules! small_scenarios {
             partition
             one_missing
             half_a_list
+            dip
+            dip_and_gone
+            dip_and_crash
+            dip_paused
+            dip_without_nodes
+            leftovers_first
+            preempted_for_a_moment
+            emptiest_first
+            two_sizes
+            dear_to_lose
+            gang_at_home
+            whole_units
+            whole_in_two_dimensions
+            units_of_two_sizes
+            part_of_a_unit
+            whole_now_and_then
+            outgrown
+            units_and_dips
             random
             random_weather
             random_faults
@@ -130,6 +148,22 @@ macro_rules! defects {
             unit_mistake_believed
             twin_not_seen
             missing_not_asked_for
+            credit_rounded_up
+            credit_by_first_dimension
+            merged_whole_if_any
+            parts_of_units
+            restored_first
+            restored_last
+            restored_for_anybody
+            restored_and_restamped
+            restored_too_late
+            restored_unready
+            restored_though_preempted
+            disruption_in_keep_order
+            busiest_first
+            penalty_ignored
+            domain_ignored
+            outgrown_not_held
             provider_ignores_fences
             roll_up_guard_off
             bare_pods

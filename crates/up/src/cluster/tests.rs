@@ -162,6 +162,24 @@ fn a_drain_that_is_withdrawn_stops_and_one_of_a_stranger_is_unresolved() {
     assert_eq!(phases(&cluster.tell(reclaim("m9"))), [Phase::Unresolved]);
 }
 
+/// Nobody waits for the machine: until it has settled, a cancel costs nobody anything, and that it serves is one.
+#[test]
+fn a_voluntary_drain_settles_before_it_evicts() {
+    let mut cluster = connected();
+    cluster.tell(node("m1", MachineState::Configured));
+    let FromShard::ReclaimInstruction(mut instruction) = reclaim("m1") else {
+        panic!("it is one");
+    };
+    instruction.voluntary = true;
+    let instruction = FromShard::ReclaimInstruction(instruction);
+    assert_eq!(phases(&cluster.tell(instruction.clone())), [Phase::Started]);
+    assert_eq!(phases(&cluster.woken(SETTLE)), []);
+    cluster.tell(node("m1", MachineState::Configured));
+    assert_eq!(phases(&cluster.woken(seconds(600))), [], "it serves");
+    cluster.tell(instruction);
+    assert_eq!(phases(&cluster.woken(SETTLE + EVICTION)), [Phase::Started]);
+}
+
 #[test]
 fn a_resync_deletes_what_was_not_named_only_if_the_count_agrees() {
     let mut cluster = connected();
