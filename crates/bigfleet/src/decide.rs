@@ -2,6 +2,7 @@
 //! why. The fleet is a file, or taken home from a running shard.
 
 use crate::{engines::Engine, explain, failure::Failure, input, output::say, table, verbs};
+use bigfleet_ctl::Form;
 use bigfleet_fleet_file::{Loaded, decision_json, decision_yaml};
 use bigfleet_model::{Decision, Fleet};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -47,8 +48,9 @@ pub(crate) struct Args {
     output: Option<Output>,
 
     /// Explain instead why Needs (what clusters ask for) get the machines they get: all Needs of a
-    /// cluster, or one by its fingerprint (its requirements as one text) and group
-    #[arg(long, value_name = "CLUSTER[/FINGERPRINT[/GROUP]]")]
+    /// cluster, or one by the name that `get needs` prints, or by its fingerprint (its requirements as one
+    /// text) and group
+    #[arg(long, value_name = "CLUSTER[/NEED]")]
     explain: Option<String>,
 }
 
@@ -61,6 +63,16 @@ pub(crate) enum Output {
     Yaml,
     /// A table for people.
     Table,
+}
+
+impl From<Output> for Form {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Json => Self::Json,
+            Output::Yaml => Self::Yaml,
+            Output::Table => Self::Table,
+        }
+    }
 }
 
 /// Reads, decides, writes.
@@ -95,7 +107,7 @@ fn answer(args: &Args, fleet: &Fleet, decision: &Decision) -> Result<String, Fai
     let output = args.output.unwrap_or(usual);
     if let Some(called) = &args.explain {
         let explanations = explain::explain(fleet, decision, called)?;
-        return Ok(explain::text(&explanations, output));
+        return Ok(bigfleet_ctl::explain_decided(&explanations, output.into()));
     }
     Ok(match output {
         Output::Json => decision_json(decision),

@@ -92,6 +92,9 @@ pub(crate) struct GetArgs {
     /// List at most this many; 0 for all
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     limit: usize,
+    /// Of events: only those of so long ago or later, such as 90s, 10m or 2h
+    #[arg(long, value_name = "SPAN", value_parser = duration, default_value = "0s", hide_default_value = true)]
+    since: Duration,
     #[command(flatten)]
     select: SelectArgs,
     /// Leave out the line with the column names
@@ -120,6 +123,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
         cluster: args.cluster.clone(),
         selector: args.select.selector.clone().unwrap_or_default(),
         limit: args.limit,
+        since: args.since,
     };
     let style = Style {
         form: args.select.output,
@@ -177,6 +181,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
         cluster: args.cluster.clone(),
         selector: args.select.selector.clone().unwrap_or_default(),
         limit: args.limit,
+        ..Selection::default()
     };
     let form = args.select.output;
     let explained = async |client| bigfleet_ctl::explain(&client, &selection, form).await;

@@ -4,11 +4,14 @@
 //! resource, names, cluster, -l ─▶ request, as narrow as the protocol allows ─▶ filtered here ─▶ list
 //! ```
 
+use std::time::Duration;
+
 use bigfleet_model::State;
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::client::Client;
 use crate::error::CtlError;
+use crate::events::events;
 use crate::listable::Shortfall;
 use crate::output::{Answer, AnswerSource, Form, Listable, Style, json, list, yaml};
 use crate::record::{
@@ -45,6 +48,9 @@ pub enum Resource {
     /// Everything that holds something back now: rails, breakers, pauses; which cluster, since when and why.
     #[cfg_attr(feature = "flags", value(aliases = ["rail"]))]
     Rails,
+    /// What changed: sessions, demand, rails, pauses, the provider, machines lost; oldest first.
+    #[cfg_attr(feature = "flags", value(aliases = ["event", "ev"]))]
+    Events,
 }
 
 /// Which entries of a list are meant.
@@ -58,6 +64,8 @@ pub struct Selection {
     pub selector: Selector,
     /// At most this many; 0 for all.
     pub limit: usize,
+    /// Of events: only those of so long ago or later; zero for all that are kept.
+    pub since: Duration,
 }
 
 /// Asks for a list, and writes it.
@@ -96,6 +104,10 @@ pub async fn get(
         }
         Resource::Pauses => {
             let (items, source) = pauses(client).await?;
+            answer(items, &source, selection, style)
+        }
+        Resource::Events => {
+            let (items, source) = events(client, selection).await?;
             answer(items, &source, selection, style)
         }
         Resource::Rails => {
@@ -183,7 +195,7 @@ impl From<wire::InspectHeader> for AnswerSource {
 
 impl Selection {
     /// The limit the shard may apply for us; 0, which is none, where entries are still filtered here.
-    fn limit_there(&self) -> i32 {
+    pub(crate) fn limit_there(&self) -> i32 {
         let all = self.names.is_empty() && self.selector == Selector::default();
         if all {
             i32::try_from(self.limit).unwrap_or(0)
@@ -193,7 +205,7 @@ impl Selection {
     }
 
     /// Who answered, with how many entries there were before the limit.
-    fn source(&self, header: wire::InspectHeader) -> AnswerSource {
+    pub(crate) fn source(&self, header: wire::InspectHeader) -> AnswerSource {
         let total = usize::try_from(header.total).ok();
         AnswerSource {
             total: total.filter(|_| self.limit_there() != 0),

@@ -25,8 +25,10 @@ mod record;
 mod select;
 
 mod output;
+mod table_text;
 
 mod describe;
+mod events;
 mod explain;
 mod export;
 mod get;
@@ -36,7 +38,7 @@ mod retire_release;
 pub use client::{Client, USUAL_TIMEOUT};
 pub use describe::{Described, describe};
 pub use error::CtlError;
-pub use explain::explain;
+pub use explain::{explain, explain_decided};
 pub use export::export;
 pub use get::{Resource, Selection, get};
 pub use output::{Answer, Form, Style};

@@ -11,12 +11,14 @@
 mod choice;
 mod fate;
 mod machines;
+mod remedies;
 mod trace;
 mod victims;
 
 pub use choice::{Choice, Comparison, DomainWeight, Rule};
 pub use fate::{ClaimSource, Fate};
 pub use machines::{Alike, LeftOut, MachineKind};
+pub use remedies::{Edit, Mark, Remedy};
 pub(crate) use trace::Trace;
 pub use victims::{Preemption, Victim, VictimFate};
 

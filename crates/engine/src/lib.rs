@@ -70,8 +70,9 @@ mod explain;
 
 pub use cycle::Part;
 pub use explain::{
-    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Explainer, Explanation, Fate,
-    LeftOut, MachineKind, Outranks, Preemption, Rule, Victim, VictimFate, explain,
+    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Edit, Explainer, Explanation,
+    Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule, Victim, VictimFate,
+    explain,
 };
 pub use fleet_tables::{Counts, Work};
 pub use machines::{KnownShape, MachineFact};

@@ -54,11 +54,17 @@ mod session_messages;
 mod attribution;
 mod audit;
 mod driver;
+mod events;
 mod history;
 mod news;
 mod pause;
 mod publish;
 mod stopwatch;
+
+mod causes;
+mod fate_text;
+
+pub mod explanation;
 
 mod admin;
 mod read;

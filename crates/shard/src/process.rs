@@ -31,6 +31,7 @@ use crate::audit::{AuditCounts, AuditLog};
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
+use crate::events::Events;
 use crate::hash_key::draw_hash_key;
 use crate::history::History;
 use crate::hub::{Hub, Told};
@@ -236,6 +237,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let (failed, has_failed) = watch::channel(None);
     let lists = Arc::clone(&metrics.lists);
     let history = Arc::new(History::new(epoch));
+    let events = Arc::new(Events::new(epoch));
     let driver = Driver {
         core,
         clock,
@@ -244,6 +246,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         provider,
         audit,
         history: Arc::clone(&history),
+        events: Arc::clone(&events),
+        lists: Arc::clone(&lists),
         publisher: metrics.publisher.clone(),
         attribution_probe: settings.attribution_probe,
         runtime: Handle::current(),
@@ -260,6 +264,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         hub.clone(),
         Arc::clone(&info),
         history,
+        events,
         Arc::clone(&metrics.sessions),
     );
     let admin = Admin::new(hub.clone(), info, lines);

@@ -121,6 +121,7 @@ const METHODS: [&str; 28] = [
     "shardread.proto ShardRead.InspectWork(InspectWorkRequest) -> stream InspectWorkResponse",
     "shardread.proto ShardRead.InspectActions(InspectActionsRequest) -> stream InspectActionsResponse",
     "shardread.proto ShardRead.InspectRails(InspectRailsRequest) -> InspectRailsResponse",
+    "shardread.proto ShardRead.InspectEvents(InspectEventsRequest) -> stream InspectEventsResponse",
     "shardread.proto ShardRead.ExplainNeed(ExplainNeedRequest) -> ExplainNeedResponse",
     "shardread.proto ShardRead.ExportFleet(ExportFleetRequest) -> stream ExportFleetResponse",
     "shardread.proto ShardAdmin.Pause(PauseRequest) -> PauseResponse",

@@ -15,6 +15,7 @@ mod called;
 mod scene;
 mod terminal;
 
+mod drills;
 mod letting_go;
 mod lists;
 mod operations;
