@@ -38,6 +38,13 @@ pub fn causes(explained: &Explanation, around: &Around) -> Vec<String> {
     if explained.verdict.satisfied {
         return Vec::new();
     }
+    let verdict = &explained.verdict;
+    if verdict.residual.sub(&verdict.capacity_freed).is_zero() {
+        let victims = machines(verdict.victims_found as usize);
+        return vec![format!(
+            "drained for it, which is enough: {victims} of lower priority"
+        )];
+    }
     let (fit, unfit): (Vec<&Alike>, Vec<&Alike>) = explained
         .machines
         .iter()
@@ -358,6 +365,14 @@ mod tests {
                 "no machine is large enough: the smallest unit is cpu=64, and the largest machine that \
                  meets the rest has cpu=16"
             ]
+        );
+    }
+
+    #[test]
+    fn one_that_others_make_way_for() {
+        assert_eq!(
+            said_of("b1 Configured b cpu=4 $1 stamp=1\n need a cpu=4 prio=1000"),
+            ["drained for it, which is enough: 1 machine of lower priority"]
         );
     }
 

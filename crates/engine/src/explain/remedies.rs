@@ -138,16 +138,16 @@ fn fits(fate: &Fate) -> bool {
 }
 
 impl Explainer<'_> {
-    /// What would change what an explained Need gets; nothing for one that is covered. Each is tried, on the
-    /// fleet that is loaded.
+    /// What would change what an explained Need gets; nothing for one that is covered, or will be by what is
+    /// preempted for it. Each is tried, on the fleet that is loaded.
     pub fn remedies(&mut self, explained: &Explanation) -> Vec<Remedy> {
         let verdict = &explained.verdict;
-        if verdict.satisfied {
+        let before = verdict.residual.sub(&verdict.capacity_freed);
+        if verdict.satisfied || before.is_zero() {
             return Vec::new();
         }
         let key = verdict.need.key();
         let rows = self.rows_of(&key);
-        let before = verdict.residual.sub(&verdict.capacity_freed);
         let edits = self.edits(explained, &rows);
         let tried = edits.into_iter().filter_map(|edit| {
             let left = self.attempt(&edit, &rows)?;
