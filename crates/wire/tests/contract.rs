@@ -67,7 +67,7 @@ const RESERVED: [(&str, &[i32]); 9] = [
     ("Shortfall", &[4]),
 ];
 
-const ONEOFS: [(&str, &str); 12] = [
+const ONEOFS: [(&str, &str); 13] = [
     (
         "OperatorMessage.payload",
         "hello rollup bootstrap_response reclaim_ack drain_report node_report",
@@ -87,12 +87,13 @@ const ONEOFS: [(&str, &str); 12] = [
     ("InspectClustersResponse.frame", "header cluster"),
     ("InspectWorkResponse.frame", "header work"),
     ("InspectActionsResponse.frame", "header action"),
+    ("InspectEventsResponse.frame", "header event"),
     ("ExportFleetResponse.frame", "header data end"),
     ("PauseScope.scope", "all cluster_id provider_address"),
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 28] = [
+const METHODS: [&str; 29] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",
