@@ -5,6 +5,7 @@ use crate::{
     connection::ConnectionArgs, engines::Engine, explain, failure::Failure, input, output::say,
     table,
 };
+use bigfleet_ctl::Form;
 use bigfleet_fleet_file::{Loaded, decision_json, decision_yaml};
 use bigfleet_model::{Decision, Fleet};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -50,8 +51,9 @@ pub(crate) struct Args {
     output: Option<Output>,
 
     /// Explain instead why Needs (what clusters ask for) get the machines they get: all Needs of a
-    /// cluster, or one by its fingerprint (its requirements as one text) and group
-    #[arg(long, value_name = "CLUSTER[/FINGERPRINT[/GROUP]]")]
+    /// cluster, or one by the name that `get needs` prints, or by its fingerprint (its requirements as one
+    /// text) and group
+    #[arg(long, value_name = "CLUSTER[/NEED]")]
     explain: Option<String>,
 }
 
@@ -64,6 +66,16 @@ pub(crate) enum Output {
     Yaml,
     /// A table for people.
     Table,
+}
+
+impl From<Output> for Form {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Json => Self::Json,
+            Output::Yaml => Self::Yaml,
+            Output::Table => Self::Table,
+        }
+    }
 }
 
 /// Reads, decides, writes.
@@ -98,7 +110,7 @@ fn answer(args: &Args, fleet: &Fleet, decision: &Decision) -> Result<String, Fai
     let output = args.output.unwrap_or(usual);
     if let Some(called) = &args.explain {
         let explanations = explain::explain(fleet, decision, called)?;
-        return Ok(explain::text(&explanations, output));
+        return Ok(bigfleet_ctl::explain_decided(&explanations, output.into()));
     }
     Ok(match output {
         Output::Json => decision_json(decision),

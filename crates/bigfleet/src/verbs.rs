@@ -33,6 +33,9 @@ pub(crate) struct GetArgs {
     /// List at most this many; 0 for all
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     limit: usize,
+    /// Of events: only those of so long ago or later, such as 90s, 10m or 2h
+    #[arg(long, value_name = "SPAN", value_parser = duration, default_value = "0s", hide_default_value = true)]
+    since: Duration,
     #[command(flatten)]
     select: SelectArgs,
     /// Sort by a path into the entries, such as .price_per_hour, or by a key of --field-selector

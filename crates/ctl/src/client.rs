@@ -72,6 +72,7 @@ framed! {
     InspectClustersResponse, inspect_clusters_response, InspectHeader, Cluster(ClusterView);
     InspectWorkResponse, inspect_work_response, InspectHeader, Work(WorkView);
     InspectActionsResponse, inspect_actions_response, InspectHeader, Action(ActionView);
+    InspectEventsResponse, inspect_events_response, InspectHeader, Event(EventView);
 }
 
 impl Client {
@@ -160,6 +161,16 @@ impl Client {
         let answer = self
             .one(doing, self.read().inspect_actions(request))
             .await?;
+        self.gathered(doing, answer).await
+    }
+
+    /// What changed, oldest first.
+    pub async fn events(
+        &self,
+        request: wire::InspectEventsRequest,
+    ) -> Result<(wire::InspectHeader, Vec<wire::EventView>), CtlError> {
+        let doing = "list events";
+        let answer = self.one(doing, self.read().inspect_events(request)).await?;
         self.gathered(doing, answer).await
     }
 

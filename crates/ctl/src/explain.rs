@@ -6,14 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_wire::v1alpha1::ExplainNeedRequest;
+use bigfleet_wire::v1alpha1::{ExplainNeedRequest, ExplainNeedResponse};
 
 use crate::client::Client;
 use crate::error::CtlError;
 use crate::get::{Selection, needs, not_found};
 use crate::output::{Answer, Form, document};
-use crate::record::{ClusterRecord, ExplanationRecord, NeedRecord};
+use crate::record::{ChangeRecord, ClusterRecord, DecidedRecord, ExplanationRecord, NeedRecord};
 use crate::select::Selector;
+use crate::table_text::tables;
 use crate::text::{columns, printable, quantities};
 
 /// At most this many Needs are explained at once: each costs the shard a decision.
@@ -130,19 +131,108 @@ pub(crate) fn page(explained: &ExplanationRecord) -> String {
 /// The same page without its heading, for `describe`, which has one of its own.
 pub(crate) fn reasons(explained: &ExplanationRecord) -> String {
     let mut text = format!("{}\n", printable(&explained.summary));
-    if !explained.steps.is_empty() {
-        text += &format!("\n{}", steps(explained));
+    text += &why(&explained.causes, &explained.changes);
+    // What was tried is in the list above.
+    let is_tried = |advice: &&String| {
+        let mut tried = explained.changes.iter();
+        tried.any(|change| advice.starts_with(&change.text))
+    };
+    let advice: Vec<&String> = explained
+        .remedies
+        .iter()
+        .filter(|one| !is_tried(one))
+        .collect();
+    if !advice.is_empty() {
+        text += "\nWhat could be done:\n";
+        for advice in advice {
+            text += &format!("  - {}\n", printable(advice));
+        }
+    }
+    match &explained.table {
+        Some(table) => text += &format!("\n{}", tables(table)),
+        // A shard that has no table says what it did step by step.
+        None if !explained.steps.is_empty() => text += &format!("\n{}", steps(explained)),
+        None => {}
     }
     if !explained.claims.is_empty() {
         text += &format!("\n{}", claims(explained));
     }
-    if !explained.remedies.is_empty() {
-        text += "\nWhat could be done:\n";
-        for remedy in &explained.remedies {
-            text += &format!("  - {}\n", printable(remedy));
+    text
+}
+
+/// Why it is short, and what would change that.
+fn why(causes: &[String], changes: &[ChangeRecord]) -> String {
+    let mut text = String::new();
+    if !causes.is_empty() {
+        text += "\nWhy:\n";
+        for cause in causes {
+            text += &format!("  - {}\n", printable(cause));
+        }
+    }
+    if !changes.is_empty() {
+        text += "\nWhat would change it, each tried on a copy of the fleet:\n";
+        for change in changes {
+            text += &format!(
+                "  {:<8}{}\n",
+                printable(&change.mark),
+                printable(&change.text)
+            );
         }
     }
     text
+}
+
+/// Explanations of what was decided on a fleet file, in the words a running shard's have.
+pub fn explain_decided(explained: &[ExplainNeedResponse], form: Form) -> String {
+    let decided: Vec<DecidedRecord> = explained.iter().map(Into::into).collect();
+    match form {
+        Form::Json => json(&decided),
+        Form::Yaml => yaml(&decided),
+        Form::Table | Form::Wide => {
+            let pages: Vec<String> = decided.iter().map(decided_page).collect();
+            pages.join("\n")
+        }
+    }
+}
+
+fn decided_page(explained: &DecidedRecord) -> String {
+    let group = match explained.group.as_str() {
+        "" => String::new(),
+        group => format!(", gang {}", printable(group)),
+    };
+    let unit = match explained.smallest_unit.as_str() {
+        "" => String::new(),
+        unit => format!(", in machines of at least {}", printable(unit)),
+    };
+    let domain = in_domain(&explained.same_domain, explained.same_satisfiable);
+    let verdict = match (explained.satisfied, explained.parked) {
+        (true, _) => format!("decided: all of it{domain}"),
+        (false, parked) => {
+            let parked = if parked { ", parked" } else { "" };
+            let (residual, why) = (&explained.residual, &explained.unmet_reason);
+            format!("decided: short of {residual}{domain}: {why}{parked}")
+        }
+    };
+    let text = format!(
+        "Need {} of cluster {}{group}\nfingerprint {}\nasks for {}{unit}\n{}\n",
+        explained.need,
+        printable(&explained.cluster),
+        printable(&explained.need_fingerprint),
+        printable(&explained.wants),
+        printable(&verdict),
+    );
+    let why = why(&explained.causes, &explained.changes);
+    let tables = explained.table.as_ref().map(tables).unwrap_or_default();
+    format!("{text}{why}\n{tables}")
+}
+
+/// ` in "r1"`, and whether that can hold it.
+fn in_domain(domain: &str, is_enough: bool) -> String {
+    match (domain, is_enough) {
+        ("", _) => String::new(),
+        (domain, true) => format!(" in \"{domain}\""),
+        (domain, false) => format!(" in \"{domain}\", which cannot hold it"),
+    }
 }
 
 /// What is asked for and whether it is there, worded as by `bigfleet decide --explain`.
@@ -164,11 +254,7 @@ fn heading(need: &NeedRecord) -> String {
             quantities(&need.min_unit)
         )
     };
-    let domain = match (need.same_domain.as_str(), need.same_satisfiable) {
-        ("", _) => String::new(),
-        (domain, true) => format!(" in \"{domain}\""),
-        (domain, false) => format!(" in \"{domain}\", which cannot hold it"),
-    };
+    let domain = in_domain(&need.same_domain, need.same_satisfiable);
     let status = match need.is_served() {
         true => format!("served{domain}"),
         false => format!(

@@ -5,6 +5,7 @@
 //! ```
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use bigfleet_model::State;
 use bigfleet_wire::v1alpha1 as wire;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::CtlError;
+use crate::events::events;
 use crate::json_path::{Path, PathRefused};
 use crate::listable::Shortfall;
 use crate::output::{Answer, AnswerSource, Listable, Style, list, single, value};
@@ -50,6 +52,9 @@ pub enum Resource {
     /// Everything that holds something back now: rails, breakers, pauses; which cluster, since when and why.
     #[cfg_attr(feature = "flags", value(aliases = ["rail"]))]
     Rails,
+    /// What changed: sessions, demand, rails, pauses, the provider, machines lost; oldest first.
+    #[cfg_attr(feature = "flags", value(aliases = ["event", "ev"]))]
+    Events,
 }
 
 /// Which entries of a list are meant.
@@ -67,6 +72,8 @@ pub struct Selection {
     pub sort_by: Option<SortKey>,
     /// At most this many; 0 for all.
     pub limit: usize,
+    /// Of events: only those of so long ago or later; zero for all that are kept.
+    pub since: Duration,
 }
 
 /// What a list is sorted by: a path into each entry, or one of the keys it can be selected by.
@@ -169,6 +176,10 @@ async fn listed(
         }
         Resource::Pauses => {
             let (items, source) = pauses(client).await?;
+            answer(items, &source, selection, style)
+        }
+        Resource::Events => {
+            let (items, source) = events(client, selection).await?;
             answer(items, &source, selection, style)
         }
         Resource::Rails => {
@@ -339,7 +350,7 @@ impl From<wire::InspectHeader> for AnswerSource {
 
 impl Selection {
     /// The limit the shard may apply for us; 0, which is none, where entries are still filtered here.
-    fn limit_there(&self) -> i32 {
+    pub(crate) fn limit_there(&self) -> i32 {
         let all =
             self.names.is_empty() && self.selector == Selector::default() && self.sort_by.is_none();
         if all {
@@ -350,7 +361,7 @@ impl Selection {
     }
 
     /// Who answered, with how many entries there were before the limit.
-    fn source(&self, header: wire::InspectHeader) -> AnswerSource {
+    pub(crate) fn source(&self, header: wire::InspectHeader) -> AnswerSource {
         let total = usize::try_from(header.total).ok();
         AnswerSource {
             total: total.filter(|_| self.limit_there() != 0),

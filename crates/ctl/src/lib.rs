@@ -29,8 +29,10 @@ mod select;
 
 mod json_path;
 mod output;
+mod table_text;
 
 mod describe;
+mod events;
 mod explain;
 mod export;
 mod get;
@@ -43,7 +45,7 @@ mod watch;
 pub use client::{Client, USUAL_TIMEOUT};
 pub use describe::{Described, describe};
 pub use error::CtlError;
-pub use explain::explain;
+pub use explain::{explain, explain_decided};
 pub use export::export;
 pub use get::{Resource, Selection, SortKey, get};
 pub use json_path::{Path, PathRefused, Template};

@@ -11,20 +11,24 @@
 
 mod action;
 mod cluster;
+mod event;
 mod explanation;
 mod machine;
 mod need;
 mod pause;
 mod rail;
+mod table;
 mod work;
 
 pub(crate) use action::ActionRecord;
 pub(crate) use cluster::ClusterRecord;
-pub(crate) use explanation::ExplanationRecord;
+pub(crate) use event::EventRecord;
+pub(crate) use explanation::{ChangeRecord, DecidedRecord, ExplanationRecord};
 pub(crate) use machine::{MachineRecord, NeedRef};
 pub(crate) use need::{NeedRecord, need_name};
 pub(crate) use pause::{BreakerRecord, PauseRecord, RailRecord, scope_text};
 pub(crate) use rail::{HoldRecord, holds};
+pub(crate) use table::{Choice, TableRecord, Victims, WholeUnits};
 pub(crate) use work::WorkRecord;
 
 use serde::{Serialize, Serializer};

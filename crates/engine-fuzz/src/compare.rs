@@ -68,6 +68,14 @@ pub fn at_the_end(subject: &dyn Subject, way: Way, trail: &[Stop]) -> Vec<Differ
                 step(subject, feed, &mut engine, before, stop);
                 before = Some(&stop.fleet);
             }
+            let mut anew = subject.engine();
+            anew.load(fleet);
+            anew.decide_full(fleet.now);
+            assert_eq!(
+                engine.lacking(),
+                anew.lacking(),
+                "the Needs that lack something, kept up and found anew"
+            );
             subject.answer(way, fleet, engine.decision())
         }
     });

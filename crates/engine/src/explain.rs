@@ -12,6 +12,7 @@ mod choice;
 mod equals;
 mod fate;
 mod machines;
+mod remedies;
 mod trace;
 mod victims;
 
@@ -19,6 +20,7 @@ pub use choice::{Choice, Comparison, DomainWeight, Rule};
 pub use equals::{Equal, Equals, StaysBecause};
 pub use fate::{ClaimSource, Fate};
 pub use machines::{Alike, LeftOut, MachineKind};
+pub use remedies::{Edit, Mark, Remedy};
 pub(crate) use trace::Trace;
 pub use victims::{Preemption, Victim, VictimFate};
 

@@ -20,6 +20,7 @@
 
 mod moment;
 mod node;
+mod patch;
 mod problem;
 
 mod cluster;
@@ -39,6 +40,7 @@ pub mod document {
 
 pub use decision::{decision_json, decision_yaml};
 pub use fields::MAX_TEXT_BYTES;
+pub use patch::patch;
 pub use problem::{FilePart, MAX_PROBLEMS, Problem, Refused};
 pub use read::{Format, Loaded, MAX_FILE_BYTES, read};
 pub use write::write;

@@ -24,6 +24,24 @@ pub fn write(fleet: &Fleet) -> String {
     lines.finish()
 }
 
+/// A row as the file has it.
+#[expect(
+    clippy::expect_used,
+    reason = "writing our own records, whose keys are texts, into memory cannot fail"
+)]
+pub(crate) fn need_value(need: &Need) -> serde_json::Value {
+    serde_json::to_value(NeedRecord::of(need)).expect("a record is JSON")
+}
+
+/// A machine as the file has it.
+#[expect(
+    clippy::expect_used,
+    reason = "writing our own records, whose keys are texts, into memory cannot fail"
+)]
+pub(crate) fn machine_value(machine: &FleetMachine) -> serde_json::Value {
+    serde_json::to_value(MachineRecord::of(machine)).expect("a record is JSON")
+}
+
 fn moment(time: Time) -> Box<RawValue> {
     written(time.nanos().into())
 }

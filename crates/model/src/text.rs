@@ -145,6 +145,24 @@ pub struct NeedKey {
     pub group: Group,
 }
 
+impl NeedKey {
+    /// A name that a person can type: see [`need_name`].
+    pub fn name(&self) -> String {
+        need_name(self.fingerprint.as_str(), self.group.as_str())
+    }
+}
+
+/// A name that a person can type: eight digits of a hash over what tells a Need from the others of its
+/// cluster. The same Need has the same name for ever.
+pub fn need_name(fingerprint: &str, group: &str) -> String {
+    // FNV-1a: if two Needs share a name, a person has to use the fingerprint, and nothing worse happens.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in fingerprint.bytes().chain([0]).chain(group.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{:08x}", hash >> 32)
+}
+
 impl fmt::Display for NeedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.cluster, self.fingerprint)?;

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bigfleet_model::Time;
+use bigfleet_model::{Amounts, ClusterId, Time};
 use bigfleet_shard_core::{
-    Alert, Barrier, CloseReason, Effect, Event, Frame, SessionId, ShardCore,
+    Alert, Barrier, CloseReason, Effect, Event, Frame, Outcome, RailsView, SessionId, ShardCore,
 };
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -25,12 +25,13 @@ use crate::attribution::Probe;
 use crate::audit::{AuditLog, RailRecord};
 use crate::clock::Clock;
 use crate::departure::Departures;
+use crate::events::{self, Events, Losses, News};
 use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
 use crate::intentions::Intentions;
 use crate::news::{self, HeldBack};
 use crate::outbox::{Link, Stuck};
-use crate::provider::Provider;
+use crate::provider::{ListTimes, Provider};
 use crate::publish::{Published, Publisher};
 use crate::stopwatch::Stopwatch;
 use crate::store::Store;
@@ -61,6 +62,9 @@ pub(crate) struct Driver {
     pub(crate) provider: Provider,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) history: Arc<History>,
+    pub(crate) events: Arc<Events>,
+    /// How Lists went, for the provider's words.
+    pub(crate) lists: Arc<ListTimes>,
     pub(crate) publisher: Publisher,
     /// Whether to probe attribution now and then.
     pub(crate) attribution_probe: bool,
@@ -91,6 +95,9 @@ struct Running {
     shown: Urgent,
     counted: news::Counted,
     intentions: Intentions,
+    /// What limited the shard when a cycle last ended.
+    rails: Option<RailsView>,
+    losses: Losses,
     stopwatch: Stopwatch,
     /// Somebody waits for the last call to end.
     stopping: Option<oneshot::Sender<()>>,
@@ -141,6 +148,8 @@ impl Driver {
             shown: Urgent::default(),
             counted: news::Counted::default(),
             intentions: Intentions::default(),
+            rails: None,
+            losses: Losses::default(),
             stopwatch: Stopwatch::new(Instant::now()),
             stopping: None,
             lost: None,
@@ -200,13 +209,27 @@ impl Running {
                     Event::SessionClosed { session } => Some(*session),
                     _ => None,
                 };
+                let asked = match &event {
+                    Event::RolledUp { cluster, .. } => Some(cluster.clone()),
+                    _ => None,
+                };
+                let asked = asked.map(|cluster| {
+                    let before = self.demand_of(&cluster);
+                    (cluster, before)
+                });
                 let persisted = match &event {
                     Event::Persisted { barrier } => Some(*barrier),
                     _ => None,
                 };
                 self.happened(event);
-                if let Some(session) = closed {
-                    self.sessions.remove(&session);
+                if let Some((cluster, before)) = asked {
+                    self.tell_demand(&cluster, before);
+                }
+                if let Some(session) = closed
+                    && let Some(link) = self.sessions.remove(&session)
+                {
+                    let text = "the operator's session ended";
+                    self.tell(News::warning("session-ended", text).of(&link.cluster));
                 }
                 if let Some(barrier) = persisted {
                     self.on_disk(barrier);
@@ -230,6 +253,8 @@ impl Running {
                 identity,
             } => {
                 let cluster = link.cluster.clone();
+                let text = "the operator's session began";
+                self.tell(News::info("session-began", text).of(&cluster));
                 self.sessions.insert(session, link);
                 self.happened(Event::SessionOpened {
                     session,
@@ -276,6 +301,7 @@ impl Running {
             tracing::debug!(target: TIMING, ms = milliseconds(took.cycle), "cycle took");
             let held_back = news::of_cycle(&self.driver.core, &mut self.counted, Instant::now());
             self.audit_rails(held_back);
+            self.tell_changes();
             self.stale = true;
             self.happened(Event::CycleTook {
                 seconds: took.cycle.as_secs_f64(),
@@ -316,6 +342,40 @@ impl Running {
         if 0 < withdrawn {
             tracing::info!(withdrawn, "calls that were not written yet are held back");
         }
+    }
+
+    fn demand_of(&self, cluster: &ClusterId) -> (usize, Amounts) {
+        let known = self.driver.core.demand_of(cluster);
+        known.map_or_else(Default::default, |(rows, totals)| (rows, totals.clone()))
+    }
+
+    fn tell_demand(&self, cluster: &ClusterId, before: (usize, Amounts)) {
+        let after = self.demand_of(cluster);
+        if before != after {
+            let (before, after) = ((before.0, &before.1), (after.0, &after.1));
+            self.tell(events::demand_changed(cluster, before, after));
+        }
+    }
+
+    /// Says what changed since a cycle last ended.
+    fn tell_changes(&mut self) {
+        let rails = self.driver.core.rails();
+        let mut told = self.losses.take();
+        for lost in &told {
+            let cluster = lost.cluster.as_ref().map_or("", ClusterId::as_str);
+            tracing::warn!(cluster, "{}", lost.text);
+        }
+        if let Some(before) = self.rails.replace(rails.clone()) {
+            let said = self.driver.lists.last_error();
+            told.extend(events::differences(&before, &rails, &said));
+        }
+        for news in told {
+            self.tell(news);
+        }
+    }
+
+    fn tell(&self, news: News) {
+        self.driver.events.add(self.driver.clock.now(), news);
     }
 
     fn publish(&mut self) {
@@ -379,10 +439,16 @@ impl Running {
                 };
                 if let Some(link) = self.sessions.remove(&session) {
                     tracing::warn!(cluster = %link.cluster, ?reason, "session ended");
+                    let text = format!("the operator's session was ended: {}", status.message());
+                    self.tell(News::warning("session-ended", text).of(&link.cluster));
                     link.end(Err(status));
                 }
             }
             Effect::Audit(record) => {
+                if record.outcome == Outcome::Adopted {
+                    self.losses
+                        .add(record.cluster.clone(), record.machine.clone());
+                }
                 self.driver.history.ended(&record);
                 match &self.driver.audit {
                     Some(audit) if is_news => audit.action(record),
@@ -395,13 +461,18 @@ impl Running {
         }
     }
 
-    /// What a cycle held back is a line, for whoever asks later why nothing was done.
+    /// What a cycle began to hold back is a line, for whoever asks later why nothing was done.
     fn audit_rails(&self, held_back: HeldBack) {
-        let HeldBack { capped, deferred } = held_back;
-        for (rail, held) in [("reclaim-cap", capped), ("admission", deferred)] {
-            if 0 < held {
-                self.audit_rail(rail, String::new(), json!({ "actions": held }));
-            }
+        for (cluster, machines) in held_back.capped {
+            self.audit_rail(
+                "reclaim-cap",
+                cluster.to_string(),
+                json!({ "actions": machines }),
+            );
+        }
+        if 0 < held_back.deferred {
+            let detail = json!({ "actions": held_back.deferred });
+            self.audit_rail("admission", String::new(), detail);
         }
     }
 

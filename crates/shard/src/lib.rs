@@ -54,12 +54,18 @@ mod session_messages;
 mod attribution;
 mod audit;
 mod driver;
+mod events;
 mod history;
 mod intentions;
 mod news;
 mod pause;
 mod publish;
 mod stopwatch;
+
+mod causes;
+mod fate_text;
+
+pub mod explanation;
 
 mod admin;
 mod read;

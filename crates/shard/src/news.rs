@@ -26,6 +26,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 pub(crate) struct Counted {
     /// Actions of this cycle that a pause held back and did not hold back before.
     suppressed: u64,
+    /// Actions of the last cycle were put off.
+    is_deferring: bool,
     capped: u64,
     /// The clusters of which rail 1 holds machines back.
     capped_clusters: BTreeSet<ClusterId>,
@@ -33,12 +35,12 @@ pub(crate) struct Counted {
     short: Said,
 }
 
-/// What the last cycle decided and did not commit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the last cycle decided and began not to commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeldBack {
-    /// Reclaims, by rail 1.
-    pub(crate) capped: u64,
-    /// Actions, by the limit of a cycle or because so many are under way.
+    /// Reclaims, by rail 1, of clusters of which none was held back before.
+    pub(crate) capped: Vec<(ClusterId, u64)>,
+    /// Actions, by the limit of a cycle or because so many are under way, if none was held back before.
     pub(crate) deferred: u64,
 }
 
@@ -87,16 +89,18 @@ impl Said {
 /// Says what the cycle that just ended brought, and answers with what it held back.
 pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> HeldBack {
     let counters = core.counters();
-    let held_back = HeldBack {
-        capped: counters.reclaims_capped - before.capped,
-        deferred: counters.deferred - before.deferred,
+    let deferred = counters.deferred - before.deferred;
+    let mut held_back = HeldBack {
+        capped: Vec::new(),
+        deferred: if before.is_deferring { 0 } else { deferred },
     };
+    before.is_deferring = 0 < deferred;
     let suppressed = std::mem::take(&mut before.suppressed);
     if 0 < suppressed {
         tracing::warn!(suppressed, "actions suppressed by pause");
     }
-    if 0 < held_back.capped || !before.capped_clusters.is_empty() {
-        say_capped(&core.rails(), &mut before.capped_clusters);
+    if before.capped < counters.reclaims_capped || !before.capped_clusters.is_empty() {
+        held_back.capped = say_capped(&core.rails(), &mut before.capped_clusters);
     }
     before.capped = counters.reclaims_capped;
     before.deferred = counters.deferred;
@@ -106,13 +110,16 @@ pub(crate) fn of_cycle(core: &ShardCore, before: &mut Counted, now: Instant) -> 
     held_back
 }
 
-/// A cluster shrinks for many cycles: that it is held back is said when it begins and when it ends.
-fn say_capped(rails: &RailsView, before: &mut BTreeSet<ClusterId>) {
+/// A cluster shrinks for many cycles: that it is held back is said when it begins and when it ends. Answers
+/// with those of which it begins.
+fn say_capped(rails: &RailsView, before: &mut BTreeSet<ClusterId>) -> Vec<(ClusterId, u64)> {
+    let mut began = Vec::new();
     let cap_fraction = f64::from(rails.reclaim_cap_per_million) / 1e6;
     for capped in &rails.capped {
         let (cluster, deferred_reclaims) = (&capped.cluster, capped.machines);
         if !before.contains(cluster) {
             tracing::warn!(%cluster, deferred_reclaims, cap_fraction, "blast-radius cap engaged");
+            began.push((cluster.clone(), deferred_reclaims));
         }
     }
     let now: BTreeSet<ClusterId> = rails.capped.iter().map(|one| one.cluster.clone()).collect();
@@ -120,17 +127,19 @@ fn say_capped(rails: &RailsView, before: &mut BTreeSet<ClusterId>) {
         tracing::info!(%cluster, "blast-radius cap released");
     }
     *before = now;
+    began
 }
 
 fn say_shortfalls(core: &ShardCore, said: &mut Said, now: Instant) {
     let mut count = 0;
     // The three oldest, the first by name among equals.
-    let mut oldest: Vec<(Reverse<u32>, &str)> = Vec::new();
+    let mut oldest: Vec<(Reverse<u32>, &str, &ClusterId)> = Vec::new();
     for short in core.shortfalls() {
         count += 1;
         let one = (
             Reverse(short.age),
             short.need.row.profile.fingerprint().as_str(),
+            &short.need.cluster,
         );
         if oldest.len() < 3 || oldest.last().is_some_and(|last| one < *last) {
             oldest.push(one);
@@ -138,11 +147,15 @@ fn say_shortfalls(core: &ShardCore, said: &mut Said, now: Instant) {
             oldest.truncate(3);
         }
     }
-    let top_fingerprints: Vec<&str> = oldest.into_iter().map(|(_, text)| text).collect();
+    let clusters: Vec<&str> = oldest
+        .iter()
+        .map(|(_, _, cluster)| cluster.as_str())
+        .collect();
+    let top_fingerprints: Vec<&str> = oldest.iter().map(|(_, text, _)| *text).collect();
     if said.takes(count, &top_fingerprints, now) {
         match count {
             0 => tracing::info!("no shortfall any more"),
-            _ => tracing::warn!(count, ?top_fingerprints, "shortfalls present"),
+            _ => tracing::warn!(count, ?clusters, ?top_fingerprints, "shortfalls present"),
         }
     }
 }
@@ -189,17 +202,14 @@ fn of_record(record: &AuditRecord) {
     let operation = record.operation.map(|id| id.to_string());
     let operation = operation.unwrap_or_default();
     match record.outcome {
-        Outcome::Success | Outcome::TakenBack | Outcome::Suppressed => {}
+        // Those that were moved by somebody else are said together, once a cycle.
+        Outcome::Success | Outcome::TakenBack | Outcome::Suppressed | Outcome::Adopted => {}
         Outcome::DryRun => {
             let grace = record.grace_seconds;
             tracing::info!(kind, %machine, cluster, reason, grace, "shadow action");
         }
         Outcome::Fenced => {
             tracing::error!(kind, %machine, cluster, operation, "action fenced");
-        }
-        Outcome::Adopted => {
-            tracing::info!(%machine, cluster,
-                "machine adopted: its provider shows it elsewhere than it was left");
         }
         Outcome::Retired => tracing::info!(%machine, cluster, "machine retired"),
         outcome @ (Outcome::Timeout

@@ -32,6 +32,7 @@ use crate::audit::{AuditCounts, AuditLog};
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
+use crate::events::Events;
 use crate::hash_key::draw_hash_key;
 use crate::history::History;
 use crate::hub::{Hub, Told};
@@ -246,6 +247,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let (failed, has_failed) = watch::channel(None);
     let lists = Arc::clone(&metrics.lists);
     let history = Arc::new(History::new(epoch));
+    let events = Arc::new(Events::new(epoch));
     let driver = Driver {
         core,
         clock,
@@ -254,6 +256,8 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         provider,
         audit,
         history: Arc::clone(&history),
+        events: Arc::clone(&events),
+        lists: Arc::clone(&lists),
         publisher: metrics.publisher.clone(),
         attribution_probe: settings.attribution_probe,
         runtime: Handle::current(),
@@ -270,6 +274,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         hub.clone(),
         Arc::clone(&info),
         history,
+        events,
         Arc::clone(&metrics.sessions),
         Surroundings::new(&metrics, &settings),
     );

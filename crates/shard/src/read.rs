@@ -16,6 +16,7 @@
 mod actions;
 mod clusters;
 mod copy;
+mod events;
 mod explain;
 mod explained;
 mod explainer;
@@ -46,12 +47,14 @@ use bigfleet_wire::v1alpha1::shard_read_server::ShardRead;
 use bigfleet_wire::v1alpha1::{
     ExplainNeedRequest, ExplainNeedResponse, ExportFleetRequest, ExportFleetResponse,
     InspectActionsRequest, InspectActionsResponse, InspectClustersRequest, InspectClustersResponse,
-    InspectMachinesRequest, InspectMachinesResponse, InspectNeedsRequest, InspectNeedsResponse,
-    InspectRailsRequest, InspectRailsResponse, InspectStatusRequest, InspectStatusResponse,
+    InspectEventsRequest, InspectEventsResponse, InspectMachinesRequest, InspectMachinesResponse,
+    InspectNeedsRequest, InspectNeedsResponse, InspectRailsRequest, InspectRailsResponse,
+    InspectStatusRequest, InspectStatusResponse,
     InspectWorkRequest, InspectWorkResponse,
 };
 use tonic::{Request, Response, Status};
 
+use crate::events::Events;
 use crate::history::History;
 use crate::hub::Hub;
 use crate::session::SessionCounts;
@@ -65,6 +68,7 @@ pub(crate) struct Reads {
     hub: Hub,
     info: Arc<ShardInfo>,
     history: Arc<History>,
+    events: Arc<Events>,
     sessions: Arc<SessionCounts>,
     surroundings: Arc<Surroundings>,
     explainers: Arc<Explainers>,
@@ -77,6 +81,7 @@ impl Reads {
         hub: Hub,
         info: Arc<ShardInfo>,
         history: Arc<History>,
+        events: Arc<Events>,
         sessions: Arc<SessionCounts>,
         surroundings: Surroundings,
     ) -> Self {
@@ -87,6 +92,7 @@ impl Reads {
             hub,
             info,
             history,
+            events,
             sessions,
             surroundings: Arc::new(surroundings),
         }
@@ -122,6 +128,7 @@ impl ShardRead for Reads {
     type InspectClustersStream = Frames<InspectClustersResponse>;
     type InspectWorkStream = Frames<InspectWorkResponse>;
     type InspectActionsStream = Frames<InspectActionsResponse>;
+    type InspectEventsStream = Frames<InspectEventsResponse>;
     type ExportFleetStream = Frames<ExportFleetResponse>;
 
     async fn inspect_needs(
@@ -181,6 +188,18 @@ impl ShardRead for Reads {
         let reads = self.clone();
         Ok(frames(&self.hub, place, async move |out| {
             actions::send(&reads, &wanted, &out).await
+        }))
+    }
+
+    async fn inspect_events(
+        &self,
+        request: Request<InspectEventsRequest>,
+    ) -> Result<Response<Self::InspectEventsStream>, Status> {
+        let place = self.place(&request, "InspectEvents")?;
+        let wanted = events::EventsFilter::read(&request.into_inner())?;
+        let reads = self.clone();
+        Ok(frames(&self.hub, place, async move |out| {
+            events::send(&reads, &wanted, &out).await
         }))
     }
 

@@ -17,9 +17,13 @@ use bigfleet_shard_core::ShardCore;
 pub(crate) struct CycleSnapshot {
     pub(crate) cycle: u64,
     pub(crate) sessions: usize,
-    /// Needs that are short.
+    /// Needs that the last decision left short.
     pub(crate) short: usize,
+    /// Needs that are not served in full.
+    pub(crate) lacking: usize,
     pub(crate) paused: bool,
+    /// What concerns the whole shard.
+    pub(crate) troubles: Vec<&'static str>,
     /// Dollars per hour of everything that exists.
     pub(crate) price: f64,
     machines: Vec<(MachineId, State)>,
@@ -35,7 +39,9 @@ impl CycleSnapshot {
             cycle: gauges.cycle,
             sessions: gauges.sessions,
             short: core.shortfalls().count(),
+            lacking: core.lacking().count(),
             paused: gauges.paused,
+            troubles: core.troubles().iter().map(|one| one.word()).collect(),
             price: costs
                 .map(|machine| machine.price().dollars_per_hour())
                 .sum(),
@@ -112,6 +118,8 @@ mod tests {
             cycle: 1,
             sessions: 0,
             short: 0,
+            lacking: 0,
+            troubles: Vec::new(),
             paused: false,
             price: 0.0,
             machines: vec![(MachineId::new("m1").unwrap(), state)],

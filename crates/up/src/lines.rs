@@ -1,7 +1,7 @@
 //! Lines: what a demonstration prints, as text for people or as JSON.
 //!
 //! ```text
-//! text   t+12s  cycle 73: 6 Creating, 30 Configured · $8.21/h · 5 operators · 1 need short · 4 Provision
+//! text   t+12s  cycle 73: 6 Creating, 30 Configured · $8.21/h · 5 operators · 1 need not served · 4 Provision
 //! json   {"type":"cycle","t":12.1,"cycle":73,…}        one object per line, the last one a summary
 //! ```
 
@@ -56,8 +56,12 @@ pub enum Line {
         machines: BTreeMap<&'static str, u64>,
         /// What all machines that exist cost together.
         dollars_per_hour: f64,
-        /// Needs that are short.
+        /// Needs that the last decision left short.
         needs_short: usize,
+        /// Needs that are not served in full.
+        needs_lacking: usize,
+        /// What concerns the whole shard: paused, fenced, its provider lost.
+        troubles: Vec<&'static str>,
         /// Operators that are connected.
         sessions: usize,
         /// Whether all changes to machines are paused.
@@ -118,23 +122,19 @@ impl Line {
                 cycle,
                 machines,
                 dollars_per_hour,
-                needs_short,
+                needs_lacking,
+                troubles,
                 sessions,
-                paused,
                 decided,
                 ..
             } => {
-                let mut parts = vec![
-                    counts(machines, "no machines"),
-                    format!("${dollars_per_hour:.2}/h"),
-                ];
+                let mut parts: Vec<String> = troubles.iter().map(|one| (*one).to_owned()).collect();
+                parts.push(counts(machines, "no machines"));
+                parts.push(format!("${dollars_per_hour:.2}/h"));
                 parts.push(format!("{sessions} operators"));
-                if 0 < *needs_short {
-                    let needs = if *needs_short == 1 { "need" } else { "needs" };
-                    parts.push(format!("{needs_short} {needs} short"));
-                }
-                if *paused {
-                    parts.push("PAUSED".to_owned());
+                if 0 < *needs_lacking {
+                    let needs = if *needs_lacking == 1 { "need" } else { "needs" };
+                    parts.push(format!("{needs_lacking} {needs} not served"));
                 }
                 parts.push(counts(decided, "quiet"));
                 format!("{} cycle {cycle}: {}", at(*t), parts.join(" · "))
@@ -200,13 +200,15 @@ mod tests {
             machines: BTreeMap::from([("Configured", 30), ("Creating", 6), ("Failed", 0)]),
             dollars_per_hour: 8.2149,
             needs_short: 1,
+            needs_lacking: 1,
+            troubles: Vec::new(),
             sessions: 5,
             paused: false,
             decided: BTreeMap::from([("Provision", 4), ("Delete", 0)]),
         };
         assert_eq!(
             line.text(),
-            "t+12s  cycle 73: 6 Creating, 30 Configured · $8.21/h · 5 operators · 1 need short · 4 Provision"
+            "t+12s  cycle 73: 6 Creating, 30 Configured · $8.21/h · 5 operators · 1 need not served · 4 Provision"
         );
         let object: serde_json::Value = serde_json::from_str(&line.json()).unwrap();
         assert_eq!(object["type"], "cycle");

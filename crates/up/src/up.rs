@@ -320,6 +320,8 @@ impl Up {
                 .collect(),
             dollars_per_hour: (snapshot.price * 1000.0).round() / 1000.0,
             needs_short: snapshot.short,
+            needs_lacking: snapshot.lacking,
+            troubles: snapshot.troubles.clone(),
             sessions: snapshot.sessions,
             paused: snapshot.paused,
             decided: decided

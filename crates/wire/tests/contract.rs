@@ -71,7 +71,7 @@ const RESERVED: [(&str, &[i32]); 9] = [
     ("Shortfall", &[4]),
 ];
 
-const ONEOFS: [(&str, &str); 12] = [
+const ONEOFS: [(&str, &str); 13] = [
     (
         "OperatorMessage.payload",
         "hello rollup bootstrap_response reclaim_ack drain_report node_report",
@@ -91,12 +91,13 @@ const ONEOFS: [(&str, &str); 12] = [
     ("InspectClustersResponse.frame", "header cluster"),
     ("InspectWorkResponse.frame", "header work"),
     ("InspectActionsResponse.frame", "header action"),
+    ("InspectEventsResponse.frame", "header event"),
     ("ExportFleetResponse.frame", "header data end"),
     ("PauseScope.scope", "all cluster_id provider_address"),
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 29] = [
+const METHODS: [&str; 30] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",
@@ -126,6 +127,7 @@ const METHODS: [&str; 29] = [
     "shardread.proto ShardRead.InspectActions(InspectActionsRequest) -> stream InspectActionsResponse",
     "shardread.proto ShardRead.InspectRails(InspectRailsRequest) -> InspectRailsResponse",
     "shardread.proto ShardRead.InspectStatus(InspectStatusRequest) -> InspectStatusResponse",
+    "shardread.proto ShardRead.InspectEvents(InspectEventsRequest) -> stream InspectEventsResponse",
     "shardread.proto ShardRead.ExplainNeed(ExplainNeedRequest) -> ExplainNeedResponse",
     "shardread.proto ShardRead.ExportFleet(ExportFleetRequest) -> stream ExportFleetResponse",
     "shardread.proto ShardAdmin.Pause(PauseRequest) -> PauseResponse",

@@ -133,9 +133,16 @@ fn needs_are_explained_by_cluster_fingerprint_and_group() {
     ));
     assert!(json.contains(r#""position": 2"#), "{json}");
     let refused = refusal(&decide(&["--explain", "b"], &text));
-    assert!(refused.starts_with(
-        "--explain b: there is no such Need (what a cluster asks for)\n  there is a/p=5"
-    ));
+    let (first, named) = refused.split_once("\n  there is a/").unwrap();
+    assert_eq!(
+        first,
+        "--explain b: there is no such Need (what a cluster asks for)"
+    );
+    let (name, fingerprint) = named.split_once(": ").unwrap();
+    assert!(fingerprint.starts_with("a/p=5"), "{refused}");
+    let gang = of(&format!("a/{name}"));
+    assert!(gang.contains("TOPOLOGY_UNSATISFIABLE"), "{gang}");
+    assert_eq!(of(name), gang, "by its name alone");
 }
 
 /// EX-S1 and EX-RF10: the page says why the domain was chosen, the runner-up and what decided; victims have scores.
@@ -177,7 +184,7 @@ fn a_folded_gang_is_explained_by_its_own_name() {
     let called = "a/p=0|ipb=1|rpb=1|reqs=rack:5:;|spr=/g1";
     let page = stdout(&decide(&["--explain", called, "-o", "table"], &text));
     assert!(
-        page.starts_with("Need of cluster a, gang fold:cpu=8000;\n"),
+        page.contains(" of cluster a, gang fold:cpu=8000;\n"),
         "{page}"
     );
 }

@@ -16,6 +16,7 @@ mod scene;
 mod terminal;
 
 mod certificates;
+mod drills;
 mod habits;
 mod letting_go;
 mod lists;

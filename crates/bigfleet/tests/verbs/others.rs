@@ -332,6 +332,7 @@ impl ShardRead for Old {
     type InspectClustersStream = BoxStream<wire::InspectClustersResponse>;
     type InspectWorkStream = BoxStream<wire::InspectWorkResponse>;
     type InspectActionsStream = BoxStream<wire::InspectActionsResponse>;
+    type InspectEventsStream = BoxStream<wire::InspectEventsResponse>;
     type ExportFleetStream = BoxStream<wire::ExportFleetResponse>;
 
     async fn inspect_needs(
@@ -378,6 +379,13 @@ impl ShardRead for Old {
         &self,
         _: Request<wire::InspectActionsRequest>,
     ) -> Frames<wire::InspectActionsResponse> {
+        unknown()
+    }
+
+    async fn inspect_events(
+        &self,
+        _: Request<wire::InspectEventsRequest>,
+    ) -> Frames<wire::InspectEventsResponse> {
         unknown()
     }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
-use super::{NeedRecord, count};
+use super::{NeedRecord, TableRecord, count};
 use crate::enum_names;
+use crate::text::quantities;
 
 /// An explanation; its steps are in the order the engine takes them.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -17,6 +18,33 @@ pub(crate) struct ExplanationRecord {
     pub(crate) claims: Vec<ClaimRecord>,
     pub(crate) claims_capped: bool,
     pub(crate) remedies: Vec<String>,
+    /// Why it is short, each cause in a sentence.
+    pub(crate) causes: Vec<String>,
+    /// Edits that were tried, and what each brings.
+    pub(crate) changes: Vec<ChangeRecord>,
+    /// What was weighed.
+    pub(crate) table: Option<TableRecord>,
+}
+
+/// An edit that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ChangeRecord {
+    /// The edit of a fleet file, as JSON Patch.
+    pub(crate) edit: serde_json::Value,
+    /// `served`, `better` or `no use`.
+    pub(crate) mark: String,
+    /// The edit in words.
+    pub(crate) text: String,
+}
+
+impl From<&wire::NeedChange> for ChangeRecord {
+    fn from(change: &wire::NeedChange) -> Self {
+        Self {
+            edit: serde_json::from_str(&change.edit).unwrap_or_default(),
+            mark: change.mark.clone(),
+            text: change.text.clone(),
+        }
+    }
 }
 
 /// One step of the engine, for this Need.
@@ -46,6 +74,60 @@ impl From<&wire::ExplainNeedResponse> for ExplanationRecord {
             claims: explained.claims.iter().map(Into::into).collect(),
             claims_capped: explained.claims_capped,
             remedies: explained.remedies.clone(),
+            causes: explained.causes.clone(),
+            changes: explained.changes.iter().map(Into::into).collect(),
+            table: explained.table.as_ref().map(Into::into),
+        }
+    }
+}
+
+/// An explanation of what was decided on a fleet file.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DecidedRecord {
+    pub(crate) cluster: String,
+    /// Its short name within the cluster.
+    pub(crate) need: String,
+    pub(crate) need_fingerprint: String,
+    pub(crate) group: String,
+    pub(crate) wants: String,
+    pub(crate) smallest_unit: String,
+    pub(crate) satisfied: bool,
+    pub(crate) residual: String,
+    pub(crate) unmet_reason: String,
+    pub(crate) parked: bool,
+    pub(crate) same_domain: String,
+    pub(crate) same_satisfiable: bool,
+    pub(crate) causes: Vec<String>,
+    pub(crate) changes: Vec<ChangeRecord>,
+    #[serde(flatten)]
+    pub(crate) table: Option<TableRecord>,
+}
+
+impl From<&wire::ExplainNeedResponse> for DecidedRecord {
+    fn from(explained: &wire::ExplainNeedResponse) -> Self {
+        let ExplanationRecord {
+            need,
+            causes,
+            changes,
+            table,
+            ..
+        } = explained.into();
+        Self {
+            wants: quantities(&need.aggregate_resources),
+            smallest_unit: quantities(&need.min_unit),
+            residual: quantities(&need.residual_deficit),
+            cluster: need.cluster,
+            need: need.need,
+            need_fingerprint: need.need_fingerprint,
+            group: need.group,
+            satisfied: need.satisfied,
+            unmet_reason: need.unmet_reason,
+            parked: need.parked,
+            same_domain: need.same_domain,
+            same_satisfiable: need.same_satisfiable,
+            causes,
+            changes,
+            table,
         }
     }
 }

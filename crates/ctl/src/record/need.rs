@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) use bigfleet_model::need_name;
 use bigfleet_model::quantity::parse_demand;
 use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
@@ -102,17 +103,6 @@ pub(crate) struct SupplyRecord {
     pub(crate) configured: u32,
     pub(crate) speculative: u32,
     pub(crate) capped: bool,
-}
-
-/// A name that a person can type: eight digits of a hash over what tells this Need from the others of
-/// its cluster. The same Need has the same name for ever.
-pub(crate) fn need_name(fingerprint: &str, group: &str) -> String {
-    // FNV-1a: if two Needs share a name, a person has to use the fingerprint, and nothing worse happens.
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in fingerprint.bytes().chain([0]).chain(group.bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    format!("{:08x}", hash >> 32)
 }
 
 fn texts(resources: Option<&wire::Resources>) -> BTreeMap<String, String> {

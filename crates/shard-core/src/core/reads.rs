@@ -255,6 +255,12 @@ impl ShardCore {
         self.reads().troubles()
     }
 
+    /// How many rows a cluster was last believed to ask for, and what they add up to.
+    pub fn demand_of(&self, cluster: &ClusterId) -> Option<(usize, &Amounts)> {
+        let baseline = self.rails.quarantine().baseline(cluster)?;
+        Some((baseline.rows, &baseline.totals))
+    }
+
     /// The Needs that are not served in full, and since when.
     pub fn lacking(&self) -> impl Iterator<Item = (&NeedKey, Time)> {
         self.demand.lacking().iter()

@@ -208,6 +208,19 @@ pub enum Trouble {
     ProviderLost(Time),
 }
 
+impl Trouble {
+    /// What is shouted.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Fenced => "FENCED",
+            Self::Twin(..) | Self::Incident(_) => "STOPPED",
+            Self::Paused(_) => "PAUSED",
+            Self::DryRun => "DRY RUN",
+            Self::ProviderLost(_) => "PROVIDER LOST",
+        }
+    }
+}
+
 /// A cluster of which rail 1 held back reclaims in the last cycle (SR-2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CappedView {

@@ -7,14 +7,18 @@
 //! The answer is about the fleet as it stands, or stood at most a cycle interval ago, and as the next
 //! cycle would decide on it: what the last one committed counts as on its way.
 
-use bigfleet_engine::Explanation;
-use bigfleet_model::{Fingerprint, Group, Need, NeedKey, Time};
-use bigfleet_shard_core::{BackoffView, NeedView, Pool, Progress, Withheld};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bigfleet_engine::{Explanation, Mark};
+use bigfleet_model::{ClusterId, Fingerprint, Group, Need, NeedKey, Time};
+use bigfleet_shard_core::{BackoffView, NeedView, Pool, Progress, Scope, Withheld};
 use bigfleet_wire::v1alpha1::{ExplainNeedRequest, ExplainNeedResponse, UnmetReason};
 use tonic::Status;
 
 use super::explainer::Answer;
 use super::{Reads, cluster_id, explained, needs, shortfall_text};
+use crate::explanation::{self, Around};
 
 /// The row that is asked about.
 pub(super) struct NamedNeed(NeedKey);
@@ -80,17 +84,25 @@ pub(super) async fn explain(
 ) -> Result<ExplainNeedResponse, Status> {
     let explained = reads.explainers.explain(&reads.hub, &reads.info, &key);
     let Answer {
-        header,
+        mut header,
         explanation,
         claims,
         claims_capped,
+        changes,
     } = explained.await?;
     let beside = beside(reads, &explanation.verdict.need).await?;
     let view = view(&explanation, &beside);
     let reason = needs::reason(&view, &beside.waiting);
     let satisfied = view.verdict.satisfied;
     let now = reads.info.now();
-    let remedies = shortfall_text::remedies(reason).iter();
+    let (around, troubles) = around(reads, &beside).await?;
+    header.troubles = troubles; // of now, and not of when the copy was made
+    let advice = shortfall_text::remedies(reason).iter();
+    let advice = advice.map(|text| (*text).to_owned());
+    let helps = changes
+        .iter()
+        .filter(|change| change.mark != Mark::NoUse.word());
+    let helps = helps.map(|change| format!("{} ({})", change.text, change.mark));
     Ok(ExplainNeedResponse {
         header: Some(header),
         need: Some(needs::message(
@@ -104,11 +116,44 @@ pub(super) async fn explain(
         steps: explained::steps(&explanation),
         claims,
         claims_capped,
-        remedies: remedies
-            .filter(|_| !satisfied)
-            .map(|text| (*text).to_owned())
-            .collect(),
+        remedies: advice.chain(helps).filter(|_| !satisfied).collect(),
+        causes: explanation::causes(&explanation, &around),
+        changes,
+        table: Some(explanation::table(&explanation)),
     })
+}
+
+/// What the shard knows of clusters that may hold machines and of pools, and what is wrong with all of it.
+async fn around(reads: &Reads, beside: &Beside) -> Result<(Around, Vec<String>), Status> {
+    let info = Arc::clone(&reads.info);
+    let asked = reads.hub.ask(move |core| {
+        let rails = core.rails();
+        let clusters = core.clusters();
+        let gone = |id: &ClusterId| core.withheld(id) == Some(Withheld::NoOperatorSession);
+        let gone: BTreeSet<ClusterId> = clusters.into_iter().filter(gone).collect();
+        (gone, rails, info.troubles(core))
+    });
+    let (gone, rails, troubles) = asked.await?;
+    let now = reads.info.now();
+    let paused = rails.pauses.iter().filter_map(|pause| match &pause.scope {
+        Scope::Cluster(cluster) => Some(cluster.clone()),
+        Scope::All | Scope::Provider(_) => None,
+    });
+    let around = Around {
+        gone,
+        quarantined: rails.held.iter().map(|held| held.cluster.clone()).collect(),
+        paused: paused.collect(),
+        withheld: beside.withheld.map(|why| match &beside.trouble {
+            Some(trouble) => format!("{}: {}", why.words(), shortfall_text::stuck(trouble)),
+            None => why.words().to_owned(),
+        }),
+        breakers: rails
+            .breakers
+            .iter()
+            .map(|one| shortfall_text::breaker(one, now))
+            .collect(),
+    };
+    Ok((around, troubles))
 }
 
 fn view(explanation: &Explanation, beside: &Beside) -> NeedView {

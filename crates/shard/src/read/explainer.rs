@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bigfleet_engine::{Explainer, Explanation};
 use bigfleet_model::{Fleet, FleetMachine, MachineId, NeedKey, Time};
-use bigfleet_wire::v1alpha1::{ClaimView, InspectHeader};
+use bigfleet_wire::v1alpha1::{ClaimView, InspectHeader, NeedChange};
 use tokio::sync::{Mutex, oneshot};
 use tonic::Status;
 
@@ -25,6 +25,7 @@ use super::ShardInfo;
 use super::copy::copy;
 use super::explained::ClaimOrigin;
 use super::machines::state;
+use crate::explanation;
 use crate::hash_key::draw_hash_key;
 use crate::hub::Hub;
 
@@ -41,6 +42,8 @@ pub(super) struct Answer {
     pub(super) explanation: Explanation,
     pub(super) claims: Vec<ClaimView>,
     pub(super) claims_capped: bool,
+    /// Edits that were tried on the copy.
+    pub(super) changes: Vec<NeedChange>,
 }
 
 /// Explains Needs.
@@ -72,7 +75,7 @@ struct Question {
     reply: oneshot::Sender<Option<Reply>>,
 }
 
-type Reply = (Explanation, Vec<ClaimView>, bool);
+type Reply = (Explanation, Vec<ClaimView>, bool, Vec<NeedChange>);
 
 impl Explainers {
     /// Why a Need is served as it is.
@@ -140,7 +143,7 @@ impl Loaded {
         let sent = self.questions.send(Question { need, reply });
         sent.map_err(|_| ended())?;
         let answer = answer.await.map_err(|_| ended())?;
-        Ok(answer.map(|(explanation, claims, claims_capped)| {
+        Ok(answer.map(|(explanation, claims, claims_capped, changes)| {
             let mut header = self.header.clone();
             header.total = 1;
             Answer {
@@ -148,6 +151,7 @@ impl Loaded {
                 explanation,
                 claims,
                 claims_capped,
+                changes,
             }
         }))
     }
@@ -181,6 +185,8 @@ fn explain(
 ) -> Option<Reply> {
     let position = *explainer.find(need).first()?;
     let explanation = explainer.at(position)?;
+    let remedies = explainer.remedies(&explanation);
+    let changes = explanation::changes(fleet, &remedies);
     let key = explanation.verdict.need.key(); // of the row it folded to, if it did
     let mine = claims.get(&key).map_or(&[][..], Vec::as_slice);
     let claims_capped = MOST_CLAIMS < mine.len();
@@ -199,7 +205,7 @@ fn explain(
         step: origin.name().to_owned(),
     };
     let claims = claims.into_iter().map(claim).collect();
-    Some((explanation, claims, claims_capped))
+    Some((explanation, claims, claims_capped, changes))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Words: what is behind a verdict, in a sentence with its numbers.
 
 use bigfleet_model::{Amounts, Time, quantity::format_short, shown};
-use bigfleet_shard_core::{BackoffView, NeedStage, NeedView, Progress, Withheld};
+use bigfleet_shard_core::{BackoffView, BreakerView, NeedStage, NeedView, Progress, Withheld};
 use bigfleet_wire::v1alpha1::UnmetReason;
 
 /// Where a row stands that is not served in full, with the numbers; empty for one that is.
@@ -128,40 +128,43 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
     }
 }
 
-/// What a person could do about it.
+/// What a person could do about what the shard itself holds back. What the fleet lacks is tried, not guessed.
 pub(super) fn remedies(reason: UnmetReason) -> &'static [&'static str] {
     match reason {
-        UnmetReason::Unspecified => &[],
-        UnmetReason::PriorityStarved => &[
-            "offer more machines that fit",
-            "raise its priority, if it matters more than what holds them",
-            "lower what else asks for such machines",
-        ],
-        UnmetReason::NoMatchingSupply => &[
-            "offer machines that meet its requirements",
-            "check its requirements and its smallest machine size for a mistake",
-        ],
-        UnmetReason::TopologyUnsatisfiable => &[
-            "offer enough machines in one domain",
-            "make the gang smaller, or its domain wider",
-        ],
-        UnmetReason::PreemptionExhausted => &[
-            "offer more machines that fit",
-            "wait for the drains in progress, if what they free is enough",
-        ],
-        UnmetReason::SpreadUnsatisfiable => &[
-            "offer machines in the domains that have fewest",
-            "allow a larger skew, or ScheduleAnyway",
-        ],
         UnmetReason::NoOperatorSession => &["find out why the cluster's operator does not connect"],
-        UnmetReason::ProviderBackoff => &[
-            "`bigfleet top` shows what failed and when it is tried again",
-            "accept other instance types or zones",
-        ],
+        UnmetReason::ProviderBackoff => {
+            &["`bigfleet get rails` shows what failed and when it is tried again"]
+        }
         UnmetReason::ActuationPaused => {
             &["end the pause; `bigfleet get pauses` shows who set it and why"]
         }
+        UnmetReason::Unspecified
+        | UnmetReason::PriorityStarved
+        | UnmetReason::NoMatchingSupply
+        | UnmetReason::TopologyUnsatisfiable
+        | UnmetReason::PreemptionExhausted
+        | UnmetReason::SpreadUnsatisfiable => &[],
     }
+}
+
+/// A pool that is left alone, why, and until when.
+pub(super) fn breaker(view: &BreakerView, now: Time) -> String {
+    let (pool, breaker) = (&view.pool, &view.breaker);
+    let next = if now < breaker.until {
+        format!("tried again in {}", span(now, breaker.until))
+    } else {
+        "one machine is being tried".to_owned()
+    };
+    let said = match breaker.last_error.as_str() {
+        "" => String::new(),
+        error => format!(", the last with \"{}\"", shown(error)),
+    };
+    format!(
+        "{} in zone {} failed {} times in a row{said}; {next}",
+        shown(&pool.instance_type),
+        shown(&pool.zone),
+        breaker.failures
+    )
 }
 
 /// `cpu=4 memory=16`.

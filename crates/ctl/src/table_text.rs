@@ -1,51 +1,19 @@
-//! Explanations as text.
+//! What was weighed for a Need, as text: the same for a running shard and for a fleet file.
 
-use super::record::{Choice, Explanation, Victims, WholeUnits};
-use crate::{decide::Output, table::columns};
-use bigfleet_model::{ordinal, shown};
+use bigfleet_model::ordinal;
 
-/// In the form asked for.
-#[expect(
-    clippy::expect_used,
-    reason = "writing our own records, whose keys are texts, into memory cannot fail"
-)]
-pub(crate) fn text(explanations: &[Explanation], output: Output) -> String {
-    match output {
-        Output::Json => {
-            serde_json::to_string_pretty(explanations).expect("a record is JSON") + "\n"
-        }
-        Output::Yaml => serde_norway::to_string(explanations).expect("a record is YAML"),
-        Output::Table => {
-            let pages: Vec<String> = explanations.iter().map(page).collect();
-            pages.join("\n")
-        }
+use crate::record::{Choice, TableRecord, Victims, WholeUnits};
+use crate::text::{columns, printable};
+
+/// Its place in the order, what is done for it, and everything that was weighed.
+pub(crate) fn tables(explained: &TableRecord) -> String {
+    let (position, needs) = (ordinal(explained.position), explained.needs);
+    let mut text = format!("served {position} of {needs}{}\n", competition(explained));
+    if let Some(whole) = &explained.whole_units {
+        text += &counted(whole);
     }
-}
-
-fn page(explained: &Explanation) -> String {
-    let Explanation {
-        position, needs, ..
-    } = explained;
-    let group = match explained.group.as_str() {
-        "" => String::new(),
-        group => format!(", gang {}", shown(group)),
-    };
-    let unit = match (explained.smallest_unit.as_str(), &explained.whole_units) {
-        ("", _) => String::new(),
-        (unit, None) => format!(", in machines of at least {unit}"),
-        (unit, Some(whole)) => format!(", in whole units of {unit}{}", counted(whole)),
-    };
-    let mut text = format!(
-        "Need of cluster {}{group}\nfingerprint {}\nserved {} of {needs}{}\nasks for {}{unit}\n{}\n",
-        shown(&explained.cluster),
-        explained.need_fingerprint.escape_debug(),
-        ordinal(*position),
-        competition(explained),
-        explained.wants,
-        verdict(explained),
-    );
     for action in &explained.actions {
-        text += &format!("  {action}\n");
+        text += &format!("  {}\n", printable(action));
     }
     if !explained.outranked_by.is_empty() {
         text += &ahead(explained);
@@ -53,11 +21,7 @@ fn page(explained: &Explanation) -> String {
     if let Some(choice) = &explained.choice {
         text += &domains(choice);
     }
-    if let Some(victims) = explained
-        .victims
-        .as_ref()
-        .filter(|of| !of.weighed.is_empty())
-    {
+    if let Some(victims) = &explained.victims {
         text += &weighed(victims);
     }
     text + "\n" + &machines(explained)
@@ -68,19 +32,20 @@ fn counted(whole: &WholeUnits) -> String {
     match whole.counted.as_str() {
         "" => String::new(),
         counted => format!(
-            "; its machines count for {counted}, and would for {} otherwise",
-            whole.otherwise
+            "its machines count for {}, in whole units, and would for {} otherwise\n",
+            printable(counted),
+            printable(&whole.otherwise)
         ),
     }
 }
 
 /// How many of the Needs that are served before it hold machines it could use; empty if none does.
-fn competition(explained: &Explanation) -> String {
+fn competition(explained: &TableRecord) -> String {
     let named = explained.outranked_by.len();
     let ahead = explained.outranked_by.iter();
     let holders = ahead.filter(|other| 0 < other.holds).count();
     // Holders are named first: if all that are named hold some, so may others.
-    let least = if holders == named && named < explained.position - 1 {
+    let least = if holders == named && named + 1 < explained.position {
         "at least "
     } else {
         ""
@@ -92,23 +57,7 @@ fn competition(explained: &Explanation) -> String {
     }
 }
 
-fn verdict(explained: &Explanation) -> String {
-    let domain = match (explained.same_domain.as_str(), explained.same_satisfiable) {
-        ("", _) => String::new(),
-        (domain, true) => format!(" in \"{}\"", shown(domain)),
-        (domain, false) => format!(" in \"{}\", which cannot hold it", shown(domain)),
-    };
-    match (explained.satisfied, explained.parked) {
-        (true, _) => format!("satisfied{domain}"),
-        (false, parked) => {
-            let parked = if parked { ", parked" } else { "" };
-            let (residual, why) = (&explained.residual, explained.unmet_reason);
-            format!("short of {residual}{domain}: {why}{parked}")
-        }
-    }
-}
-
-fn ahead(explained: &Explanation) -> String {
+fn ahead(explained: &TableRecord) -> String {
     let rows = explained.outranked_by.iter().map(|other| {
         vec![
             other.need.clone(),
@@ -126,7 +75,7 @@ fn ahead(explained: &Explanation) -> String {
             rows,
         );
     let named = explained.outranked_by.len();
-    text += &more(explained.position - 1 - named, "");
+    text += &more(explained.position.saturating_sub(1 + named), "");
     text
 }
 
@@ -139,13 +88,13 @@ fn more(count: usize, what: &str) -> String {
 }
 
 fn domains(choice: &Choice) -> String {
-    let key = shown(&choice.key);
+    let key = printable(&choice.key);
     let mut text = match &choice.chosen {
         None => format!("\nno {key}: {}\n", choice.rule),
-        Some(chosen) => format!("\n{key} {}: {}\n", shown(chosen), choice.rule),
+        Some(chosen) => format!("\n{key} {}: {}\n", printable(chosen), choice.rule),
     };
-    if let (Some(next), Some(by)) = (&choice.runner_up, choice.decided_by) {
-        text += &format!("before {}: {by}\n", shown(next));
+    if let (Some(next), Some(by)) = (&choice.runner_up, &choice.decided_by) {
+        text += &format!("before {}: {by}\n", printable(next));
     }
     if choice.domains.is_empty() {
         return text;
@@ -166,7 +115,7 @@ fn domains(choice: &Choice) -> String {
     let rows = choice.domains.iter().map(|domain| {
         let ratio = |value: f64| format!("{value:.3}");
         vec![
-            shown(&domain.domain),
+            printable(&domain.domain),
             if domain.qualifies { "yes" } else { "no" }.to_owned(),
             domain.own.to_string(),
             domain.credited.to_string(),
@@ -194,14 +143,14 @@ fn weighed(victims: &Victims) -> String {
             victim.standing_priority.to_string(),
             score.unwrap_or_default(),
             if victim.head_start { "goes anyway" } else { "" }.to_owned(),
-            victim.fate.to_owned(),
+            victim.fate.clone(),
         ]
     });
     let header = ["VICTIM", "PRIORITY", "SCORE", "HEAD START", "FATE"];
     "\n".to_owned() + &columns(&header, rows) + &more(victims.left_out, "")
 }
 
-fn machines(explained: &Explanation) -> String {
+fn machines(explained: &TableRecord) -> String {
     let rows = explained.candidates.iter().map(|alike| {
         let mut names = alike.machines.join(" ");
         if alike.machines.len() < alike.count {
@@ -209,7 +158,7 @@ fn machines(explained: &Explanation) -> String {
         }
         vec![
             alike.why.clone(),
-            alike.state.to_owned(),
+            alike.state.clone(),
             alike.kind.clone(),
             alike.count.to_string(),
             names,

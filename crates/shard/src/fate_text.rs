@@ -4,7 +4,7 @@ use bigfleet_engine::{ClaimSource, Comparison, Fate, Outranks, Rule, VictimFate}
 use bigfleet_model::{Operator, Requirement, Time, quantity::format_short};
 
 /// Why a Need is served before the explained one.
-pub(super) fn outranks(by: Outranks) -> String {
+pub(crate) fn outranks(by: Outranks) -> String {
     match by {
         Outranks::Priority(theirs, ours) => format!("priority {theirs}, here {ours}"),
         Outranks::Interruption(theirs, ours) => {
@@ -22,7 +22,7 @@ pub(super) fn outranks(by: Outranks) -> String {
 }
 
 /// Why a domain was chosen.
-pub(super) fn rule(rule: Rule) -> &'static str {
+pub(crate) fn rule(rule: Rule) -> &'static str {
     match rule {
         Rule::Home => "its own machines are there",
         Rule::Complete => "free machines complete it there",
@@ -32,7 +32,7 @@ pub(super) fn rule(rule: Rule) -> &'static str {
 }
 
 /// What decided between two domains.
-pub(super) fn comparison(by: Comparison) -> &'static str {
+pub(crate) fn comparison(by: Comparison) -> &'static str {
     match by {
         Comparison::OwnCoverage => "its own machines cover more",
         Comparison::CreditCoverage => "its own machines and unused ones of its cluster cover more",
@@ -45,7 +45,7 @@ pub(super) fn comparison(by: Comparison) -> &'static str {
 }
 
 /// What became of a machine that preemption could take.
-pub(super) fn victim(fate: VictimFate) -> &'static str {
+pub(crate) fn victim(fate: VictimFate) -> &'static str {
     match fate {
         VictimFate::Picked => "preempted",
         VictimFate::Pruned => "chosen, but the others suffice",
@@ -60,7 +60,7 @@ pub(super) fn victim(fate: VictimFate) -> &'static str {
 }
 
 /// What became of a machine.
-pub(super) fn fate(fate: &Fate) -> String {
+pub(crate) fn fate(fate: &Fate) -> String {
     let text = match fate {
         Fate::Claimed(ClaimSource::Own) => "claimed, its own",
         Fate::Claimed(ClaimSource::Bound) => "claimed, of its cluster",
