@@ -238,6 +238,8 @@ impl Explainer<'_> {
             idle_since: None,
             not_ready: false,
             unavailable: false,
+            disruption: None,
+            reversible: false,
         })
     }
 
