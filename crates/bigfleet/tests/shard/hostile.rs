@@ -357,3 +357,32 @@ async fn memory_is_bounded_whatever_is_sent_and_not_read() {
     assert!(readers < most, "{before} MB, then {readers} MB");
     drop(unread);
 }
+
+/// SE-9: an operator that has said what it needs and waits costs little.
+#[tokio::test]
+async fn a_session_at_rest_costs_little() {
+    let scene = Scene::new("hostile-at-rest", 1, 0).await;
+    let shard = &scene.shard;
+    let mut sessions = Vec::new();
+    let mut grown_to = async |count: u32| {
+        while sessions.len() < count as usize {
+            let cluster = format!("cluster-{}", sessions.len());
+            let session = Wild::greeted(shard.addr, &cluster).await;
+            session.say(roll_up(&cluster)).await;
+            sessions.push(session);
+        }
+        until("all sessions", async || {
+            let active = shard.metric("bigfleet_shard_active_sessions");
+            (active == f64::from(count), active)
+        })
+        .await;
+        scene.cycles(3).await;
+        shard.memory_mb()
+    };
+    // The first of them also pay for what all share.
+    let before = grown_to(50).await;
+    let after = grown_to(550).await;
+    let each = (after - before) * 1000.0 / 500.0;
+    println!("{each:.0} kB a session");
+    assert!(each <= 150.0, "{each} kB: {before} MB, then {after} MB");
+}
