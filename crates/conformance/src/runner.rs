@@ -138,7 +138,7 @@ pub async fn run(
     let mut reports = Vec::new();
     for lane in Lane::ALL {
         let of_lane: Vec<&Behaviour> = all.iter().filter(|b| b.lane == lane).collect();
-        if !of_lane.iter().any(|behaviour| wanted(behaviour)) {
+        if !of_lane.iter().any(&wanted) {
             reports.extend(of_lane.into_iter().map(|b| untried(*b, options, "")));
             continue;
         }

@@ -11,6 +11,7 @@ use tonic::{Code, Status};
 use super::proxy::{Ask, Kind, Memory};
 
 type Answer = Result<TransitionAck, Status>;
+type Shown = Result<Machine, Status>;
 
 /// Where a defect sits, and what it does there.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub(super) enum Plant {
     /// In every record that is shown.
     Record(fn(&mut Machine, &mut Memory)),
     /// In the answer to a Get.
-    Got(fn(&str, Result<Machine, Status>, &mut Memory) -> Result<Machine, Status>),
+    Got(fn(&str, Shown, &mut Memory) -> Shown),
     /// In how a List is understood.
     Filter(fn(&mut ListFilter)),
     /// In the answer to a List.
@@ -553,7 +554,7 @@ fn unknown_is_internal(_: &Ask, answer: Answer, _: &mut Memory) -> Answer {
     }
 }
 
-fn invents(id: &str, answer: Result<Machine, Status>, _: &mut Memory) -> Result<Machine, Status> {
+fn invents(id: &str, answer: Shown, _: &mut Memory) -> Shown {
     match &answer {
         Err(status) if status.code() == Code::NotFound => Ok(Machine {
             id: id.to_owned(),
@@ -622,11 +623,7 @@ fn notes_fenced(ask: &Ask, answer: Answer, memory: &mut Memory) -> Answer {
     answer
 }
 
-fn hides_fenced(
-    id: &str,
-    answer: Result<Machine, Status>,
-    memory: &mut Memory,
-) -> Result<Machine, Status> {
+fn hides_fenced(id: &str, answer: Shown, memory: &mut Memory) -> Shown {
     if memory.names.contains_key(id) {
         return Err(Status::failed_precondition("fenced"));
     }
