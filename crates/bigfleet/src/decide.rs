@@ -110,7 +110,8 @@ fn answer(args: &Args, fleet: &Fleet, decision: &Decision) -> Result<String, Fai
     let output = args.output.unwrap_or(usual);
     if let Some(called) = &args.explain {
         let explanations = explain::explain(fleet, decision, called)?;
-        return Ok(bigfleet_ctl::explain_decided(&explanations, output.into()));
+        return bigfleet_ctl::explain_decided(&explanations, &output.into())
+            .map_err(|why| Failure::Undone(why.to_string()));
     }
     Ok(match output {
         Output::Json => decision_json(decision),

@@ -11,8 +11,8 @@ mod bench;
 mod certs;
 #[cfg(test)]
 mod command_tree;
-mod conformance;
 mod config;
+mod conformance;
 mod connection;
 mod decide;
 mod engines;

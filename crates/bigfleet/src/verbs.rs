@@ -84,8 +84,8 @@ impl SelectArgs {
             cluster: cluster.to_owned(),
             columns: fields.keys().into_iter().map(str::to_owned).collect(),
             selector: self.selector.clone().unwrap_or_default().and(fields),
-            sort_by: None,
             limit,
+            ..Selection::default()
         }
     }
 }
@@ -102,6 +102,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
     };
     let selection = |names: &[String]| Selection {
         sort_by: args.sort_by.clone(),
+        since: args.since,
         ..args
             .select
             .selection(names.to_vec(), &args.cluster, args.limit)

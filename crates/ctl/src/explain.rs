@@ -183,16 +183,13 @@ fn why(causes: &[String], changes: &[ChangeRecord]) -> String {
 }
 
 /// Explanations of what was decided on a fleet file, in the words a running shard's have.
-pub fn explain_decided(explained: &[ExplainNeedResponse], form: Form) -> String {
+pub fn explain_decided(explained: &[ExplainNeedResponse], form: &Form) -> Result<String, CtlError> {
     let decided: Vec<DecidedRecord> = explained.iter().map(Into::into).collect();
-    match form {
-        Form::Json => json(&decided),
-        Form::Yaml => yaml(&decided),
-        Form::Table | Form::Wide => {
-            let pages: Vec<String> = decided.iter().map(decided_page).collect();
-            pages.join("\n")
-        }
-    }
+    let pages = || {
+        let pages: Vec<String> = decided.iter().map(decided_page).collect();
+        pages.join("\n")
+    };
+    Ok(document(&decided, form)?.unwrap_or_else(pages))
 }
 
 fn decided_page(explained: &DecidedRecord) -> String {

@@ -74,8 +74,8 @@ mod explain;
 pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Edit, Equal, Equals, Explainer,
-    Explanation, Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule, StaysBecause,
-    Victim, VictimFate, WholeUnits, explain,
+    Explanation, Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule,
+    StaysBecause, Victim, VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};
 pub use machines::{Beside, KnownShape, MachineFact};

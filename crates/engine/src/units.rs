@@ -92,7 +92,9 @@ impl Units {
     ) {
         for entry in self.entries.iter_mut() {
             for (_, first) in sizes.entries_from(entry.held.len()) {
-                entry.held.push(entry.held_by(&shapes[*first], self.mistake));
+                entry
+                    .held
+                    .push(entry.held_by(&shapes[*first], self.mistake));
             }
         }
     }

@@ -49,8 +49,7 @@ use bigfleet_wire::v1alpha1::{
     InspectActionsRequest, InspectActionsResponse, InspectClustersRequest, InspectClustersResponse,
     InspectEventsRequest, InspectEventsResponse, InspectMachinesRequest, InspectMachinesResponse,
     InspectNeedsRequest, InspectNeedsResponse, InspectRailsRequest, InspectRailsResponse,
-    InspectStatusRequest, InspectStatusResponse,
-    InspectWorkRequest, InspectWorkResponse,
+    InspectStatusRequest, InspectStatusResponse, InspectWorkRequest, InspectWorkResponse,
 };
 use tonic::{Request, Response, Status};
 

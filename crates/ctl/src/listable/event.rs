@@ -14,8 +14,14 @@ impl Listable for EventRecord {
         &["TIME", "SEQUENCE"],
     );
 
+    const KEYS: &'static [&'static str] = &["cluster", "kind", "severity", "sequence"];
+
+    fn name(&self) -> String {
+        self.sequence.to_string()
+    }
+
     fn is_called(&self, name: &str) -> bool {
-        self.sequence.to_string() == name
+        self.name() == name
     }
 
     fn fact(&self, key: &str) -> Option<Fact> {

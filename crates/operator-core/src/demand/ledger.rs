@@ -104,11 +104,7 @@ impl Ledger {
     }
 
     /// The roll-up, or why there is none (OP-23).
-    pub(crate) fn rows(
-        &self,
-        shaping: Shaping,
-        spares: &[SpareRow],
-    ) -> Result<Vec<Row>, String> {
+    pub(crate) fn rows(&self, shaping: Shaping, spares: &[SpareRow]) -> Result<Vec<Row>, String> {
         let mut built = BTreeMap::new();
         for (row, units) in &self.rows {
             match &row.gang {

@@ -290,9 +290,7 @@ fn stage_words(operation: &Operation) -> String {
     let does = match operation.action {
         ActionKind::Provision => "Create",
         ActionKind::Bootstrap => "Configure",
-        ActionKind::Preempt | ActionKind::Reclaim | ActionKind::Restore => {
-            "Drain of its last use"
-        },
+        ActionKind::Preempt | ActionKind::Reclaim | ActionKind::Restore => "Drain of its last use",
         ActionKind::Delete => "Delete",
     };
     let waits = match operation.stage {

@@ -32,8 +32,8 @@ use crate::{
 };
 use bigfleet_engine::Part;
 use bigfleet_model::{
-    Action, ClusterId, Decision, Disruption, FleetMachine, Machine, MachineId, NeedKey, Restamp, State,
-    Time, Verdict, Via, WriteRefused,
+    Action, ClusterId, Disruption, FleetMachine, Machine, MachineId, NeedKey, Restamp, State, Time,
+    Verdict, Via, WriteRefused,
 };
 use ledger::Ledger;
 use nodes::{Nodes, node_state};

@@ -175,6 +175,7 @@ fn node(machine: &str, ready: bool) -> NodeFact {
         node_name: format!("node-{machine}"),
         provider_id: String::new(),
         ready,
+        disruption: None,
     }
 }
 
