@@ -103,6 +103,9 @@ pub(crate) struct RowWord {
     pub(crate) nothing_coming: bool,
 }
 
+/// What the shard says of the row of a profile and group, if anything.
+pub(crate) type RowWords<'a> = Box<dyn Fn(&Profile, &Group) -> Option<RowWord> + 'a>;
+
 /// Everything spares are decided from.
 pub(crate) struct SpareView<'a> {
     pub(crate) wants: Vec<Wants>,
@@ -110,7 +113,7 @@ pub(crate) struct SpareView<'a> {
     pub(crate) nodes: Vec<&'a NodeFacts>,
     pub(crate) underway: Vec<Underway>,
     /// What the shard says of a row of this profile and group; `None` if it says nothing of rows at all.
-    pub(crate) word: Option<Box<dyn Fn(&Profile, &Group) -> Option<RowWord> + 'a>>,
+    pub(crate) word: Option<RowWords<'a>>,
     /// Rows are split by unit class.
     pub(crate) by_class: bool,
     pub(crate) consolidate: bool,
