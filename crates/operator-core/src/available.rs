@@ -127,7 +127,7 @@ fn hint_name(key: &str) -> String {
 
 /// Dollars with at most six decimals; `0` for what is no price.
 fn decimal(dollars: f64) -> String {
-    if !dollars.is_finite() || dollars < 0.0 || 1e12 < dollars {
+    if !(0.0..=1e12).contains(&dollars) {
         return "0".to_owned();
     }
     let text = format!("{dollars:.6}");

@@ -36,8 +36,6 @@ pub enum Defect {
     MassFlipBelieved,
     /// Rows whose units are all equal are whole: one new Pod of another size moves every machine (OP-22).
     EqualUnitsWhole,
-    /// Spares are lowered however often they had to be raised again (OP-65).
-    NoBar,
     /// A stuck Pod raises though a machine for it is coming (OP-61).
     ComingIgnored,
     /// Bins are rounded up to powers of two (OP-62).
@@ -46,19 +44,13 @@ pub enum Defect {
     SpareNotRecordedFirst,
     /// What an unplaceable Pod opened is kept (OP-63).
     DoubtKept,
-    /// Turnover of Pods never lifts the bar (OP-65).
-    NoTurnover,
-    /// Every profile counts all Nodes when the record is lost (OP-67).
-    NodesDealtToAll,
     /// Only Pods that lack room are seen, not those that need a Node of their own (OP-60).
     AloneIgnored,
-    /// A raise nobody could serve is taken for one that did not help (OP-61, OP-63).
-    UnservedDoubted,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 18] = [
         Self::CordonWithoutRecord,
         Self::ConfiguredIsNoCancel,
         Self::NoCleaningOnLeaving,
@@ -72,14 +64,10 @@ impl Defect {
         Self::AcknowledgedWhenSent,
         Self::MassFlipBelieved,
         Self::EqualUnitsWhole,
-        Self::NoBar,
         Self::ComingIgnored,
         Self::BinsRoundedUp,
         Self::SpareNotRecordedFirst,
         Self::DoubtKept,
-        Self::NoTurnover,
-        Self::NodesDealtToAll,
         Self::AloneIgnored,
-        Self::UnservedDoubted,
     ];
 }

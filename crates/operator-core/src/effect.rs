@@ -18,6 +18,8 @@ pub enum Effect {
     Follow(Kind),
     /// Stop following every kind: another process leads.
     Unfollow,
+    /// Read the record of spares (OP-67).
+    ReadSpareRecord,
     /// Count the requests in the store (OP-5).
     Count,
     /// Open a stream to the shard. The lease must have been renewed within 10 s when the call leaves (OP-11).

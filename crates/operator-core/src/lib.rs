@@ -17,6 +17,7 @@
 //! |---|---|---|
 //! | `follow` | the objects of one kind | nothing is decided from a list that was never complete |
 //! | `demand` | requests as counts per row and unit; guard, pace and answers of roll-ups | equal demand is equal bytes; a loss is not a withdrawal |
+//! | `spare` | bins that stuck Pods opened | no Pod that some machine could host waits for ever, and it comes to rest |
 //! | `acknowledge` | requests that have not been told | told only what the shard has |
 //! | `machines` | which Node is which machine, reports, UpcomingNodes, departures | no guess touches a Node; no object is left behind |
 //! | `drain` | one drain per machine | a Pod is evicted only for an instruction heard in this process |
@@ -24,6 +25,8 @@
 //! | `available`, `served` | hints and what the shard knows of rows | written when it differs, and not too often |
 //! | `queue` | what is to be written | one write of one thing at a time; no class starves |
 //! | `session`, `lead` | the way to the shard; whether this process leads | who does not lead is silent |
+//!
+//! [`PodController`] is a value of its own: Pods and requests in, writes out.
 //!
 //! Fields are private to a part. `core` says in which order parts are asked, one file per kind of event.
 //!
@@ -53,6 +56,7 @@ mod pods;
 mod queue;
 mod served;
 mod session;
+mod spare;
 
 mod jitter;
 mod limits;
@@ -78,5 +82,9 @@ pub use objects::{
     NodeReadiness, Object, ObjectKey, Owner, PeerTerm, Phase, RequestFacts, RequestSpec,
     RequestStatus, Served, SpreadRule, Stuck, StuckReason, Taint, UpcomingFacts, UpcomingNode,
 };
-pub use pods::{Controller, PodBrief, PodPhase};
+pub use pods::{
+    ContainerFacts, Controller, PenaltyDefaults, PodBrief, PodConfig, PodController, PodEffect,
+    PodEvent, PodFacts, PodPhase, ShownNode, ShownRequest, disruption_of, request_name, request_of,
+    stuck_of,
+};
 pub use settings::OperatorConfig;

@@ -7,6 +7,7 @@ mod drains;
 mod machines;
 mod roll_ups;
 mod sessions;
+mod spares;
 mod watching;
 mod writes;
 
@@ -32,9 +33,10 @@ use crate::{
     served::ServedWords,
     session::Session,
     settings::OperatorConfig,
+    spare::Spares,
 };
 use bigfleet_model::{Row, Time};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// How often the share that DaemonSets take is looked at.
 const OVERHEAD_EVERY: Duration = Duration::from_secs(60);
@@ -72,6 +74,12 @@ pub struct OperatorCore {
     last_rows: Vec<Row>,
     acknowledgements: Acknowledgements,
     served: ServedWords,
+
+    /// What sums do not show.
+    spares: Spares,
+    spare_read: Option<EffectId>,
+    /// Requests that came, by the text of their profile.
+    came: BTreeMap<String, u64>,
 
     /// The shard.
     session: Session,
@@ -117,6 +125,9 @@ impl OperatorCore {
             last_rows: Vec::new(),
             acknowledgements: Acknowledgements::default(),
             served: ServedWords::default(),
+            spares: Spares::default(),
+            spare_read: None,
+            came: BTreeMap::new(),
             session: Session::default(),
             hints: Hints::default(),
             bootstraps: Bootstraps::new(cluster, config.template.clone()),
@@ -186,7 +197,7 @@ impl OperatorCore {
                 let refused = self.tokens.made(now, made);
                 effects.extend(refused.map(|why| Effect::Alert(Alert::TokenRefused(why))));
             }
-            Event::SpareRecord(_) => {}
+            Event::SpareRecord(text) => self.spare_recorded(text.as_deref(), effects),
         }
     }
 
@@ -199,6 +210,7 @@ impl OperatorCore {
         self.is_leading = leads;
         if leads {
             effects.extend(Kind::ALL.map(Effect::Follow));
+            effects.push(Effect::ReadSpareRecord);
             self.session.start(now);
         } else {
             self.give_up(effects);
@@ -236,6 +248,7 @@ impl OperatorCore {
         self.advance_drains(now, effects);
         self.look_at_overhead(now);
         self.watch_the_shard(now, effects);
+        self.look_at_spares(now, effects);
         self.roll_up(now, effects);
         self.report_nodes(now, effects);
         self.speak_of_missing_nodes(now, effects);
@@ -297,6 +310,7 @@ impl OperatorCore {
             self.hints.next(),
             self.served.next_write(),
             self.tokens.next(now),
+            self.spares.next(),
             self.count_check.next(),
             self.queue.next(now),
         ]
@@ -395,7 +409,7 @@ impl OperatorCore {
     }
 
     /// How many drains are in which stage.
-    pub fn drains(&self) -> std::collections::BTreeMap<&'static str, usize> {
+    pub fn drains(&self) -> BTreeMap<&'static str, usize> {
         self.drains.stages()
     }
 
@@ -412,6 +426,11 @@ impl OperatorCore {
     /// Writes that wait for their turn.
     pub fn writes_waiting(&self) -> usize {
         self.queue.waiting()
+    }
+
+    /// Pods that no further Node would help (OP-63).
+    pub fn unplaceable(&self) -> usize {
+        self.spares.unplaceable()
     }
 
     /// Machines with a Node, and machines that could be more than one.

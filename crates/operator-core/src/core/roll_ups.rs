@@ -38,7 +38,8 @@ impl OperatorCore {
             *self.counters.held.entry(held).or_default() += 1;
             return self.pace.postpone(now, look_again);
         }
-        let rows = match self.ledger.rows(self.shaping(), &[]) {
+        let spares = self.spares.rows(&self.wants());
+        let rows = match self.ledger.rows(self.shaping(), &spares) {
             Ok(rows) => rows,
             Err(why) => {
                 *self.counters.held.entry(Held::Defect).or_default() += 1;
@@ -102,11 +103,14 @@ impl OperatorCore {
         if self.departures.rests(now) {
             return Some((Held::StrangeShard, self.pace.interval()));
         }
+        if !self.spares.is_on_record(self.config.defect) {
+            return Some((Held::SpareRecord, SOON));
+        }
         None
     }
 
     pub(super) fn owners_found(&mut self, now: Time, id: EffectId, found: Option<OwnersFound>) {
-        if self.owners_asked != Some(id) {
+        if self.spare_owners(now, id, found.as_ref()) || self.owners_asked != Some(id) {
             return;
         }
         self.owners_asked = None;

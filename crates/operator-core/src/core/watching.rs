@@ -11,6 +11,9 @@ use crate::{
 };
 use bigfleet_model::Time;
 
+/// Profiles whose arrivals are counted.
+const MOST_PROFILES: usize = 100_000;
+
 impl OperatorCore {
     pub(super) fn began(&mut self, now: Time, kind: Kind) {
         match kind {
@@ -223,6 +226,15 @@ impl OperatorCore {
         let Change { key, before, after } = change;
         if let Some(before) = &before {
             self.ledger.remove(&before.row, &before.unit);
+        }
+        let is_new =
+            |after: &KeptRequest| before.as_ref().is_none_or(|before| before.uid != after.uid);
+        if let Some(after) = after.as_ref().filter(|after| is_new(after)) {
+            let profile = after.row.profile.fingerprint().as_str();
+            if MOST_PROFILES <= self.came.len() {
+                self.came.clear(); // a bar is lifted a little later
+            }
+            *self.came.entry(profile.to_owned()).or_default() += 1;
         }
         if let Some(after) = &after {
             self.ledger.add(&after.row, &after.unit);

@@ -66,8 +66,13 @@ impl OperatorCore {
             | Write::ApplyUpcoming { .. }
             | Write::DeleteUpcoming { .. }
             | Write::ApplyAvailable { .. }
-            | Write::DeleteAvailable { .. }
-            | Write::SpareRecord { .. } => {}
+            | Write::DeleteAvailable { .. } => {}
+            Write::SpareRecord { text } => {
+                if is_done && self.spares.wrote(&text) {
+                    self.pace.begin_now(now);
+                }
+                self.write_spares();
+            }
         }
         if let WriteOutcome::Refused(why) = outcome {
             self.counters.writes_refused += 1;

@@ -64,11 +64,11 @@ impl Answers {
                 self.unanswered.iter().position(is_it)?
             }
         };
-        let answered = self
+        let mut answered = self
             .unanswered
             .drain(..=at.min(self.unanswered.len().checked_sub(1)?));
         self.answered_any = true;
-        answered.last()
+        answered.next_back()
     }
 
     /// OP-14: no answer to so many for so long. A shard without features counts only once it has answered one.

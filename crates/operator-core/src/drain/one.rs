@@ -375,10 +375,10 @@ impl Drain {
             Stage::Waiting => {
                 if self.deadline <= now {
                     self.end(DrainPhase::Blocked, 0, steps);
-                } else if let Some(node) = node {
-                    if !self.take_up(now, node, None, terms, steps) {
-                        self.cordon(now, node, terms, steps);
-                    }
+                } else if let Some(node) = node
+                    && !self.take_up(now, node, None, terms, steps)
+                {
+                    self.cordon(now, node, terms, steps);
                 }
                 false
             }

@@ -121,6 +121,7 @@ pub(crate) struct World {
     /// Owners that are there.
     pub(crate) owners: BTreeSet<String>,
     pub(crate) is_crd_there: bool,
+    pub(crate) spare_record: Option<String>,
     /// Pods a budget protects.
     pub(crate) protected: BTreeSet<String>,
     /// Writes are kept and not applied.
@@ -160,6 +161,7 @@ impl World {
             follows: BTreeMap::new(),
             owners: BTreeSet::new(),
             is_crd_there: true,
+            spare_record: None,
             protected: BTreeSet::new(),
             holds_writes: false,
             held_writes: Vec::new(),
@@ -243,6 +245,10 @@ impl World {
             Effect::WakeAt(moment) => self.wake = Some(moment),
             Effect::Follow(kind) => self.list(kind),
             Effect::Unfollow => {}
+            Effect::ReadSpareRecord => {
+                let record = self.spare_record.clone();
+                self.events.push_back(Event::SpareRecord(record));
+            }
             Effect::Count => {
                 let items = self.requests.len() as u64;
                 let version = self.version;
@@ -462,7 +468,10 @@ impl World {
                 WriteOutcome::Done
             }
             Write::ApplyAvailable { .. } | Write::DeleteAvailable { .. } => WriteOutcome::Done,
-            Write::SpareRecord { .. } => WriteOutcome::Done,
+            Write::SpareRecord { text } => {
+                self.spare_record = Some(text);
+                WriteOutcome::Done
+            }
         }
     }
 
@@ -650,9 +659,17 @@ impl World {
         self.frames.iter().filter_map(rows).collect()
     }
 
+    pub(crate) fn last_rows(&self) -> &[Row] {
+        let rows = |(_, frame): &'_ (Time, Frame)| matches!(frame, Frame::RollUp { .. });
+        match self.frames.iter().rfind(|said| rows(said)) {
+            Some((_, Frame::RollUp { rows, .. })) => rows,
+            _ => &[],
+        }
+    }
+
     /// The last roll-up as text: group, aggregate and smallest unit of each row.
     pub(crate) fn last_roll_up(&self) -> Vec<String> {
-        let rows = self.roll_ups().pop().unwrap_or_default();
+        let rows = self.last_rows();
         let short = |row: &Row| {
             let whole = if row.whole_units { " whole" } else { "" };
             format!(

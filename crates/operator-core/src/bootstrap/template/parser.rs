@@ -83,7 +83,7 @@ pub(super) fn parse(tokens: &[Token]) -> Result<Vec<Node>, TemplateRefused> {
     let (nodes, end) = parser.nodes()?;
     match end {
         End::File => Ok(nodes),
-        End::End => Err(parser.refused("an end without a block")),
+        End::Block => Err(parser.refused("an end without a block")),
         End::Else(_) => Err(parser.refused("an else without a block")),
     }
 }
@@ -98,7 +98,7 @@ struct Parser<'a> {
 
 enum End<'a> {
     File,
-    End,
+    Block,
     Else(&'a [Word]),
 }
 
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
                 Some(_) | None => "",
             };
             match keyword {
-                "end" if words.len() == 1 => return Ok((nodes, End::End)),
+                "end" if words.len() == 1 => return Ok((nodes, End::Block)),
                 "else" => return Ok((nodes, End::Else(&words[1..]))),
                 "if" => nodes.push(self.block(Block::If, &words[1..])?),
                 "with" => nodes.push(self.block(Block::With, &words[1..])?),
@@ -162,13 +162,13 @@ impl<'a> Parser<'a> {
         let (then, end) = self.nodes()?;
         self.variables.truncate(inner);
         let otherwise = match end {
-            End::End => Vec::new(),
+            End::Block => Vec::new(),
             End::File => {
                 self.line = line;
                 return Err(self.refused("a block has no end"));
             }
             End::Else([]) => match self.nodes()? {
-                (nodes, End::End) => nodes,
+                (nodes, End::Block) => nodes,
                 (_, End::File) => return Err(self.refused("a block has no end")),
                 (_, End::Else(_)) => return Err(self.refused("an else without a block")),
             },
