@@ -100,6 +100,6 @@ fn answer(args: &Args, fleet: &Fleet, decision: &Decision) -> Result<String, Fai
     Ok(match output {
         Output::Json => decision_json(decision),
         Output::Yaml => decision_yaml(decision),
-        Output::Table => table::decision(decision),
+        Output::Table => table::decision(fleet, decision),
     })
 }

@@ -2,15 +2,22 @@
 
 pub(crate) use bigfleet_ctl::text::{amounts, columns};
 
-use bigfleet_model::{Action, Decision, MachineId, NeedKey, Verdict, shown};
+use bigfleet_engine::{Equal, Equals, StaysBecause};
+use bigfleet_model::{
+    Action, ActionKind, Decision, Fleet, MachineId, NeedKey, Row, Verdict, shown,
+};
+
+/// Of how many Reclaims it is said why it is this machine.
+const MOST_REASONED: usize = 20;
 
 /// Actions, then Needs, then what else there is to say.
-pub(crate) fn decision(decision: &Decision) -> String {
+pub(crate) fn decision(fleet: &Fleet, decision: &Decision) -> String {
     let mut text = String::new();
     if decision.actions.is_empty() {
         text += "Nothing to do.\n"
     } else {
-        text += &actions(&decision.actions)
+        text += &actions(&decision.actions);
+        text += &reclaims(fleet, decision);
     }
     if !decision.needs.is_empty() {
         text += "\n";
@@ -49,6 +56,51 @@ fn actions(actions: &[Action]) -> String {
     columns(&header, actions.iter().map(row))
 }
 
+/// Why a machine is reclaimed and not one that is just like it and stays.
+fn reclaims(fleet: &Fleet, decision: &Decision) -> String {
+    let reclaims = decision.actions.iter();
+    let mut reclaims = reclaims.filter(|action| action.kind == ActionKind::Reclaim);
+    let equals = Equals::new(fleet, decision);
+    let line = |action: &Action| {
+        let Equal { machine, because } = equals.of(&action.machine)?;
+        let (goes, stays) = (shown(action.machine.as_str()), shown(machine.as_str()));
+        let why = match because {
+            StaysBecause::Cheaper(ours, theirs) => {
+                let (ours, theirs) = (ours.dollars_per_hour(), theirs.dollars_per_hour());
+                format!("is kept at ${ours} and not ${theirs} an hour")
+            }
+            StaysBecause::DearerToLose(ours, theirs) => {
+                let (ours, theirs) = (ours.dollars(), theirs.dollars());
+                format!("costs ${ours} to lose and not ${theirs}")
+            }
+            StaysBecause::DisturbsMore(ours, theirs) => {
+                let (ours, theirs) = (ours.level(), theirs.level());
+                format!("would disturb more, {ours} and not {theirs}")
+            }
+            StaysBecause::Id => "is like it in everything, and its id comes first".to_owned(),
+        };
+        Some(format!(
+            "{goes} goes and not its equal {stays}, which {why}\n"
+        ))
+    };
+    let named = reclaims.by_ref().take(MOST_REASONED);
+    let mut lines: Vec<String> = named.filter_map(line).collect();
+    if !lines.is_empty() {
+        lines.insert(0, "\n".to_owned());
+    }
+    lines.concat()
+}
+
+/// What a row asks for, and if it is whole units, of what.
+fn wants(row: &Row) -> String {
+    let wants = amounts(&row.aggregate);
+    if row.whole_units {
+        format!("{wants} in units of {}", amounts(&row.min_unit))
+    } else {
+        wants
+    }
+}
+
 fn needs(needs: &[Verdict]) -> String {
     let row = |verdict: &Verdict| {
         let row = &verdict.need.row;
@@ -65,7 +117,7 @@ fn needs(needs: &[Verdict]) -> String {
         vec![
             name(&verdict.need.key()),
             row.profile.priority().to_string(),
-            amounts(&row.aggregate),
+            wants(row),
             verdict.claimed.to_string(),
             verdict.bootstrap.to_string(),
             verdict.provision.to_string(),

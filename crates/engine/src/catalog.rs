@@ -4,30 +4,38 @@
 //! |---|---|---|
 //! | shapes | (what a machine is, price, interruption) | its amounts by dimension |
 //! | profiles | profile, by structure | its folded form, its topology keys |
-//! | uses | (profile, smallest unit) | which shapes serve it, in the orders they are taken |
-//! | units | smallest unit of rows that ask for whole units | how many machines of each shape hold |
+//! | conditions | set of requirements | which shapes meet them |
+//! | uses | (conditions, smallest unit) | which shapes serve it |
+//! | units | smallest unit of rows that ask for whole units | how many a machine of each size holds |
 //! | keys | topology key | the domain each shape lies in |
 //! | terms | (priority, penalties) | what a machine costs to take away |
 //!
-//! A fleet of millions has a few thousand shapes and a few hundred uses; all string comparison of
-//! the engine happens here and in the last tie-break of a sort.
+//! A fleet of millions has a few thousand shapes and a few hundred uses; all string comparison of the engine
+//! happens here and in the last tie-break of a sort. What thousands of uses cost is bounded too, because
+//! strangers write them: none looks at shapes it does not name (`offers.rs`), and all share one order of shapes
+//! by price and one by cost for each penalty.
+//!
+//! Shapes and uses come in any order. Which serves which is worked out by [`Catalog::settle`], for all that are
+//! new together, before a cycle reads it.
 
 use crate::{
     Mistake,
     index::{
-        DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex, ShapeIndex, TermsIndex,
-        UnitIndex, UseIndex,
+        AmountsIndex, ConditionsIndex, DimensionIndex, DomainIndex, Index, KeyIndex, ProfileIndex,
+        ShapeIndex, TermsIndex, UnitIndex, UseIndex,
     },
     names::Names,
+    offers::Offers,
     requested_amounts::RequestedAmounts,
+    shape_set::ShapeSet,
     table::Table,
     units::{Credit, Units},
 };
 use bigfleet_model::{
-    Amounts, Cost, Dimension, HashKey, Need, Price, Probability, Profile, Shape, Terms,
+    Amounts, Bucket, Cost, Dimension, HashKey, Need, Price, Probability, Profile, Shape, Terms,
     effective_cost,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeMap, ops::Range, sync::Arc};
 
 /// What machines that match the same and cost the same have in common.
 #[derive(Clone, Debug)]
@@ -38,7 +46,7 @@ pub(crate) struct ShapeEntry {
     /// Effective amounts above zero: a handful, so found by looking along.
     amounts: Box<[(DimensionIndex, i64)]>,
     /// Equal for shapes of equal amounts (RF-18).
-    pub(crate) same_amounts_as: ShapeIndex,
+    pub(crate) size: AmountsIndex,
 }
 
 impl ShapeEntry {
@@ -53,6 +61,7 @@ impl ShapeEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct ProfileEntry {
     pub(crate) profile: Arc<Profile>,
+    conditions: ConditionsIndex,
     /// The topology key whose value all machines of a gang share; only a gang has one.
     pub(crate) same_key: Option<KeyIndex>,
     /// (topology key, allowed skew) of each spread in force (RF-9).
@@ -67,39 +76,91 @@ impl ProfileEntry {
     }
 }
 
-/// A profile with a smallest unit: what decides which machines a Need can use (RM-3).
+/// What profiles ask of a machine that differ in priority, penalties or spread alone (RM-2).
+#[derive(Clone, Debug)]
+struct ConditionsEntry {
+    /// One of those profiles.
+    profile: Arc<Profile>,
+    met_by: ShapeSet,
+}
+
+/// Compares profiles by their requirements alone.
+#[derive(Clone, Debug)]
+struct ByRequirements(Arc<Profile>);
+
+impl PartialEq for ByRequirements {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByRequirements {}
+
+impl PartialOrd for ByRequirements {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByRequirements {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.requirements().cmp(other.0.requirements())
+    }
+}
+
+/// Conditions with a smallest unit: what decides which machines a Need can use (RM-3).
 #[derive(Clone, Debug)]
 pub(crate) struct UseEntry {
-    pub(crate) profile: ProfileIndex,
+    conditions: ConditionsIndex,
     pub(crate) min_unit: Amounts,
-    /// One bit per shape.
-    serves: Vec<u64>,
-    /// Shapes that serve, cheapest first.
-    pub(crate) by_price: Vec<ShapeIndex>,
-    /// Shapes that serve, by effective cost, then price.
-    pub(crate) by_cost: Vec<(Cost, ShapeIndex)>,
-    shapes_seen: usize,
+    /// The same as a unit to count in, once a row asks for whole ones.
+    unit: Option<UnitIndex>,
+    served_by: ShapeSet,
+    /// How many serve it.
+    count: usize,
+    /// Those that serve it by price, if they are few among all.
+    few: Option<Box<[ShapeIndex]>>,
 }
+
+/// Shapes are few if they are at most one in so many: then the list takes no more room than the set.
+const FEW: usize = 32;
 
 impl UseEntry {
     pub(crate) fn serves(&self, shape: ShapeIndex) -> bool {
-        let position = shape.position();
-        self.serves[position / 64] >> (position % 64) & 1 == 1
+        self.served_by.contains(shape)
     }
+}
+
+/// A topology key.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyEntry {
+    key: Arc<str>,
+    /// None if no shape has such an attribute, as with most keys that somebody makes up.
+    domains: Option<Box<KeyDomains>>,
 }
 
 /// The domains of one topology key.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyEntry {
-    key: String,
-    pub(crate) values: Names<DomainIndex>,
-    /// Where machines of each shape stand, if the shape says so.
+struct KeyDomains {
+    values: Names<DomainIndex>,
+    /// Where machines of each shape stand, if the shape says so; no further than the last that does.
     domain_of: Table<ShapeIndex, Option<DomainIndex>>,
 }
 
 impl KeyEntry {
     pub(crate) fn domain(&self, shape: ShapeIndex) -> Option<DomainIndex> {
-        self.domain_of[shape]
+        *self.domains.as_ref()?.domain_of.get(shape)?
+    }
+
+    /// How many domains there are.
+    pub(crate) fn count(&self) -> usize {
+        let domains = self.domains.as_ref();
+        domains.map_or(0, |domains| domains.values.count())
+    }
+
+    pub(crate) fn value(&self, domain: DomainIndex) -> &str {
+        let domains = self.domains.as_ref();
+        domains.map_or("", |domains| domains.values.get(domain))
     }
 }
 
@@ -109,6 +170,15 @@ pub(crate) struct CommittedTerms {
     pub(crate) terms: Terms,
     /// The price then (RF-2).
     pub(crate) keep_price: Price,
+}
+
+/// How many of each are settled: what came later is not yet compared with the others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settled {
+    shapes: usize,
+    conditions: usize,
+    uses: usize,
+    keys: usize,
 }
 
 /// All distinct shapes, profiles, uses, topology keys and terms.
@@ -122,13 +192,25 @@ pub(crate) struct Catalog {
     /// The same by the address of the shape, which stays valid as long as the entry holds it. It is only
     /// searched, never walked in order, so no address reaches a decision.
     shape_addresses: BTreeMap<(usize, Price, Probability), ShapeIndex>,
+    /// The distinct amounts of shapes, each with the first shape that has them.
+    sizes: Table<AmountsIndex, ShapeIndex>,
+    size_indexes: BTreeMap<Amounts, AmountsIndex>,
+    offers: Offers,
+    /// All settled shapes, cheapest first.
+    by_price: Vec<ShapeIndex>,
+    /// All settled shapes by effective cost, then price, for each penalty that a profile has.
+    by_cost: BTreeMap<Bucket, Vec<(Cost, ShapeIndex)>>,
     pub(crate) profiles: Table<ProfileIndex, ProfileEntry>,
     profile_indexes: BTreeMap<Arc<Profile>, ProfileIndex>,
+    conditions: Table<ConditionsIndex, ConditionsEntry>,
+    conditions_indexes: BTreeMap<ByRequirements, ConditionsIndex>,
     pub(crate) uses: Table<UseIndex, UseEntry>,
-    /// By profile, then smallest unit.
-    use_indexes: Table<ProfileIndex, BTreeMap<Amounts, UseIndex>>,
+    /// By conditions, then smallest unit.
+    use_indexes: Table<ConditionsIndex, BTreeMap<Amounts, UseIndex>>,
     units: Units,
     pub(crate) keys: Table<KeyIndex, KeyEntry>,
+    key_indexes: BTreeMap<Arc<str>, KeyIndex>,
+    settled: Settled,
     pub(crate) terms: Table<TermsIndex, CommittedTerms>,
     terms_indexes: BTreeMap<(i32, u64, u64, u64), TermsIndex>,
 }
@@ -147,8 +229,10 @@ impl Catalog {
 
     /// How many places are looked at to find every value of every topology key once.
     pub(crate) fn places_searched(&self) -> usize {
-        let values = self.keys.iter().map(|key| key.values.places_searched());
-        values.sum()
+        let domains = self.keys.iter().filter_map(|key| key.domains.as_ref());
+        domains
+            .map(|domains| domains.values.places_searched())
+            .sum()
     }
 
     fn dimension(&mut self, name: &Dimension) -> DimensionIndex {
@@ -191,7 +275,12 @@ impl Catalog {
         Amounts::from_entries(requested.into_iter().map(named))
     }
 
-    /// The index of a shape at a price; everything that depends on shapes learns of a new one.
+    /// How many dimensions have been named.
+    pub(crate) fn dimension_count(&self) -> usize {
+        self.dimension_names.len()
+    }
+
+    /// The index of a shape at a price.
     pub(crate) fn shape(
         &mut self,
         shape: &Arc<Shape>,
@@ -212,26 +301,21 @@ impl Catalog {
         };
         let amounts = self.requested(effective).iter().map(whole).collect();
         let index = ShapeIndex::at(self.shapes.len());
-        let equal = self
-            .shapes
-            .iter()
-            .find(|entry| entry.shape.effective() == effective);
-        let same_amounts_as = equal.map_or(index, |entry| entry.same_amounts_as);
+        let sizes = &mut self.sizes;
+        let equal = self.size_indexes.entry(effective.clone());
+        let size = *equal.or_insert_with(|| sizes.push(index));
+        self.offers.add(index, shape);
         self.shapes.push(ShapeEntry {
             shape: Arc::clone(shape),
             price,
             interruption,
             amounts,
-            same_amounts_as,
+            size,
         });
         self.shape_indexes.insert(identity, index);
         self.shape_addresses.insert(address, index);
-        for key in self.keys.iter_mut() {
-            key.learn(&self.shapes);
-        }
-        self.units.learn(&self.shapes);
-        for entry in self.uses.iter_mut() {
-            entry.learn(&self.shapes, &self.profiles);
+        if self.sizes[size] == index {
+            self.units.learn(&self.sizes, &self.shapes);
         }
         index
     }
@@ -252,8 +336,11 @@ impl Catalog {
             })
             .collect();
         let folded = same_key.map(|_| self.profile(&Arc::new(profile.folded())));
+        let conditions = self.conditions(profile);
+        self.by_cost.entry(profile.interruption()).or_default();
         let index = self.profiles.push(ProfileEntry {
             profile: profile.clone(),
+            conditions,
             same_key,
             spreads: spreads.into(),
             folded,
@@ -262,44 +349,64 @@ impl Catalog {
         index
     }
 
-    /// The index of a use; looks at every shape once.
-    pub(crate) fn usage(&mut self, profile: ProfileIndex, min_unit: &Amounts) -> UseIndex {
-        self.use_indexes.grow_to(self.profiles.len());
-        if let Some(index) = self.use_indexes[profile].get(min_unit) {
+    fn conditions(&mut self, profile: &Arc<Profile>) -> ConditionsIndex {
+        let identity = ByRequirements(Arc::clone(profile));
+        if let Some(index) = self.conditions_indexes.get(&identity) {
             return *index;
         }
-        let mut entry = UseEntry {
-            profile,
-            min_unit: min_unit.clone(),
-            serves: Vec::new(),
-            by_price: Vec::new(),
-            by_cost: Vec::new(),
-            shapes_seen: 0,
-        };
-        entry.learn(&self.shapes, &self.profiles);
-        let index = self.uses.push(entry);
-        self.use_indexes[profile].insert(min_unit.clone(), index);
+        let index = self.conditions.push(ConditionsEntry {
+            profile: Arc::clone(profile),
+            met_by: ShapeSet::default(),
+        });
+        self.conditions_indexes.insert(identity, index);
         index
     }
 
-    /// The index of a unit that a row asks for whole; none for an empty one, which says nothing (RF-19).
-    pub(crate) fn unit(&mut self, unit: &Amounts) -> Option<UnitIndex> {
-        if unit.is_zero() || self.units.find(unit).is_some() {
-            return self.units.find(unit);
+    /// The index of a use.
+    pub(crate) fn usage(&mut self, profile: ProfileIndex, min_unit: &Amounts) -> UseIndex {
+        let conditions = self.profiles[profile].conditions;
+        self.use_indexes.grow_to(self.conditions.len());
+        if let Some(index) = self.use_indexes[conditions].get(min_unit) {
+            return *index;
         }
-        let amounts = self.requested(unit);
-        Some(self.units.add(unit, amounts.iter(), &self.shapes))
+        let index = self.uses.push(UseEntry {
+            conditions,
+            min_unit: min_unit.clone(),
+            unit: None,
+            served_by: ShapeSet::default(),
+            count: 0,
+            few: None,
+        });
+        self.use_indexes[conditions].insert(min_unit.clone(), index);
+        index
     }
 
-    /// What a machine of this shape counts with for rows of this unit, or of none.
+    /// Has machines counted in the units of a use; false if its unit is empty, which says nothing (RF-19).
+    pub(crate) fn count_units(&mut self, usage: UseIndex) -> bool {
+        let UseEntry { min_unit, unit, .. } = &self.uses[usage];
+        if unit.is_some() || min_unit.is_zero() {
+            return unit.is_some();
+        }
+        let min_unit = min_unit.clone();
+        let unit = self.units.find(&min_unit).unwrap_or_else(|| {
+            let amounts = self.requested(&min_unit);
+            self.units.add(&min_unit, amounts.iter())
+        });
+        self.units.learn(&self.sizes, &self.shapes);
+        self.uses[usage].unit = Some(unit);
+        true
+    }
+
     /// Switches an old mistake on.
     pub(crate) fn make(&mut self, mistake: Mistake) {
         self.units.make(mistake);
     }
 
-    pub(crate) fn credit(&self, unit: Option<UnitIndex>, shape: ShapeIndex) -> Credit<'_> {
+    /// What a machine of this shape counts with for a row that asks for whole units of a use, or for any part.
+    pub(crate) fn credit(&self, usage: UseIndex, whole: bool, shape: ShapeIndex) -> Credit<'_> {
         let shape = &self.shapes[shape];
-        match unit {
+        let unit = whole.then(|| self.uses[usage].unit);
+        match unit.flatten() {
             Some(unit) => self.units.credit(unit, shape),
             None => Credit::in_full(shape),
         }
@@ -312,16 +419,16 @@ impl Catalog {
     }
 
     fn topology_key(&mut self, key: &str) -> KeyIndex {
-        if let Some((index, _)) = self.keys.entries().find(|(_, entry)| entry.key == key) {
-            return index;
+        if let Some(index) = self.key_indexes.get(key) {
+            return *index;
         }
-        let mut entry = KeyEntry {
-            key: key.to_owned(),
-            values: Names::new(self.key),
-            domain_of: Table::default(),
-        };
-        entry.learn(&self.shapes);
-        self.keys.push(entry)
+        let key: Arc<str> = key.into();
+        let index = self.keys.push(KeyEntry {
+            key: Arc::clone(&key),
+            domains: None,
+        });
+        self.key_indexes.insert(key, index);
+        index
     }
 
     /// The index of these terms.
@@ -338,48 +445,139 @@ impl Catalog {
             .entry(identity)
             .or_insert_with(|| known.push(CommittedTerms { terms, keep_price }))
     }
-}
 
-impl KeyEntry {
-    fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>) {
-        for (_, entry) in shapes.entries_from(self.domain_of.len()) {
-            // An empty label value is no domain (RF-6).
-            let value = entry
-                .shape
-                .attribute(&self.key)
-                .filter(|value| !value.is_empty());
-            self.domain_of
-                .push(value.map(|value| self.values.intern(value)));
-        }
+    /// The shapes that serve a use, cheapest first.
+    pub(crate) fn by_price(&self, usage: UseIndex) -> impl Iterator<Item = ShapeIndex> {
+        let usage = &self.uses[usage];
+        let shapes = usage.few.as_deref().unwrap_or(&self.by_price).iter();
+        shapes.copied().filter(|shape| usage.serves(*shape))
     }
-}
 
-impl UseEntry {
-    fn learn(
-        &mut self,
-        shapes: &Table<ShapeIndex, ShapeEntry>,
-        profiles: &Table<ProfileIndex, ProfileEntry>,
-    ) {
-        let profile = &profiles[self.profile].profile;
-        self.serves.resize(shapes.len().div_ceil(64), 0);
-        for (shape, entry) in shapes.entries_from(self.shapes_seen) {
-            if !entry.shape.serves(profile, &self.min_unit) {
+    /// The shapes that serve a use by effective cost, then price; only those that `keep` lets through.
+    pub(crate) fn by_cost(
+        &self,
+        usage: UseIndex,
+        penalty: Bucket,
+        keep: impl Fn(ShapeIndex) -> bool,
+    ) -> Vec<(Cost, ShapeIndex)> {
+        let usage = &self.uses[usage];
+        let Some(few) = &usage.few else {
+            let all = self.by_cost[&penalty].iter().copied();
+            let serving = all.filter(|(_, shape)| usage.serves(*shape) && keep(*shape));
+            return serving.collect();
+        };
+        let few = few.iter().copied().filter(|shape| keep(*shape));
+        let mut few: Vec<_> = few
+            .map(|shape| (self.cost(shape, penalty), shape))
+            .collect();
+        few.sort_by_key(|(cost, _)| *cost);
+        few
+    }
+
+    fn cost(&self, shape: ShapeIndex, penalty: Bucket) -> Cost {
+        let ShapeEntry {
+            price,
+            interruption,
+            ..
+        } = self.shapes[shape];
+        effective_cost(price, interruption, penalty)
+    }
+
+    /// Compares all shapes and uses that came since the last time with all others.
+    pub(crate) fn settle(&mut self) {
+        self.settle_orders();
+        let (before, shapes) = (self.settled, self.shapes.len());
+        let unsettled = |count: usize, settled: usize| {
+            let first = if before.shapes < shapes { 0 } else { settled };
+            (first..count).map(move |position| {
+                let seen = if position < settled { before.shapes } else { 0 };
+                (position, seen..shapes)
+            })
+        };
+        for (position, new) in unsettled(self.conditions.len(), before.conditions) {
+            self.settle_conditions(ConditionsIndex::at(position), &new);
+        }
+        for (position, new) in unsettled(self.uses.len(), before.uses) {
+            self.settle_use(UseIndex::at(position), &new);
+        }
+        for (position, new) in unsettled(self.keys.len(), before.keys) {
+            self.settle_key(KeyIndex::at(position), new.start);
+        }
+        self.settled = Settled {
+            shapes,
+            conditions: self.conditions.len(),
+            uses: self.uses.len(),
+            keys: self.keys.len(),
+        };
+    }
+
+    fn settle_orders(&mut self) {
+        let Self {
+            shapes,
+            by_price,
+            by_cost,
+            ..
+        } = self;
+        if by_price.len() < shapes.len() {
+            by_price.extend(shapes.indexes().skip(by_price.len()));
+            by_price.sort_by_key(|shape| shapes[*shape].price);
+        }
+        for (penalty, order) in by_cost {
+            if order.len() == shapes.len() {
                 continue;
             }
-            let position = shape.position();
-            self.serves[position / 64] |= 1 << (position % 64);
-            let at = self
-                .by_price
-                .partition_point(|held| shapes[*held].price <= entry.price);
-            self.by_price.insert(at, shape);
-            let cost = effective_cost(entry.price, entry.interruption, profile.interruption());
-            let key = (cost, entry.price);
-            let at = self
-                .by_cost
-                .partition_point(|(cost, held)| (*cost, shapes[*held].price) <= key);
-            self.by_cost.insert(at, (cost, shape));
+            let new = shapes.entries_from(order.len()).map(|(shape, entry)| {
+                let cost = effective_cost(entry.price, entry.interruption, *penalty);
+                (cost, shape)
+            });
+            order.extend(new.collect::<Vec<_>>());
+            order.sort_by_key(|(cost, shape)| (*cost, shapes[*shape].price));
         }
-        self.shapes_seen = shapes.len();
+    }
+
+    fn settle_conditions(&mut self, index: ConditionsIndex, new: &Range<usize>) {
+        let entry = &mut self.conditions[index];
+        entry.met_by.grow(new.clone());
+        for requirement in entry.profile.requirements() {
+            self.offers
+                .require(&mut entry.met_by, new, requirement, &self.shapes);
+        }
+    }
+
+    fn settle_use(&mut self, index: UseIndex, new: &Range<usize>) {
+        let entry = &mut self.uses[index];
+        let serving = &mut entry.served_by;
+        serving.grow(new.clone());
+        serving.keep(new, &self.conditions[entry.conditions].met_by);
+        self.offers.require_amounts(serving, new, &entry.min_unit);
+        let more = serving.within(new).count();
+        entry.count += more;
+        if self.shapes.len() < entry.count * FEW {
+            entry.few = None;
+        } else if 0 < more || entry.few.is_none() {
+            let mut few: Vec<_> = serving.within(&(0..new.end)).collect();
+            few.sort_by_key(|shape| self.shapes[*shape].price);
+            entry.few = Some(few.into());
+        }
+    }
+
+    fn settle_key(&mut self, index: KeyIndex, first_new: usize) {
+        let KeyEntry { key, domains } = &mut self.keys[index];
+        for shape in self.offers.with_attribute(key, first_new) {
+            let value = self.shapes[*shape].shape.attribute(key);
+            // An empty label value is no domain (RF-6).
+            let Some(value) = value.filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            let domains = domains.get_or_insert_with(|| {
+                Box::new(KeyDomains {
+                    values: Names::new(self.key),
+                    domain_of: Table::default(),
+                })
+            });
+            domains.domain_of.grow_to(shape.position() + 1);
+            domains.domain_of[*shape] = Some(domains.values.intern(value));
+        }
     }
 }
 
@@ -392,4 +590,192 @@ pub(crate) fn victim_score(gap: i64, terms: &Terms) -> f64 {
         + WEIGHT / DRAIN_SECONDS.max(1.0)
         + WEIGHT / terms.interruption.dollars().max(0.01)
         + WEIGHT / terms.reclamation.dollars().max(0.01)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bigfleet_model::{CapacityType, Operator, Requirement, Spread, WhenUnsatisfiable};
+    use bigfleet_seeded::Prng;
+
+    fn amounts(random: &mut Prng, most: usize) -> Amounts {
+        let names = ["cpu", "memory", "gpu", "unheard-of"];
+        let entries = names.map(|name| {
+            let milli = if random.chance(0.4) {
+                random.below(most)
+            } else {
+                0
+            };
+            (Dimension::new(name).unwrap(), milli as i128)
+        });
+        Amounts::from_entries(entries)
+    }
+
+    fn value(random: &mut Prng) -> String {
+        ["", "a", "b", "c"][random.below(4)].to_owned()
+    }
+
+    const KEYS: [&str; 5] = [
+        bigfleet_model::ZONE_KEY,
+        bigfleet_model::CAPACITY_TYPE_KEY,
+        "rack",
+        "row",
+        "unheard-of",
+    ];
+
+    fn shape(random: &mut Prng) -> (Arc<Shape>, Price, Probability) {
+        let labels = KEYS[..4].iter().filter(|_| random.chance(0.5));
+        let labels: Vec<&str> = labels.copied().collect();
+        let labels = labels
+            .into_iter()
+            .map(|key| (key.to_owned(), value(random)));
+        let shape = Shape {
+            labels: labels.collect(),
+            zone: value(random),
+            capacity_type: CapacityType::ALL[random.below(5)],
+            resources: amounts(random, 4),
+            ..Shape::default()
+        };
+        let price = Price::new(random.below(4) as f64).unwrap();
+        let interruption = Probability::new(random.below(3) as f64 / 4.0).unwrap();
+        (Arc::new(shape), price, interruption)
+    }
+
+    fn profile(random: &mut Prng) -> Arc<Profile> {
+        let mut requirement = || {
+            let key = KEYS[random.below(5)].to_owned();
+            let operator = Operator::ALL[random.below(5)];
+            let values = (0..random.below(4)).map(|_| value(random)).collect();
+            Requirement::new(key, operator, values).unwrap()
+        };
+        let requirements = [requirement(), requirement()];
+        let requirements = requirements.into_iter().take(random.below(3));
+        let penalty = Bucket::from_number(random.below(5) as i64 * 5).unwrap();
+        let (priority, none) = (random.below(3) as i32, Bucket::ZERO);
+        let profile = Profile::new(requirements.collect(), vec![], priority, penalty, none);
+        Arc::new(profile)
+    }
+
+    /// RM-2, RM-3, A-2 and B-3: whatever comes first, and however often it is settled in between.
+    #[test]
+    fn a_use_knows_the_shapes_that_serve_it_in_both_orders() {
+        for seed in 0..300 {
+            let mut random = Prng::new(seed);
+            let mut catalog = Catalog::default();
+            let mut uses: Vec<(Arc<Profile>, Amounts, UseIndex)> = Vec::new();
+            for _ in 0..random.below(200) {
+                match random.below(8) {
+                    0 => catalog.settle(),
+                    1 | 2 => {
+                        let (profile, unit) = (profile(&mut random), amounts(&mut random, 4));
+                        let index = catalog.profile(&profile);
+                        uses.push((profile, unit.clone(), catalog.usage(index, &unit)));
+                    }
+                    _ => {
+                        let (shape, price, interruption) = shape(&mut random);
+                        catalog.shape(&shape, price, interruption);
+                    }
+                }
+            }
+            catalog.settle();
+            for (profile, unit, usage) in uses {
+                let serving = catalog.shapes.entries();
+                let serving = serving.filter(|(_, entry)| entry.shape.serves(&profile, &unit));
+                let mut by_price: Vec<_> = serving.map(|(shape, _)| shape).collect();
+                by_price.sort_by_key(|shape| catalog.shapes[*shape].price);
+                let found: Vec<_> = catalog.by_price(usage).collect();
+                assert_eq!(found, by_price, "seed {seed}: {profile:?} {unit:?}");
+                for shape in catalog.shapes.indexes() {
+                    let serves = catalog.uses[usage].serves(shape);
+                    assert_eq!(serves, by_price.contains(&shape), "seed {seed}");
+                }
+                let penalty = profile.interruption();
+                let keep = |shape: ShapeIndex| !shape.position().is_multiple_of(3);
+                let kept = by_price.into_iter().filter(|shape| keep(*shape));
+                let mut by_cost: Vec<_> = kept
+                    .map(|shape| (catalog.cost(shape, penalty), shape))
+                    .collect();
+                by_cost.sort_by_key(|(cost, shape)| (*cost, catalog.shapes[*shape].price));
+                assert_eq!(
+                    catalog.by_cost(usage, penalty, keep),
+                    by_cost,
+                    "seed {seed}"
+                );
+            }
+        }
+    }
+
+    fn of_zones(zones: u32) -> Catalog {
+        let mut catalog = Catalog::default();
+        for zone in 0..zones {
+            let shape = Shape {
+                zone: format!("z{zone}"),
+                ..Shape::default()
+            };
+            catalog.shape(&Arc::new(shape), Price::ZERO, Probability::ZERO);
+        }
+        catalog
+    }
+
+    #[test]
+    fn priorities_and_penalties_make_no_use_of_their_own() {
+        let mut catalog = of_zones(3);
+        for number in 0..1000 {
+            let penalty = Bucket::from_number(i64::from(number % 28)).unwrap();
+            let profile = Profile::new(vec![], vec![], number, penalty, Bucket::ZERO);
+            let index = catalog.profile(&Arc::new(profile));
+            catalog.usage(index, &Amounts::NONE);
+        }
+        catalog.settle();
+        assert_eq!((catalog.profiles.len(), catalog.uses.len()), (1000, 1));
+        assert_eq!(catalog.by_cost.len(), 28, "orders are shared");
+    }
+
+    #[test]
+    fn a_topology_key_that_no_machine_has_takes_no_room_for_machines() {
+        let mut catalog = of_zones(1000);
+        let mut key = |name: String| {
+            let spread = Spread::new(name, 1, WhenUnsatisfiable::DoNotSchedule).unwrap();
+            let profile = Profile::new(vec![], vec![spread], 0, Bucket::ZERO, Bucket::ZERO);
+            let index = catalog.profile(&Arc::new(profile));
+            catalog.profiles[index].spreads[0].0
+        };
+        let made_up: Vec<KeyIndex> = (0..1000)
+            .map(|number| key(format!("key-{number}")))
+            .collect();
+        let zone = key(bigfleet_model::ZONE_KEY.to_owned());
+        assert_eq!(key("key-7".to_owned()), made_up[7]);
+        catalog.settle();
+        assert!(
+            made_up
+                .iter()
+                .all(|key| catalog.keys[*key].domains.is_none())
+        );
+        assert_eq!(catalog.keys[made_up[0]].domain(ShapeIndex::FIRST), None);
+        assert_eq!(catalog.keys[zone].count(), 1000);
+        let last = ShapeIndex::at(999);
+        let domain = catalog.keys[zone].domain(last).unwrap();
+        assert_eq!(catalog.keys[zone].value(domain), "z999");
+        assert_eq!(catalog.keys[zone].domain(ShapeIndex::at(1000)), None);
+    }
+
+    /// What is listed for a use never takes more room than the set of all shapes does.
+    #[test]
+    fn only_few_shapes_are_listed_for_a_use() {
+        let mut catalog = of_zones(640);
+        let mut usage = |zones: u32| {
+            let values = (0..zones).map(|zone| format!("z{zone}")).collect();
+            let key = bigfleet_model::ZONE_KEY.to_owned();
+            let requirement = Requirement::new(key, Operator::In, values).unwrap();
+            let profile = Profile::new(vec![requirement], vec![], 0, Bucket::ZERO, Bucket::ZERO);
+            let index = catalog.profile(&Arc::new(profile));
+            catalog.usage(index, &Amounts::NONE)
+        };
+        let (few, many) = (usage(20), usage(21));
+        catalog.settle();
+        let listed = |usage: UseIndex| catalog.uses[usage].few.as_ref().map(|few| few.len());
+        assert_eq!((listed(few), listed(many)), (Some(20), None));
+        assert_eq!(catalog.by_price(few).count(), 20);
+        assert_eq!(catalog.by_price(many).count(), 21);
+    }
 }

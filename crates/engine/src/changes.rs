@@ -5,7 +5,7 @@
 
 use crate::{
     fleet_tables::FleetTables,
-    index::{ClassIndex, ClusterIndex, NeedIndex, SlotIndex, UnitIndex},
+    index::{ClassIndex, ClusterIndex, NeedIndex, SlotIndex, UseIndex},
     requested_amounts::RequestedAmounts,
 };
 
@@ -59,13 +59,19 @@ impl FleetTables {
         }
     }
 
-    /// Replaces the unit a row asks for whole. Its claims count otherwise then.
-    pub(crate) fn set_unit(&mut self, need: NeedIndex, unit: Option<UnitIndex>) {
-        if self.need(need).unit != unit {
-            self.release(need);
-            self.needs[need].unit = unit;
-            self.mark_need(need);
+    /// Replaces what a row can use and whether it asks for whole units of it. If machines then count otherwise,
+    /// its claims are released.
+    pub(crate) fn set_usage(&mut self, need: NeedIndex, usage: UseIndex, whole: bool) {
+        let entry = self.need(need);
+        if (entry.usage, entry.whole) == (usage, whole) {
+            return;
         }
+        if entry.whole || whole {
+            self.release(need);
+        }
+        let entry = &mut self.needs[need];
+        (entry.usage, entry.whole) = (usage, whole);
+        self.mark_need(need);
     }
 
     pub(crate) fn mark_class(&mut self, class: ClassIndex) {

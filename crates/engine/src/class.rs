@@ -20,7 +20,7 @@ impl FleetTables {
             profile,
             arrival,
             slot,
-            unit,
+            whole,
             ..
         } = self.needs[row];
         let Some(folded) = self.catalog.profiles[profile].folded else {
@@ -36,7 +36,7 @@ impl FleetTables {
         (entry.class, entry.homed) = (Some(class), homed);
         let entry = &mut self.classes[class];
         entry.members.push(row);
-        entry.in_parts += usize::from(unit.is_none());
+        entry.in_parts += usize::from(!whole);
         entry.earliest = Time::earliest(entry.earliest, arrival);
         entry.fresh.push(row);
         entry.regroup = true;
@@ -122,7 +122,7 @@ impl FleetTables {
         let Some(class) = self.needs[row].class.take() else {
             return;
         };
-        let in_parts = self.needs[row].unit.is_none();
+        let in_parts = !self.needs[row].whole;
         let entry = &mut self.classes[class];
         // Members are sorted when their order matters.
         if let Some(place) = entry.members.iter().position(|member| *member == row) {

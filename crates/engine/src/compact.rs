@@ -20,6 +20,8 @@ pub(crate) struct Sizes {
     shapes: usize,
     uses: usize,
     profiles: usize,
+    keys: usize,
+    dimensions: usize,
     fingerprints: usize,
     terms: usize,
 }
@@ -30,6 +32,8 @@ impl Sizes {
             shapes: tables.catalog.shapes.len(),
             uses: tables.catalog.uses.len(),
             profiles: tables.catalog.profiles.len(),
+            keys: tables.catalog.keys.len(),
+            dimensions: tables.catalog.dimension_count(),
             fingerprints: tables.fingerprints.count(),
             terms: tables.catalog.terms.len(),
         }
@@ -40,6 +44,8 @@ impl Sizes {
         doubled(self.shapes, before.shapes)
             || doubled(self.uses, before.uses)
             || doubled(self.profiles, before.profiles)
+            || doubled(self.keys, before.keys)
+            || doubled(self.dimensions, before.dimensions)
             || doubled(self.fingerprints, before.fingerprints)
             || doubled(self.terms, before.terms)
     }
@@ -124,6 +130,8 @@ mod tests {
             shapes: WORTH_IT,
             uses: WORTH_IT,
             profiles: WORTH_IT,
+            keys: WORTH_IT,
+            dimensions: WORTH_IT,
             fingerprints: WORTH_IT,
             terms: WORTH_IT,
         };
@@ -133,10 +141,12 @@ mod tests {
             *grow(&mut now) = size;
             now.doubled_since(before)
         };
-        let tables: [fn(&mut Sizes) -> &mut usize; 5] = [
+        let tables: [fn(&mut Sizes) -> &mut usize; 7] = [
             |sizes| &mut sizes.shapes,
             |sizes| &mut sizes.uses,
             |sizes| &mut sizes.profiles,
+            |sizes| &mut sizes.keys,
+            |sizes| &mut sizes.dimensions,
             |sizes| &mut sizes.fingerprints,
             |sizes| &mut sizes.terms,
         ];
@@ -165,6 +175,27 @@ mod tests {
             };
         }
         next
+    }
+
+    /// What a cluster no longer asks for is forgotten, however much of it there was.
+    #[test]
+    fn rows_that_are_never_the_same_again_do_not_fill_memory() {
+        let mut engine = Engine::new();
+        let mut now = fleet("i1..i3 Idle cpu=4");
+        for step in 0..40 {
+            let rows = (0..500).map(|number| {
+                format!("need a cpu=4 min:d{step}-{number}=1 k{step}-{number}=Same prio={step}\n")
+            });
+            let machines = "i1..i3 Idle cpu=4\n".to_owned();
+            let next = fleet(&(machines + &rows.collect::<String>()));
+            engine.follow(&now, &next);
+            engine.decide(next.now);
+            now = next;
+        }
+        assert_eq!(engine.decision(), crate::decide(&now));
+        let sizes = Sizes::of(&engine.tables);
+        let most = [sizes.uses, sizes.profiles, sizes.keys, sizes.dimensions];
+        assert!(most.iter().all(|size| *size <= 2 * WORTH_IT), "{sizes:?}");
     }
 
     #[test]

@@ -130,6 +130,7 @@ impl FleetTables {
         in_full: bool,
         begins: &mut dyn FnMut(Part),
     ) -> Outcome {
+        self.catalog.settle();
         for machine in before.preempted {
             self.records[machine].preempted = false;
         }
@@ -403,8 +404,8 @@ impl FleetTables {
         for (need, shortfall) in &mut outcome.short {
             let (entry, holding) = (self.need(*need), self.holding(*need));
             let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
-            for shape in &self.catalog.uses[entry.usage].by_price {
-                let stock = &self.stocks[*shape];
+            for shape in self.catalog.by_price(entry.usage) {
+                let stock = &self.stocks[shape];
                 let of = |state: State| stock.count[state as usize];
                 let (idle, speculative) = (of(State::Idle), of(State::Speculative));
                 for (sum, count) in

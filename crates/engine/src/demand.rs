@@ -3,8 +3,7 @@
 use crate::{
     fleet_tables::{FleetTables, NeedEntry, Slot},
     index::{
-        ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UnitIndex,
-        UseIndex,
+        ClusterIndex, FingerprintIndex, GroupIndex, NeedIndex, ProfileIndex, SlotIndex, UseIndex,
     },
     requested_amounts::RequestedAmounts,
     slim_list::SlimList,
@@ -81,16 +80,18 @@ impl FleetTables {
             return row;
         }
         let wanted = self.catalog.requested(&need.row.aggregate);
-        let unit = self.unit_of(need);
+        let whole = need.row.whole_units && self.catalog.count_units(usage);
         let row = self.new_need(NeedEntry {
-            unit,
+            whole,
             arrival: need.arrival,
             parked: need.parked,
             group_digest: self.groups.digest(need.row.group.as_str()),
             ..NeedEntry::new(cluster, slot, profile, usage, wanted)
         });
-        if !self.catalog.profiles[profile].is_gang() {
-            self.clusters[cluster].plain.push(row);
+        if !self.is_gang(row) {
+            let plain = &mut self.clusters[cluster].plain;
+            self.needs[row].place_in_cluster = plain.len() as u32;
+            plain.push(row);
             self.set_live(row, true);
         }
         self.slots[slot].rows.push(row);
@@ -115,50 +116,34 @@ impl FleetTables {
         } else {
             self.catalog.usage(entry.profile, &need.row.min_unit)
         };
-        let entry = self.need(row);
-        let same_unit = entry.usage == usage && entry.unit.is_some() == need.row.whole_units;
-        let unit = if same_unit {
-            entry.unit
-        } else {
-            self.unit_of(need)
-        };
+        let whole = need.row.whole_units && self.catalog.count_units(usage);
         let wanted = self
             .catalog
             .requested_like(&self.needs[row].wanted, &need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;
-        let same_unit = entry.unit == unit;
+        let same_form = entry.whole == whole;
         let same = same_wants
-            && same_unit
+            && same_form
             && entry.usage == usage
             && entry.arrival == need.arrival
             && entry.parked == need.parked;
         if same {
             return;
         }
-        let place_moved = !same_wants || !same_unit || entry.arrival != need.arrival;
+        let place_moved = !same_wants || !same_form || entry.arrival != need.arrival;
         if place_moved && self.need(row).class.is_some() {
             self.release(row);
             self.leave_class(row);
         }
-        self.set_unit(row, unit);
+        self.set_usage(row, usage, whole);
         self.set_wanted(row, wanted);
         let entry = &mut self.needs[row];
         (entry.arrival, entry.parked) = (need.arrival, need.parked);
-        if std::mem::replace(&mut entry.usage, usage) != usage {
-            self.mark_need(row);
-        }
         if place_moved {
             self.join_class(row, &need.row.aggregate);
         }
         self.changed = true;
-    }
-
-    /// The unit a row asks for whole, if it does.
-    fn unit_of(&mut self, need: &Need) -> Option<UnitIndex> {
-        let row = &need.row;
-        let unit = row.whole_units.then(|| self.catalog.unit(&row.min_unit));
-        unit.flatten()
     }
 
     /// Removes the row with the same profile and group, if there is one.
@@ -181,7 +166,16 @@ impl FleetTables {
         self.release(row);
         self.leave_class(row);
         let NeedEntry { cluster, slot, .. } = self.needs[row];
-        self.clusters[cluster].plain.retain(|held| *held != row);
+        if !self.is_gang(row) {
+            let (plain, place) = (
+                &mut self.clusters[cluster].plain,
+                self.needs[row].place_in_cluster,
+            );
+            plain.swap_remove(place as usize);
+            if let Some(moved) = plain.get(place as usize) {
+                self.needs[*moved].place_in_cluster = place;
+            }
+        }
         self.slots[slot].rows.retain(|held| *held != row);
         self.free_need(row);
         self.currency_changed(slot);
@@ -340,8 +334,9 @@ impl NeedEntry {
             slot,
             profile,
             usage,
-            unit: None,
+            whole: false,
             class: None,
+            place_in_cluster: 0,
             group_digest: 0,
             arrival: None,
             wanted,

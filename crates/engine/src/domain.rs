@@ -109,7 +109,7 @@ impl Domains {
     pub(crate) fn new(tables: &FleetTables, need: NeedIndex) -> Self {
         let mut sums = Table::default();
         if let Some(key) = tables.profile(need).same_key {
-            sums.grow_to(tables.catalog.keys[key].values.count());
+            sums.grow_to(tables.catalog.keys[key].count());
         }
         let wanted = tables.need(need).wanted.clone();
         Self { need, wanted, sums }
@@ -263,7 +263,7 @@ impl FleetTables {
     /// The value of the key a gang must agree on.
     pub(crate) fn domain_name(&self, need: NeedIndex, domain: DomainIndex) -> &str {
         let key = self.profile(need).same_key;
-        key.map_or("", |key| self.catalog.keys[key].values.get(domain))
+        key.map_or("", |key| self.catalog.keys[key].value(domain))
     }
 
     fn domain_order(&self, need: NeedIndex, one: DomainIndex, other: DomainIndex) -> Ordering {
@@ -293,8 +293,8 @@ impl FleetTables {
         }
         if !self.is_parked(need) {
             let usage = self.need(need).usage;
-            for shape in &self.catalog.uses[usage].by_price {
-                domains.add_free(self, *shape);
+            for shape in self.catalog.by_price(usage) {
+                domains.add_free(self, shape);
             }
         }
         domains
@@ -375,12 +375,12 @@ impl FleetTables {
         let mut victims: Table<DomainIndex, Vec<(f64, MachineIndex)>> = Table::default();
         victims.grow_to(domains.sums.len());
         let mut looked_at = 0;
-        for shape in &self.catalog.uses[self.need(need).usage].by_price {
-            let domain = self.domain_of(need, *shape);
-            let Some(domain) = domain.filter(|_| self.is_of_use(need, *shape)) else {
+        for shape in self.catalog.by_price(self.need(need).usage) {
+            let domain = self.domain_of(need, shape);
+            let Some(domain) = domain.filter(|_| self.is_of_use(need, shape)) else {
                 continue;
             };
-            let configured = &self.stocks[*shape].configured;
+            let configured = &self.stocks[shape].configured;
             looked_at += configured.len();
             for machine in configured {
                 if let Some(victim) = self.victim_priority(*machine, priority)

@@ -200,12 +200,12 @@ impl FleetTables {
         short: &[NeedIndex],
     ) -> Option<NeedIndex> {
         let record = *self.record(machine);
-        let amounts = self.catalog.shapes[record.shape].same_amounts_as;
+        let size = self.catalog.shapes[record.shape].size;
         let goes = |need: NeedIndex, held: MachineIndex| {
             let other = self.record(held);
             other.state == Some(State::Configured)
                 && !other.preempted
-                && self.catalog.shapes[other.shape].same_amounts_as == amounts
+                && self.catalog.shapes[other.shape].size == size
                 && (self.is_dearer(need, held, machine) || self.disturbs_less(need, held, machine))
                 && !short.iter().any(|need| self.serves(*need, other.shape))
         };

@@ -9,12 +9,14 @@
 //! are alike are one line, and every list says how much it leaves out.
 
 mod choice;
+mod equals;
 mod fate;
 mod machines;
 mod trace;
 mod victims;
 
 pub use choice::{Choice, Comparison, DomainWeight, Rule};
+pub use equals::{Equal, Equals, StaysBecause};
 pub use fate::{ClaimSource, Fate};
 pub use machines::{Alike, LeftOut, MachineKind};
 pub(crate) use trace::Trace;
@@ -23,10 +25,12 @@ pub use victims::{Preemption, Victim, VictimFate};
 use crate::{
     Engine,
     cycle::{Outcome, PlannedAction},
-    fleet_tables::FleetTables,
+    fleet_tables::{FleetTables, NeedEntry},
     index::{MachineIndex, NeedIndex},
 };
-use bigfleet_model::{Action, Decision, Fleet, Group, HashKey, Need, NeedKey, Time, Verdict};
+use bigfleet_model::{
+    Action, Amounts, Decision, Fleet, Group, HashKey, Need, NeedKey, Time, Verdict,
+};
 use machines::ExplainedCycle;
 
 /// The comparison that puts another Need ahead of this one (O-1): its value, then this one's.
@@ -55,6 +59,15 @@ pub struct Ahead {
     pub holds: usize,
 }
 
+/// What the machines of a Need come to that counts whole units (RF-19), in the dimensions it asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WholeUnits {
+    /// What they count for.
+    pub counted: Amounts,
+    /// What they would count for otherwise.
+    pub otherwise: Amounts,
+}
+
 /// Everything an explanation says about one Need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
@@ -68,6 +81,8 @@ pub struct Explanation {
     pub ahead: Vec<Ahead>,
     /// What is done for it, in emission order.
     pub actions: Vec<Action>,
+    /// What its machines come to, if it counts whole units.
+    pub whole_units: Option<WholeUnits>,
     /// All machines, grouped by what they are and what became of them.
     pub machines: Vec<Alike>,
     /// How many of those groups are not listed.
@@ -216,10 +231,32 @@ impl FleetTables {
             needs: order.len(),
             ahead: self.explain_order(need, &order[..position]),
             actions: for_it.map(|(_, action)| action).collect(),
+            whole_units: self.need(need).whole.then(|| self.explain_units(need)),
             machines,
             left_out,
             choice,
             preemption,
+        }
+    }
+
+    fn explain_units(&self, need: NeedIndex) -> WholeUnits {
+        let NeedEntry { usage, wanted, .. } = self.need(need);
+        let sum = |whole: bool| {
+            let amount = |dimension| {
+                let claims = self.claims(need).iter();
+                let each = claims.map(|machine| {
+                    let shape = self.record(*machine).shape;
+                    i128::from(self.catalog.credit(*usage, whole, shape).amount(dimension))
+                });
+                each.sum()
+            };
+            let wanted = wanted.iter().map(|(dimension, _)| dimension);
+            self.catalog
+                .amounts(wanted.map(|dimension| (dimension, amount(dimension))))
+        };
+        WholeUnits {
+            counted: sum(true),
+            otherwise: sum(false),
         }
     }
 

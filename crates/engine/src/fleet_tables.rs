@@ -19,7 +19,7 @@ use crate::{
     index::{
         ClassIndex, ClusterIndex, ConstraintsIndex, FingerprintIndex, GroupIndex, HoldingIndex,
         Index, MachineIndex, NeedIndex, ProfileIndex, ShapeIndex, SlotIndex, SupplyIndex,
-        TermsIndex, UnitIndex, UseIndex,
+        TermsIndex, UseIndex,
     },
     names::Names,
     pool::Stock,
@@ -132,15 +132,17 @@ pub(crate) struct NeedEntry {
     pub(crate) slot: SlotIndex,
     pub(crate) profile: ProfileIndex,
     pub(crate) usage: UseIndex,
-    /// The unit it asks for whole (RF-19).
-    pub(crate) unit: Option<UnitIndex>,
     /// The class a gang is a member of.
     pub(crate) class: Option<ClassIndex>,
+    /// Its place among the cluster's rows that are not gangs, if it is one.
+    pub(crate) place_in_cluster: u32,
     /// A digest of its group's text, to check a handle without looking the group up.
     pub(crate) group_digest: u32,
     pub(crate) arrival: Option<Time>,
     pub(crate) wanted: RequestedAmounts,
     pub(crate) parked: bool,
+    /// It asks for whole units of its use (RF-19).
+    pub(crate) whole: bool,
     /// What became of it, if it is live: not folded away, and if a folded row, with members.
     pub(crate) holding: Option<HoldingIndex>,
     /// A gang with machines attributed to it.
@@ -477,7 +479,8 @@ impl FleetTables {
 
     /// What a machine of this shape counts with for a Need (RF-19).
     pub(crate) fn credit(&self, need: NeedIndex, shape: ShapeIndex) -> Credit<'_> {
-        self.catalog.credit(self.need(need).unit, shape)
+        let NeedEntry { usage, whole, .. } = *self.need(need);
+        self.catalog.credit(usage, whole, shape)
     }
 
     /// Switches an old mistake on.

@@ -142,7 +142,7 @@ impl FleetTables {
             all if all == members.len() => false,
             _ => {
                 let mut folding = self.folding_members(class, room);
-                folding.all(|member| member.unit.is_some())
+                folding.all(|member| member.whole)
             }
         }
     }
@@ -183,10 +183,10 @@ impl FleetTables {
             .map(scaled)
             .collect();
         self.set_live(row, 0 < members);
-        if self.need(row).unit.is_some() != whole && 0 < members {
-            let member = self.catalog.uses[self.need(row).usage].min_unit.clone();
-            let unit = self.catalog.unit(&member).filter(|_| whole);
-            self.set_unit(row, unit);
+        if 0 < members {
+            let usage = self.need(row).usage;
+            let whole = whole && self.catalog.count_units(usage);
+            self.set_usage(row, usage, whole);
         }
         let entry = &mut self.needs[row];
         entry.arrival = arrival;
@@ -242,12 +242,12 @@ impl FleetTables {
     fn count_supply(&self, supply: SupplyIndex) -> u64 {
         let supply = &self.supplies[supply];
         let mut holds = 0_u64;
-        for shape in &self.catalog.uses[supply.usage].by_price {
+        for shape in self.catalog.by_price(supply.usage) {
             if supply.most <= holds {
                 break;
             }
-            let machines = u64::from(self.stocks[*shape].unpromised);
-            let each = self.members_on(*shape, &supply.wanted);
+            let machines = u64::from(self.stocks[shape].unpromised);
+            let each = self.members_on(shape, &supply.wanted);
             holds = holds.saturating_add(machines.saturating_mul(each));
         }
         holds.min(supply.most)

@@ -191,7 +191,7 @@ impl FleetTables {
             }
             if shape != Some(record.shape) {
                 shape = Some(record.shape);
-                let held = self.catalog.credit(entry.unit, record.shape);
+                let held = self.catalog.credit(entry.usage, entry.whole, record.shape);
                 for ((dimension, _), amount) in entry.wanted.iter().zip(&mut amounts) {
                     *amount = held.amount(dimension);
                 }
@@ -281,7 +281,7 @@ impl FleetTables {
         let index = self.holding_of(need);
         let entry = &self.needs[need];
         let shape = self.records[machine].shape;
-        let credit = self.catalog.credit(entry.unit, shape);
+        let credit = self.catalog.credit(entry.usage, entry.whole, shape);
         let left = self.holdings[index].left.iter_mut();
         for ((dimension, _), left) in entry.wanted.iter().zip(left) {
             *left -= i128::from(credit.amount(dimension));
@@ -328,7 +328,7 @@ impl FleetTables {
         );
         holding.claims.remove(place.unwrap_or_default());
         let shape = self.records[machine].shape;
-        let credit = self.catalog.credit(entry.unit, shape);
+        let credit = self.catalog.credit(entry.usage, entry.whole, shape);
         for ((dimension, _), left) in entry.wanted.iter().zip(holding.left.iter_mut()) {
             *left += i128::from(credit.amount(dimension));
         }

@@ -68,8 +68,12 @@ indexes! {
     ShapeIndex;
     /// Of a profile.
     ProfileIndex;
-    /// Of a (profile, smallest unit).
+    /// Of a set of requirements.
+    ConditionsIndex;
+    /// Of a (set of requirements, smallest unit).
     UseIndex;
+    /// Of the amounts of a shape.
+    AmountsIndex;
     /// Of a smallest unit that rows ask for whole.
     UnitIndex;
     /// Of a topology key.

@@ -43,7 +43,9 @@ mod catalog;
 mod fleet_tables;
 mod holding;
 mod idle;
+mod offers;
 mod pool;
+mod shape_set;
 mod units;
 
 mod changes;
@@ -71,8 +73,9 @@ mod explain;
 
 pub use cycle::Part;
 pub use explain::{
-    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Explainer, Explanation, Fate,
-    LeftOut, MachineKind, Outranks, Preemption, Rule, Victim, VictimFate, explain,
+    Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Equal, Equals, Explainer,
+    Explanation, Fate, LeftOut, MachineKind, Outranks, Preemption, Rule, StaysBecause, Victim,
+    VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};
 pub use machines::{Beside, KnownShape, MachineFact};

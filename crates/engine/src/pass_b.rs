@@ -293,16 +293,19 @@ impl FleetTables {
         scope: SearchScope,
         kind: PoolKind,
     ) -> Vec<(Cost, ShapeIndex)> {
-        let usage = &self.catalog.uses[self.need(need).usage];
-        let is_free = |(_, shape): &(Cost, ShapeIndex)| {
-            0 < self.stocks[*shape].pool(kind).free() && self.is_in(need, scope, *shape)
+        let usage = self.need(need).usage;
+        let is_free = |shape: ShapeIndex| {
+            0 < self.stocks[shape].pool(kind).free() && self.is_in(need, scope, shape)
         };
         match kind {
-            PoolKind::Speculative => usage.by_cost.iter().copied().filter(is_free).collect(),
+            PoolKind::Speculative => {
+                let penalty = self.profile(need).profile.interruption();
+                self.catalog.by_cost(usage, penalty, is_free)
+            }
             PoolKind::Idle | PoolKind::Creating | PoolKind::Draining => {
-                let shapes = usage.by_price.iter();
-                let shapes = shapes.map(|shape| (Cost::default(), *shape));
-                shapes.filter(is_free).collect()
+                let shapes = self.catalog.by_price(usage);
+                let free = shapes.filter(|shape| is_free(*shape));
+                free.map(|shape| (Cost::default(), shape)).collect()
             }
         }
     }

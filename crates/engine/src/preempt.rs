@@ -123,15 +123,11 @@ impl FleetTables {
     /// Draining machines without intent that the Need can use, by (price, id).
     fn free_drains(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
         let mut machines = Vec::new();
-        let usage = self.need(need).usage;
-        for at in 0..self.catalog.uses[usage].by_price.len() {
-            let shape = self.catalog.uses[usage].by_price[at];
+        let shapes = self.catalog.by_price(self.need(need).usage);
+        let is_free = |shape: &ShapeIndex| 0 < self.stocks[*shape].pool(PoolKind::Draining).free();
+        for shape in shapes.filter(is_free).collect::<Vec<_>>() {
             let Self { stocks, ids, .. } = self;
-            let pool = stocks[shape].pool_mut(PoolKind::Draining);
-            if pool.free() == 0 {
-                continue;
-            }
-            pool.sort(ids);
+            stocks[shape].pool_mut(PoolKind::Draining).sort(ids);
             if self.is_within_reach(need, shape) {
                 let pool = self.stocks[shape].pool(PoolKind::Draining);
                 let free = |machine: &&MachineIndex| self.claimant(**machine).is_none();
@@ -236,11 +232,11 @@ impl FleetTables {
         let priority = self.priority(need);
         let mut victims = Vec::new();
         let mut looked_at = 0;
-        for shape in &self.catalog.uses[self.need(need).usage].by_price {
-            if !self.is_within_reach(need, *shape) {
+        for shape in self.catalog.by_price(self.need(need).usage) {
+            if !self.is_within_reach(need, shape) {
                 continue;
             }
-            let configured = &self.stocks[*shape].configured;
+            let configured = &self.stocks[shape].configured;
             looked_at += configured.len();
             for machine in configured {
                 let record = self.record(*machine);

@@ -50,7 +50,7 @@ impl FleetTables {
                 aggregate: self.catalog.amounts(entry.wanted.iter()),
                 min_unit: self.catalog.uses[entry.usage].min_unit.clone(),
                 group: Group::new(self.groups.get(self.slots[entry.slot].group)),
-                whole_units: entry.unit.is_some(),
+                whole_units: entry.whole,
             },
             arrival: entry.arrival,
             parked: entry.parked,

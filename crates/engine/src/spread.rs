@@ -101,8 +101,7 @@ impl FleetTables {
         let values = |shape: ShapeIndex| {
             profile.spreads.iter().map(move |(key, _)| {
                 let key = &self.catalog.keys[*key];
-                key.domain(shape)
-                    .map_or("", |domain| key.values.get(domain))
+                key.domain(shape).map_or("", |domain| key.value(domain))
             })
         };
         values(one).cmp(values(other))

@@ -33,6 +33,10 @@ impl<I: Index, T> Table<I, T> {
         I::at(self.items.len() - 1)
     }
 
+    pub(crate) fn get(&self, index: I) -> Option<&T> {
+        self.items.get(index.position())
+    }
+
     /// Adds what [`Default`] makes until there are so many.
     pub(crate) fn grow_to(&mut self, length: usize)
     where

@@ -1,16 +1,16 @@
 //! Units: what machines count with for rows that ask for whole units (RF-19).
 //!
 //! ```text
-//! (smallest unit, shape) ── once, as either is new ──▶ how many whole units such a machine holds
+//! (smallest unit, size of a machine) ── once, as either is new ──▶ how many whole units it holds
 //! ```
 //!
-//! The number does not depend on the profile, so rows of one unit share an entry; nor on the price, so
-//! shapes that differ in nothing else share a count.
+//! The number does not depend on the profile, so rows of one unit share an entry; nor on the price or the
+//! labels of a shape, of which there are thousands where there are a few sizes.
 
 use crate::{
     Mistake,
     catalog::ShapeEntry,
-    index::{DimensionIndex, ShapeIndex, UnitIndex},
+    index::{AmountsIndex, DimensionIndex, ShapeIndex, UnitIndex},
     table::Table,
 };
 use bigfleet_model::Amounts;
@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 pub(crate) struct UnitEntry {
     /// Its dimensions; none if a machine counts with all it has.
     amounts: Box<[(DimensionIndex, i64)]>,
-    /// How many of them machines of each shape hold. Only read at the first of shapes with equal amounts.
-    held: Table<ShapeIndex, i64>,
+    /// How many of them machines of each size hold.
+    held: Table<AmountsIndex, i64>,
 }
 
 /// What a machine counts with for a Need.
@@ -68,29 +68,33 @@ impl Units {
         self.indexes.get(unit).copied()
     }
 
-    /// Adds a size of unit, which is not empty; looks at every shape once.
+    /// Adds a size of unit, which is not empty. It is not counted before [`Self::learn`].
     pub(crate) fn add(
         &mut self,
         unit: &Amounts,
         amounts: impl Iterator<Item = (DimensionIndex, i128)>,
-        shapes: &Table<ShapeIndex, ShapeEntry>,
     ) -> UnitIndex {
         // No machine holds a unit that is larger than machines can be.
         let cut = |(dimension, milli)| (dimension, i64::try_from(milli).unwrap_or(i64::MAX));
-        let mut entry = UnitEntry {
+        let index = self.entries.push(UnitEntry {
             amounts: amounts.map(cut).collect(),
             held: Table::default(),
-        };
-        entry.learn(shapes, self.mistake);
-        let index = self.entries.push(entry);
+        });
         self.indexes.insert(unit.clone(), index);
         index
     }
 
-    /// Looks at the shapes that are new.
-    pub(crate) fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>) {
+    /// Counts what is new: sizes of machines for all units, units for all sizes.
+    pub(crate) fn learn(
+        &mut self,
+        sizes: &Table<AmountsIndex, ShapeIndex>,
+        shapes: &Table<ShapeIndex, ShapeEntry>,
+    ) {
         for entry in self.entries.iter_mut() {
-            entry.learn(shapes, self.mistake);
+            for (_, first) in sizes.entries_from(entry.held.len()) {
+                let held = entry.held_by(&shapes[*first], self.mistake);
+                entry.held.push(held);
+            }
         }
     }
 
@@ -99,23 +103,12 @@ impl Units {
         Credit {
             shape,
             unit: &entry.amounts,
-            units: entry.held[shape.same_amounts_as],
+            units: entry.held[shape.size],
         }
     }
 }
 
 impl UnitEntry {
-    fn learn(&mut self, shapes: &Table<ShapeIndex, ShapeEntry>, mistake: Option<Mistake>) {
-        for (index, shape) in shapes.entries_from(self.held.len()) {
-            let is_first = shape.same_amounts_as == index;
-            self.held.push(if is_first {
-                self.held_by(shape, mistake)
-            } else {
-                0
-            });
-        }
-    }
-
     fn held_by(&self, shape: &ShapeEntry, mistake: Option<Mistake>) -> i64 {
         let extra = |milli: i64| match mistake {
             Some(Mistake::CreditRoundedUp) => milli - 1,

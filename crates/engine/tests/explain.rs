@@ -6,8 +6,8 @@
 )]
 
 use bigfleet_engine::{
-    Choice, ClaimSource, Comparison, Explainer, Explanation, Fate, Outranks, Rule, VictimFate,
-    decide, explain,
+    Choice, ClaimSource, Comparison, Equals, Explainer, Explanation, Fate, Outranks, Rule,
+    StaysBecause, VictimFate, decide, explain,
 };
 use bigfleet_model::{ActionKind, Decision, Fleet, MachineId, NeedKey, UnmetReason};
 use bigfleet_testkit::{Fixture, generate::Generator};
@@ -431,4 +431,66 @@ fn an_explanation_of_a_crowd_stays_small() {
     assert_eq!(explained.machines.len(), 50);
     let weighed = explained.preemption.expect("phase 2 weighed");
     assert_eq!((weighed.victims.len(), weighed.left_out), (50, 150));
+}
+
+/// RF-19: what whole units count, and what the same machines would count for otherwise.
+#[test]
+fn whole_units_say_what_they_leave_out() {
+    let text = |whole: &str| {
+        format!(
+            "need a name:n cpu=9 memory=9 min:cpu=3 {whole}
+             m1..m3 Configured a cpu=4 memory=2 own=n"
+        )
+    };
+    let whole = explained(&text("whole"), "n").whole_units.expect("whole");
+    assert_eq!(whole.counted.key(), "cpu=9000;memory=6000;");
+    assert_eq!(whole.otherwise.key(), "cpu=12000;memory=6000;");
+    assert_eq!(explained(&text(""), "n").whole_units, None);
+}
+
+/// RF-20.
+#[test]
+fn a_drain_that_is_taken_back_is_told_from_one_that_is_promised() {
+    let taken = |text: &str, called: &str| {
+        let explained = explained(text, called);
+        let drains = explained.machines.into_iter();
+        drains.map(|alike| alike.fate).next()
+    };
+    let restored = taken("need a cpu=4\n m1 Draining a cpu=4 reversible", "a");
+    assert_eq!(restored, Some(Fate::Claimed(ClaimSource::Restored)));
+    let promised = taken("need b cpu=4\n m1 Draining a cpu=4 reversible", "b");
+    assert_eq!(promised, Some(Fate::Claimed(ClaimSource::Draining)));
+}
+
+/// RF-18, R-1: the first comparison that differs, with the equal that would go next.
+#[test]
+fn a_reclaim_says_what_its_equal_has_over_it() {
+    let why = |first: &str, second: &str| {
+        let fixture = Fixture::read(&format!(
+            "need a name:n cpu=4
+             m1 Configured a cpu=4 own=n {first}
+             m2 Configured a cpu=4 own=n {second}
+             m3 Configured a cpu=8 not-ready"
+        ));
+        let decision = decide(&fixture.fleet);
+        let equals = Equals::new(&fixture.fleet, &decision);
+        let small = fixture
+            .fleet
+            .machines
+            .keys()
+            .filter(|id| id.as_str() != "m3");
+        let mut found = small.filter_map(|id| equals.of(id));
+        let equal = found.next().expect("one goes, one stays");
+        assert_eq!(found.next(), None);
+        (equal.machine.to_string(), equal.because)
+    };
+    let is = |because: StaysBecause, what: &str| format!("{because:?}").starts_with(what);
+    let (stays, because) = why("disruption=0", "disruption=3");
+    assert!(stays == "m2" && is(because, "DisturbsMore"), "{because:?}");
+    let (stays, because) = why("disruption=0", "disruption=3 keep=$2");
+    assert!(stays == "m1" && is(because, "Cheaper"), "{because:?}");
+    let (stays, because) = why("", "penalty=$8");
+    assert!(stays == "m2" && is(because, "DearerToLose"), "{because:?}");
+    let (stays, because) = why("", "");
+    assert!(stays == "m1" && because == StaysBecause::Id, "{because:?}");
 }

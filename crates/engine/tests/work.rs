@@ -3,7 +3,7 @@
 
 use bigfleet_engine::{Counts, Engine, Work};
 use bigfleet_engine_fuzz::{Feed, History, Mode, Subject};
-use bigfleet_model::{Fleet, Time};
+use bigfleet_model::{Disruption, Fleet, MachineId, Time};
 use bigfleet_testkit::fleet;
 use std::{cell::Cell, time::Duration};
 
@@ -51,6 +51,54 @@ fn facts_that_repeat_themselves_leave_a_cycle_quiet() {
     engine.decide_in_parts(fleet.now, &mut |_| parts += 1);
     assert_eq!(parts, 0, "nothing changed, so nothing is decided");
     assert_eq!(engine.work(), before);
+}
+
+/// RF-2: it is live, so thousands of changes a minute must cost next to nothing.
+#[test]
+fn what_draining_would_disturb_wakes_nobody_where_nothing_leaves() {
+    let mut fleet = fleet(
+        "m1..m9 Configured a cpu=4 own=n
+         h1 Configured a cpu=4
+         k1 Configuring a cpu=4 own=n
+         need a name:n cpu=40",
+    );
+    let mut engine = decided(&fleet);
+    assert_eq!(engine.held().len(), 1, "held is not leaving");
+    let (before, decision) = (engine.work(), engine.decision());
+    for machine in fleet.machines.values_mut() {
+        machine.disruption = Disruption::new(7);
+        engine.set_disruption(machine.machine.id(), machine.disruption);
+    }
+    let mut parts = 0;
+    engine.decide_in_parts(fleet.now, &mut |_| parts += 1);
+    assert_eq!((parts, engine.work()), (0, before));
+    assert_eq!(engine.decision(), decision);
+    assert_eq!(decision, bigfleet_oracle::decide(&fleet));
+}
+
+/// Where something leaves, the answer follows; the Needs that had no part in it are not looked at.
+#[test]
+fn what_draining_would_disturb_is_read_where_something_leaves() {
+    let mut fleet = fleet(
+        "m1..m9 Configured a cpu=4 own=n
+         need a name:n cpu=32
+         x1..x9 Configured b cpu=4 own=o
+         need b name:o cpu=36",
+    );
+    let mut engine = decided(&fleet);
+    let before = engine.work();
+    let empty = MachineId::new("m4").unwrap();
+    let none = Some(Disruption::NONE);
+    if let Some(machine) = fleet.machines.get_mut(&empty) {
+        machine.disruption = none;
+    }
+    engine.set_disruption(&empty, none);
+    engine.set_disruption(&MachineId::new("unknown").unwrap(), none);
+    engine.decide(fleet.now);
+    assert_eq!(engine.decision(), bigfleet_oracle::decide(&fleet));
+    assert_eq!(engine.actions()[0].machine, empty);
+    assert_eq!(engine.work().marked, before.marked, "no Need is marked");
+    assert_eq!(engine.work().needs, before.needs, "no Need is walked");
 }
 
 #[test]

@@ -462,9 +462,9 @@ mod tests {
         assert_eq!(elsewhere.cluster, cluster("b"));
     }
 
-    /// RF-19: rows merge before they are rounded, and only equal units stay whole.
+    /// EX-NT4, RF-19: rows merge before they are rounded, and only equal units stay whole.
     #[test]
-    fn rows_of_whole_units_are_rounded_up_once_they_are_merged() {
+    fn ex_nt4_rows_of_whole_units_are_rounded_up_once_they_are_merged() {
         let whole = |cpu: &str, unit: &str| {
             let min_unit = BTreeMap::from([("cpu".to_owned(), unit.to_owned())]);
             let facts = RowFacts {

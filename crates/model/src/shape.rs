@@ -88,6 +88,14 @@ impl Shape {
         }
     }
 
+    /// Every attribute the machine has (RM-1), each once.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        const FIELDS: [&str; 3] = [INSTANCE_TYPE_KEY, ZONE_KEY, CAPACITY_TYPE_KEY];
+        let labels = self.labels.keys().map(String::as_str);
+        let keys = labels.filter(|key| !FIELDS.contains(key)).chain(FIELDS);
+        keys.filter_map(|key| self.attribute(key).map(|value| (key, value)))
+    }
+
     /// Whether every requirement of the profile holds (RM-2).
     pub fn matches(&self, profile: &Profile) -> bool {
         profile
@@ -154,6 +162,25 @@ mod tests {
             .labels
             .insert(CAPACITY_TYPE_KEY.to_owned(), "mine".to_owned());
         assert_eq!(shape.attribute(CAPACITY_TYPE_KEY), Some("mine"));
+    }
+
+    /// RM-1: the list of attributes is what asking for each of them gives.
+    #[test]
+    fn every_attribute_is_listed_once() {
+        let mut shape = labelled(&[("rack", "r1"), (INSTANCE_TYPE_KEY, "other")]);
+        let listed = |shape: &Shape| {
+            let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+            let listed: Vec<_> = shape.attributes().map(owned).collect();
+            for (key, value) in &listed {
+                assert_eq!(shape.attribute(key), Some(value.as_str()));
+            }
+            listed.len()
+        };
+        assert_eq!(listed(&shape), 2, "{shape:?}");
+        shape.zone = "a".to_owned();
+        shape.capacity_type = CapacityType::Spot;
+        assert_eq!(listed(&shape), 4, "{shape:?}");
+        assert_eq!(listed(&Shape::default()), 0);
     }
 
     /// RM-3: it matches, and it is large enough; one is not enough.

@@ -111,7 +111,7 @@ fn in_vain(create_seconds: u64, defect: Option<Defect>) -> u64 {
         };
         plan.calm = Moment(minutes(30));
         let report = ends(plan, seed, defect);
-        let [bootstraps, _, _, reclaims, _] = report.actions;
+        let [bootstraps, _, _, reclaims, _, _] = report.actions;
         report.creates.saturating_sub(bootstraps) + reclaims
     });
     totals.sum()

@@ -20,6 +20,8 @@ pub(crate) struct Explanation {
     pub(crate) outranked_by: Vec<Outranking>,
     pub(crate) wants: String,
     pub(crate) smallest_unit: String,
+    /// For a Need that counts whole units.
+    pub(crate) whole_units: Option<WholeUnits>,
     pub(crate) satisfied: bool,
     pub(crate) residual: String,
     pub(crate) unmet_reason: &'static str,
@@ -33,6 +35,15 @@ pub(crate) struct Explanation {
     pub(crate) victims: Option<Victims>,
     pub(crate) candidates: Vec<Candidates>,
     pub(crate) candidates_left_out: LeftOut,
+}
+
+/// What the machines of a Need come to that counts whole units.
+#[derive(Debug, Serialize)]
+pub(crate) struct WholeUnits {
+    /// What its machines count for.
+    pub(crate) counted: String,
+    /// What the same machines would count for otherwise.
+    pub(crate) otherwise: String,
 }
 
 /// A Need that is served before the explained one.
@@ -119,6 +130,10 @@ impl From<engine::Explanation> for Explanation {
             outranked_by: explained.ahead.iter().map(Outranking::from).collect(),
             wants: table::amounts(&row.aggregate),
             smallest_unit: table::amounts(&row.min_unit),
+            whole_units: explained.whole_units.map(|whole| WholeUnits {
+                counted: table::amounts(&whole.counted),
+                otherwise: table::amounts(&whole.otherwise),
+            }),
             satisfied: verdict.satisfied,
             residual: table::amounts(&verdict.residual),
             unmet_reason: verdict.unmet_reason.text(),

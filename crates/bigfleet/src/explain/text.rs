@@ -1,6 +1,6 @@
 //! Explanations as text.
 
-use super::record::{Choice, Explanation, Victims};
+use super::record::{Choice, Explanation, Victims, WholeUnits};
 use crate::{decide::Output, table::columns};
 use bigfleet_model::{ordinal, shown};
 
@@ -30,9 +30,10 @@ fn page(explained: &Explanation) -> String {
         "" => String::new(),
         group => format!(", gang {}", shown(group)),
     };
-    let unit = match explained.smallest_unit.as_str() {
-        "" => String::new(),
-        unit => format!(", in machines of at least {unit}"),
+    let unit = match (explained.smallest_unit.as_str(), &explained.whole_units) {
+        ("", _) => String::new(),
+        (unit, None) => format!(", in machines of at least {unit}"),
+        (unit, Some(whole)) => format!(", in whole units of {unit}{}", counted(whole)),
     };
     let mut text = format!(
         "Need of cluster {}{group}\nfingerprint {}\nserved {} of {needs}{}\nasks for {}{unit}\n{}\n",
@@ -60,6 +61,17 @@ fn page(explained: &Explanation) -> String {
         text += &weighed(victims);
     }
     text + "\n" + &machines(explained)
+}
+
+/// What its machines count for, and what they would if any part of a unit counted.
+fn counted(whole: &WholeUnits) -> String {
+    match whole.counted.as_str() {
+        "" => String::new(),
+        counted => format!(
+            "; its machines count for {counted}, and would for {} otherwise",
+            whole.otherwise
+        ),
+    }
 }
 
 /// How many of the Needs that are served before it hold machines it could use; empty if none does.

@@ -111,9 +111,8 @@ impl FleetTables {
         let ranks: std::collections::BTreeMap<MachineIndex, (f64, bool)> = eligible
             .map(|(machine, score, first)| (machine, (score, first)))
             .collect();
-        let usage = &self.catalog.uses[self.need(need).usage];
-        let shapes = usage.by_price.iter();
-        let configured = shapes.flat_map(|shape| &self.stocks[*shape].configured);
+        let shapes = self.catalog.by_price(self.need(need).usage);
+        let configured = shapes.flat_map(|shape| &self.stocks[shape].configured);
         let others = configured.filter(|machine| self.claimant(**machine) != Some(need));
         let weighed = others.map(|machine| {
             let stands_at = self.victim_priority(*machine, i32::MAX);
