@@ -102,6 +102,8 @@ fn reversed(plan: &mut Plan) {
             | Change::ScaleAll { cluster, .. }
             | Change::ScaleRow { cluster, .. }
             | Change::Priority { cluster, .. }
+            | Change::Whole { cluster, .. }
+            | Change::Resize { cluster, .. }
             | Change::OperatorAway { cluster, .. }
             | Change::BlockDrains { cluster, .. }
             | Change::EmptyRollUps { cluster, .. }

@@ -50,7 +50,7 @@ fn ready(work: &mut Work, number: u8, of: &str) -> MachineId {
 
 fn commit(work: &mut Work, kind: ActionKind, number: u8, of: &str) {
     let action = action(kind, id(number), Some(cluster(of)));
-    work.commit(action, 1, at(0.0), Barrier(1), None);
+    work.commit(action, 1, at(0.0), Barrier(1), false, None);
 }
 
 fn stage(work: &Work, machine: &MachineId) -> WorkStage {
@@ -119,7 +119,7 @@ fn a_write_does_not_release_a_later_operation_of_the_same_machine() {
     let machine = id(1);
     work.end(&machine);
     let again = action(ActionKind::Provision, machine.clone(), Some(cluster("a")));
-    work.commit(again, 2, at(1.0), Barrier(2), None);
+    work.commit(again, 2, at(1.0), Barrier(2), false, None);
     work.persisted(Barrier(1), at(2.0));
     assert_eq!(stage(&work, &machine), WorkStage::Disk);
     assert!(!work.may_send(&machine));
@@ -394,7 +394,7 @@ fn happen(work: &mut Work, what: u8, machine: &MachineId, now: Time) {
         (0..=4, None) => {
             let of = (what != 4).then(|| cluster("a"));
             let action = action(kinds[what as usize], machine.clone(), of);
-            work.commit(action, 1, now, Barrier(u64::from(what)), None);
+            work.commit(action, 1, now, Barrier(u64::from(what)), false, None);
         }
         (5, _) => work.persisted(Barrier(3), now),
         (6, _) => work.make_ready(machine, now),
