@@ -315,7 +315,7 @@ impl Catalog {
         self.shape_indexes.insert(identity, index);
         self.shape_addresses.insert(address, index);
         if self.sizes[size] == index {
-            self.units.learn(&self.sizes, &self.shapes);
+            self.units.learn((&self.sizes, &self.shapes));
         }
         index
     }
@@ -381,11 +381,6 @@ impl Catalog {
         index
     }
 
-    /// Switches an old mistake on.
-    pub(crate) fn make(&mut self, mistake: Mistake) {
-        self.units.make(mistake);
-    }
-
     /// Has machines counted in the units of a use; false if its unit is empty, which says nothing (RF-19).
     pub(crate) fn count_units(&mut self, usage: UseIndex) -> bool {
         let UseEntry { min_unit, unit, .. } = &self.uses[usage];
@@ -395,11 +390,16 @@ impl Catalog {
         let min_unit = min_unit.clone();
         let unit = self.units.find(&min_unit).unwrap_or_else(|| {
             let amounts = self.requested(&min_unit);
-            self.units.add(&min_unit, amounts.iter())
+            let machines = (&self.sizes, &self.shapes);
+            self.units.add(&min_unit, amounts.iter(), machines)
         });
-        self.units.learn(&self.sizes, &self.shapes);
         self.uses[usage].unit = Some(unit);
         true
+    }
+
+    /// Switches an old mistake on.
+    pub(crate) fn make(&mut self, mistake: Mistake) {
+        self.units.make(mistake);
     }
 
     /// What a machine of this shape counts with for a row that asks for whole units of a use, or for any part.

@@ -25,6 +25,12 @@ pub(crate) struct UnitEntry {
     held: Table<AmountsIndex, i64>,
 }
 
+/// The sizes of machines, each with the first shape that has it, and the shapes.
+type Machines<'a> = (
+    &'a Table<AmountsIndex, ShapeIndex>,
+    &'a Table<ShapeIndex, ShapeEntry>,
+);
+
 /// What a machine counts with for a Need.
 #[derive(Clone, Copy)]
 pub(crate) struct Credit<'a> {
@@ -68,34 +74,29 @@ impl Units {
         self.indexes.get(unit).copied()
     }
 
-    /// Adds a size of unit, which is not empty. It is not counted before [`Self::learn`].
+    /// Adds a size of unit, which is not empty, and counts it for every size of machine.
     pub(crate) fn add(
         &mut self,
         unit: &Amounts,
         amounts: impl Iterator<Item = (DimensionIndex, i128)>,
+        machines: Machines<'_>,
     ) -> UnitIndex {
         // No machine holds a unit that is larger than machines can be.
         let cut = |(dimension, milli)| (dimension, i64::try_from(milli).unwrap_or(i64::MAX));
-        let index = self.entries.push(UnitEntry {
+        let mut entry = UnitEntry {
             amounts: amounts.map(cut).collect(),
             held: Table::default(),
-        });
+        };
+        entry.learn(machines, self.mistake);
+        let index = self.entries.push(entry);
         self.indexes.insert(unit.clone(), index);
         index
     }
 
-    /// Counts what is new: sizes of machines for all units, units for all sizes.
-    pub(crate) fn learn(
-        &mut self,
-        sizes: &Table<AmountsIndex, ShapeIndex>,
-        shapes: &Table<ShapeIndex, ShapeEntry>,
-    ) {
+    /// Counts sizes of machines that are new, for every unit.
+    pub(crate) fn learn(&mut self, machines: Machines<'_>) {
         for entry in self.entries.iter_mut() {
-            for (_, first) in sizes.entries_from(entry.held.len()) {
-                entry
-                    .held
-                    .push(entry.held_by(&shapes[*first], self.mistake));
-            }
+            entry.learn(machines, self.mistake);
         }
     }
 
@@ -110,6 +111,12 @@ impl Units {
 }
 
 impl UnitEntry {
+    fn learn(&mut self, (sizes, shapes): Machines<'_>, mistake: Option<Mistake>) {
+        for (_, first) in sizes.entries_from(self.held.len()) {
+            self.held.push(self.held_by(&shapes[*first], mistake));
+        }
+    }
+
     fn held_by(&self, shape: &ShapeEntry, mistake: Option<Mistake>) -> i64 {
         let extra = |milli: i64| match mistake {
             Some(Mistake::CreditRoundedUp) => milli - 1,

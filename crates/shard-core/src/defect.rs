@@ -85,8 +85,6 @@ pub enum Defect {
     RestoredAndRestamped,
     /// A drain that the provider has heard of is taken back (SH-18).
     RestoredTooLate,
-    /// A machine without a node is wanted back (SH-18).
-    RestoredUnready,
     /// A machine that is preempted is taken back (SH-18).
     RestoredThoughPreempted,
     /// What disturbs less is claimed last (RF-2).
@@ -103,7 +101,7 @@ pub enum Defect {
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 42] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -140,7 +138,6 @@ impl Defect {
         Self::RestoredForAnybody,
         Self::RestoredAndRestamped,
         Self::RestoredTooLate,
-        Self::RestoredUnready,
         Self::RestoredThoughPreempted,
         Self::DisruptionInKeepOrder,
         Self::BusiestFirst,

@@ -100,7 +100,6 @@ impl Defect {
                 Shard::RestoredForAnybody => "a drain is taken back for another cluster",
                 Shard::RestoredAndRestamped => "what is taken back is promised as well",
                 Shard::RestoredTooLate => "a drain is taken back that the provider has heard of",
-                Shard::RestoredUnready => "a machine without a node is wanted back",
                 Shard::RestoredThoughPreempted => "a machine somebody waits for is taken back",
                 Shard::DisruptionInKeepOrder => {
                     "whether a machine leaves depends on how busy it is"
@@ -168,7 +167,6 @@ impl Defect {
             Shard::RestoredForAnybody => &["dip"],
             Shard::RestoredAndRestamped => &["dip"],
             Shard::RestoredTooLate => &["dip-and-gone"],
-            Shard::RestoredUnready => &["dip-without-nodes"],
             Shard::RestoredThoughPreempted => &["preempted-for-a-moment"],
             Shard::DisruptionInKeepOrder => &["two-sizes"],
             Shard::BusiestFirst => &["emptiest-first"],

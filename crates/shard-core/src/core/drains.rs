@@ -198,10 +198,8 @@ impl ShardCore {
 
     /// Whether a drain can still be taken back.
     pub(super) fn may_take_back(&self, operation: &Operation) -> bool {
-        let is_drain_of_nobody = operation.action == ActionKind::Reclaim;
         match self.config.defect {
-            Some(Defect::RestoredTooLate) => is_drain_of_nobody,
-            Some(Defect::RestoredUnready) => is_drain_of_nobody && !operation.touched,
+            Some(Defect::RestoredTooLate) => operation.action == ActionKind::Reclaim,
             Some(Defect::RestoredThoughPreempted) => operation.is_drain() && !operation.touched,
             _ => operation.is_reversible(),
         }

@@ -6,7 +6,7 @@ use crate::{
 };
 use bigfleet_model::{ActionKind, Machine, State};
 use bigfleet_shard_core::{
-    Code, DrainPhase, Event, Features, Frame, LateAnswer, NodeFact, OperationId, Outcome,
+    Code, DrainPhase, Effect, Event, Features, Frame, LateAnswer, NodeFact, OperationId, Outcome,
     PauseNote, PausedBy, Rails, Scope, SessionId, ShardConfig,
 };
 
@@ -33,8 +33,9 @@ fn dip() -> (World, SessionId) {
 
 /// The instruction that was sent last, and whether it was one of a reclaim.
 fn instruction(world: &World) -> Option<(OperationId, bool)> {
-    let sent = world.every.iter().rev().find_map(|effect| match effect {
-        bigfleet_shard_core::Effect::Send {
+    let mut sent = world.every.iter().rev();
+    sent.find_map(|effect| match effect {
+        Effect::Send {
             frame:
                 Frame::Reclaim {
                     instruction,
@@ -44,8 +45,7 @@ fn instruction(world: &World) -> Option<(OperationId, bool)> {
             ..
         } => Some((*instruction, *voluntary)),
         _ => None,
-    });
-    sent
+    })
 }
 
 fn cancels(world: &World, session: SessionId) -> Vec<OperationId> {

@@ -42,11 +42,6 @@ pub(super) const ALL: &[Scenario] = &[
         dip_paused,
     ),
     Scenario::small(
-        "dip-without-nodes",
-        "machines that never became nodes are let go and demand is back at once: they are not wanted back",
-        dip_without_nodes,
-    ),
-    Scenario::small(
         "leftovers-first",
         "demand is back as another ends: its machines are taken over, and the drains go on",
         leftovers_first,
@@ -120,7 +115,9 @@ const SETTLE: u64 = seconds(60);
 
 /// A cluster with two rows whose Pods share ten nodes, five of which are each row's, and what may be had besides.
 fn two_rows() -> Plan {
-    let rows = vec![work(HALF, 10).build(), work(HALF, 10).priority(900).build()];
+    // Another profile, so that neither is the other with its priority edited (RF-1).
+    let second = work(HALF, 10).priority(900).kinds(&["m"]).build();
+    let rows = vec![work(HALF, 10).build(), second];
     let mut cluster = ClusterPlan::new("a", rows);
     cluster.settle = SETTLE;
     cluster.node_reports = true;
@@ -214,23 +211,6 @@ fn dip_paused(dice: &mut Dice) -> Plan {
         Gate::ever(&[ActionKind::Restore], Count::exactly(5)),
         Gate::ever(ACQUIRE, Count::NONE),
     ];
-    made
-}
-
-fn dip_without_nodes(dice: &mut Dice) -> Plan {
-    let mut cluster = ClusterPlan::new("a", vec![work(NODE, 6).build()]);
-    cluster.node_reports = true;
-    cluster.settle = SETTLE;
-    let mut made = guards::plan(vec![cluster]);
-    made.machines = pool("m", NODE, 16).owned().build();
-    made.weather.node_lost = 400;
-    made.calm = Moment(minutes(60));
-    for _ in 0..4 {
-        let when = dice.between(minutes(11), minutes(50));
-        made.timeline.push((Moment(when), guards::scale(0, 3)));
-        let back = when + dice.between(seconds(15), seconds(40));
-        made.timeline.push((Moment(back), guards::scale(0, 6)));
-    }
     made
 }
 
@@ -368,6 +348,9 @@ fn gang_at_home(dice: &mut Dice) -> Plan {
     made.gates = vec![
         Gate::Serving(0, Count::exactly(3)),
         Gate::Judge(|world| serves(world, "gang")),
+        // Not even for a moment.
+        Gate::ever(&[ActionKind::Reclaim], Count::exactly(2)),
+        Gate::ever(&[ActionKind::Restore], Count::NONE),
     ];
     made
 }

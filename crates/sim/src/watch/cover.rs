@@ -112,10 +112,10 @@ impl World {
         for row in rows {
             let key = key(id, row);
             // RF-11: one that its own Need has outgrown serves it until that is served by others.
-            let is_outgrown = !shape.serves(&row.profile, &row.min_unit);
-            if !can_use(row, shape)
-                && !(is_outgrown && is_plain(row) && was_for(core, machine, &key))
-            {
+            let is_outgrown = !shape.serves(&row.profile, &row.min_unit)
+                && is_plain(row)
+                && was_for(core, machine, &key);
+            if !can_use(row, shape) && !is_outgrown {
                 continue;
             }
             // What never became a node serves nobody; it is kept for its own Need, and for one that

@@ -4,7 +4,7 @@
 //! Reclaim decided ─▶ may be taken back ─▶ its Drain leaves ─▶ may not
 //! ```
 //!
-//! Never for another cluster, never a machine that was preempted, and none that had no node when it was let go.
+//! A process that dies before it is on disk has not taken it back, and the next one may. Never for another cluster, never a machine that was preempted, and none that had no node when it was let go.
 
 use super::{Decided, Rule};
 use crate::{log::Committed, world::World};
@@ -40,8 +40,8 @@ impl World {
     /// A drain is taken back.
     pub(super) fn look_at_restore(&mut self, epoch: u64, record: &AuditRecord) {
         let drain = record.operation.and_then(|id| {
-            let whose = self.watch.taken_back.0.remove(&id)?;
-            Some((id, whose))
+            let whose = self.watch.taken_back.0.get(&id)?;
+            Some((id, whose.clone()))
         });
         let wanted = record.need.as_ref().map(|need| &need.cluster);
         let is_right =

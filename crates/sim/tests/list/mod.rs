@@ -77,7 +77,6 @@ macro_rules! small_scenarios {
             dip_and_gone
             dip_and_crash
             dip_paused
-            dip_without_nodes
             leftovers_first
             preempted_for_a_moment
             emptiest_first
@@ -157,7 +156,6 @@ macro_rules! defects {
             restored_for_anybody
             restored_and_restamped
             restored_too_late
-            restored_unready
             restored_though_preempted
             disruption_in_keep_order
             busiest_first
