@@ -21,7 +21,13 @@ enum What {
     /// List the contexts: named shards, and how to call them
     GetContexts {
         /// The form of the answer, as for `bigfleet get`
-        #[arg(short, long, value_name = "FORM", default_value = "table")]
+        #[arg(
+            short,
+            long,
+            value_name = "FORM",
+            default_value = "table",
+            hide_possible_values = true
+        )]
         output: Form,
     },
     /// Use this context from now on

@@ -121,7 +121,13 @@ pub(crate) struct SteerArgs {
     #[arg(short, long)]
     yes: bool,
     /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Form,
     #[command(flatten)]
     shard: ShardArgs,

@@ -72,7 +72,13 @@ struct SelectArgs {
     field_selector: Option<Selector>,
     /// The form of the answer: table, wide, json, yaml, name, csv, custom-columns=NAME:.path,… or
     /// jsonpath={.path}
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Form,
 }
 
@@ -213,7 +219,13 @@ pub(crate) struct DescribeArgs {
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
     /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Form,
     #[command(flatten)]
     shard: ShardArgs,
@@ -239,7 +251,13 @@ pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StatusArgs {
     /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Form,
     #[command(flatten)]
     shard: ShardArgs,
@@ -292,7 +310,13 @@ pub(crate) struct VersionArgs {
     #[arg(long)]
     client: bool,
     /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Form,
     #[command(flatten)]
     shard: ShardArgs,

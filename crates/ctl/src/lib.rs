@@ -27,6 +27,8 @@ mod listable;
 mod record;
 mod select;
 
+#[cfg(feature = "flags")]
+mod form_parser;
 mod json_path;
 mod output;
 mod table_text;

@@ -19,6 +19,7 @@ const SAMPLES: usize = 5;
 
 /// What a probe looks at.
 pub(crate) struct Probe {
+    cycle: u64,
     decided: Arc<Decided>,
     /// Machines whose reclaim the cycle has committed.
     reclaims: Vec<Machine>,
@@ -36,8 +37,10 @@ impl Probe {
             return None;
         }
         // If nothing was decided, the provider has not been seen.
-        let decided = core.decided().filter(|decided| decided.cycle == cycle)?;
+        core.decided_as_of().filter(|(as_of, _)| *as_of == cycle)?;
+        let decided = core.decided()?;
         Some(Self {
+            cycle,
             decided: Arc::clone(decided),
             reclaims: reclaimed(core, effects),
         })
@@ -46,7 +49,7 @@ impl Probe {
     /// Compares every reclaim with every row left short, and logs what it finds. Takes time in proportion
     /// to both, so not on the core's thread.
     pub(crate) fn log(&self) {
-        log(&self.decided, &self.reclaims);
+        log(self.cycle, &self.decided, &self.reclaims);
     }
 }
 
@@ -67,8 +70,7 @@ fn reclaimed(core: &ShardCore, effects: &[Effect]) -> Vec<Machine> {
     ids.filter_map(|id| core.machine(id).cloned()).collect()
 }
 
-fn log(decided: &Decided, reclaims: &[Machine]) {
-    let cycle = decided.cycle;
+fn log(cycle: u64, decided: &Decided, reclaims: &[Machine]) {
     let is_gang = |view: &&NeedView| view.verdict.need.row.profile.same_key().is_some();
     let short: Vec<&NeedView> = decided
         .needs

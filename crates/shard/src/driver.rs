@@ -360,11 +360,8 @@ impl Running {
     /// Says what changed since a cycle last ended.
     fn tell_changes(&mut self) {
         let rails = self.driver.core.rails();
+        self.losses.log();
         let mut told = self.losses.take();
-        for lost in &told {
-            let cluster = lost.cluster.as_ref().map_or("", ClusterId::as_str);
-            tracing::warn!(cluster, "{}", lost.text);
-        }
         if let Some(before) = self.rails.replace(rails.clone()) {
             let said = self.driver.lists.last_error();
             told.extend(events::differences(&before, &rails, &said));

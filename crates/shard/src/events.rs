@@ -303,10 +303,37 @@ impl Losses {
         self.0.entry(cluster).or_default().push(machine);
     }
 
+    fn total(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// Logs them: a line each, or one for all of them if they are many.
+    pub(crate) fn log(&self) {
+        let (total, clusters) = (self.total(), self.0.len());
+        if MASS <= total {
+            tracing::error!(
+                total,
+                clusters,
+                "mass loss: machines are not where they were left"
+            );
+            return;
+        }
+        for (cluster, machines) in &self.0 {
+            let cluster = cluster.as_ref().map_or("", ClusterId::as_str);
+            for machine in machines {
+                tracing::info!(
+                    %machine,
+                    cluster,
+                    "machine adopted: its provider shows it elsewhere than it was left"
+                );
+            }
+        }
+    }
+
     /// What is to be said of them, once: machine by machine, or of all of them if they are many.
     pub(crate) fn take(&mut self) -> Vec<News> {
+        let total = self.total();
         let lost = std::mem::take(&mut self.0);
-        let total: usize = lost.values().map(Vec::len).sum();
         let whose = |cluster: &Option<ClusterId>| match cluster {
             Some(cluster) => format!("cluster {cluster}"),
             None => "no cluster".to_owned(),

@@ -182,6 +182,13 @@ impl Process {
         text
     }
 
+    /// The same without the lines before the page.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let answer = self.http(path);
+        let (_, page) = answer.split_once("\r\n\r\n").unwrap();
+        page.to_owned()
+    }
+
     /// What it has in memory, in MB.
     pub(crate) fn memory_mb(&self) -> f64 {
         let status = format!("/proc/{}/status", self.child.id());

@@ -84,7 +84,7 @@ async fn its_page_is_open_metrics_and_every_histogram_gives_a_quantile() {
     a.needs(vec![cpus(2)]).await;
     a.has(2).await;
     let page = until("a cycle that was measured", async || {
-        let page = open_metrics::parse(&shard.http("/metrics")).unwrap();
+        let page = open_metrics::parse(&shard.page("/metrics")).unwrap();
         let cycles = "bigfleet_shard_cycle_duration_seconds".to_owned();
         let measured = page.histograms.get(&(cycles, Vec::new()));
         (measured.is_some_and(|one| 0.0 < one.count()), page)

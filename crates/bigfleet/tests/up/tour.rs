@@ -117,7 +117,10 @@ fn run(home: &Home, typed: &Typed) {
     let text = String::from_utf8(output.stdout).unwrap();
     let trouble = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {trouble}", typed.command);
-    let expected = typed.prints.as_deref().unwrap_or_default();
+    // What is long, or never the same twice, the page leaves out.
+    let Some(expected) = typed.prints.as_deref() else {
+        return;
+    };
     assert_eq!(
         normal(&text),
         normal(expected),
@@ -169,7 +172,7 @@ fn the_tour_shows_every_action_and_every_state_and_leaves_nothing() {
     home.is_empty();
 
     assert_eq!(code, Some(0));
-    for (of, least) in [("actions", 5), ("states", 8)] {
+    for (of, least) in [("actions", 6), ("states", 8)] {
         let counts = last[of].as_object().unwrap();
         assert_eq!(counts.len(), least, "{last}");
         assert!(

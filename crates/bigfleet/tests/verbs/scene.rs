@@ -39,6 +39,12 @@ impl Scene {
             (verdicts.iter().all(|word| needs.contains(word)), needs)
         })
         .await;
+        // Ages are taken down by cycles, and the next one knows.
+        until("one Need lacks something", async || {
+            let clusters = scene.call(&["get", "clusters", "-o", "json"]).done();
+            (clusters.contains("\"needs_lacking\": 1"), clusters)
+        })
+        .await;
         scene
     }
 

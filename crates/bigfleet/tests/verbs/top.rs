@@ -15,7 +15,7 @@ async fn a_shard_is_seen_explained_paused_and_left() {
     terminal.shows("Machines 8");
     terminal.shows("Bootstrap");
     terminal.press("e");
-    terminal.shows("What could be done:");
+    terminal.shows("What would change it, each tried on a copy of the fleet:");
     terminal.press("\u{1b}");
     terminal.shows("Clusters 1");
     terminal.press("p");

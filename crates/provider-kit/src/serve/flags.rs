@@ -123,7 +123,16 @@ mod tests {
         assert_eq!(seconds("250ms"), 0.25);
         assert_eq!(seconds("1m30s"), 90.0);
         assert_eq!(seconds(" 1.5h "), 5400.0);
-        for refused in ["", "s", "5", "5d", "-5s", "1e3s", "5s5", "999999999999999h"] {
+        for refused in [
+            "",
+            "s",
+            "5",
+            "5d",
+            "-5s",
+            "1e3s",
+            "5s5",
+            "999999999999999999h",
+        ] {
             assert!(duration(refused).is_err(), "{refused}");
         }
     }

@@ -83,7 +83,7 @@ fn it_greets_and_rolls_up_at_once_and_then_every_ten_seconds() {
     let said = cluster.opened(seconds(3));
     assert!(
         matches!(&said[..], [Payload::Hello(hello), Payload::Rollup(_)]
-        if hello.cluster_id == "web" && hello.features.len() == 4)
+        if hello.cluster_id == "web" && hello.features.len() == Feature::ALL.len())
     );
     assert_eq!(cluster.due(), seconds(13));
     assert_eq!(asked(&cluster.woken(seconds(12))), None);
