@@ -124,8 +124,8 @@ fn programs_that_do_nothing() -> serde_json::Value {
 /// So many lives of machines, by all callers together.
 async fn busy(client: &Client, ids: &[String], lives: usize) -> Result<(), NotMeasured> {
     let mut callers = JoinSet::new();
-    for caller in 0..CALLERS.min(ids.len()) {
-        let (client, id) = (client.clone(), ids[caller].clone());
+    for (caller, id) in ids.iter().take(CALLERS).enumerate() {
+        let (client, id) = (client.clone(), id.clone());
         let share = lives / CALLERS + usize::from(caller < lives % CALLERS);
         callers.spawn(async move {
             for _ in 0..share {

@@ -32,14 +32,13 @@ impl Secret {
     fn in_files(&self, folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => self.in_files(&path, found),
-                Ok(kind) if kind.is_file() => {
-                    if self.is_in(&std::fs::read(&path).unwrap_or_default()) {
-                        found.push(path.display().to_string());
-                    }
-                }
-                _ => {}
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                self.in_files(&path, found);
+            } else if kind.is_file() && self.is_in(&std::fs::read(&path).unwrap_or_default()) {
+                found.push(path.display().to_string());
             }
         }
     }
