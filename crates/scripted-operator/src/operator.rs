@@ -36,6 +36,12 @@ impl Heard {
         self.nodes.values().filter(|last| **last == state).count()
     }
 
+    /// Whether a resync has begun and not ended: not every machine has been named yet.
+    pub fn is_resyncing(&self) -> bool {
+        let echoed = |echo: &str| self.acks.iter().filter(|ack| ack.echo == echo).count();
+        echoed("node-state-resync") < echoed("node-state-resync-begin")
+    }
+
     fn take(&mut self, frame: FromShard) {
         match frame {
             FromShard::Ack(ack) => self.acks.push(ack),

@@ -43,13 +43,15 @@ impl Operator {
         self.heard().count(state)
     }
 
-    /// Waits until exactly so many machines are Configured, and none is on its way.
+    /// Waits until exactly so many machines are Configured, and none is on its way. In the middle of a resync
+    /// that may seem so.
     pub(crate) async fn has(&self, machines: usize) {
         let what = format!("{machines} machines of {}", self.cluster);
         self.sees(&what, |heard| {
             let moving = heard.count(wire::MachineState::Configuring)
                 + heard.count(wire::MachineState::Draining);
-            (heard.count(wire::MachineState::Configured), moving) == (machines, 0)
+            let serving = heard.count(wire::MachineState::Configured);
+            !heard.is_resyncing() && (serving, moving) == (machines, 0)
         })
         .await;
     }
