@@ -5,7 +5,7 @@
 //!                                   JSON on standard input ──▶ │ program │ ──▶ JSON on standard output
 //! ```
 //!
-//! The kit keeps the contract; [`ExecBackend`] finds the right program, and [`run`](Hands::run) is one run
+//! The kit keeps the contract; [`ExecBackend`] finds the right program, and `run` is one run
 //! of it: bounded in time, in number and in what it may print, and ended with everything it started in
 //! its process group. Bootstrap data goes over standard input only.
 
