@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bigfleet_model::Time;
+use bigfleet_model::{Time, counted};
 use bigfleet_shard_core::{
     BackoffView, ClusterView, PausedBy, RailsView, Scope, ShardCore, Stage, Value, WorkView,
 };
@@ -223,7 +223,8 @@ fn of_rails(view: &RailsView, found: &mut Found) {
     found.bounded("quarantine", rails, held, |found, held| {
         let (cluster, reports, why) = (&held.cluster, held.reports, &held.why);
         let what = format!(
-            "cluster {cluster}: {reports} reports in a row are not believed, its earlier demand stays: {why}"
+            "cluster {cluster}: {} not believed, its earlier demand stays: {why}",
+            counted(reports, "report is", "reports in a row are")
         );
         let verb = format!("bigfleet describe cluster {cluster}");
         found.warning("quarantine", what, Some(held.since), verb);
@@ -232,14 +233,19 @@ fn of_rails(view: &RailsView, found: &mut Found) {
     found.bounded("rail", rails, capped, |found, capped| {
         let (cluster, machines) = (&capped.cluster, capped.machines);
         let what = format!(
-            "cluster {cluster}: {machines} machines to be reclaimed wait for the reclaim cap"
+            "cluster {cluster}: {} for the reclaim cap",
+            counted(
+                machines,
+                "machine to be reclaimed waits",
+                "machines to be reclaimed wait"
+            )
         );
         found.warning("rail", what, Some(capped.since), rails);
     });
     if 0 < view.removals_held {
         let held = view.removals_held;
-        let what =
-            format!("{held} machines were missing from the provider's last List and are kept");
+        let kept = counted(held, "machine is kept", "machines are kept");
+        let what = format!("{kept} that the provider's last List did not have");
         found.warning("rail", what, None, rails);
     }
     let pools: Vec<_> = view
@@ -282,7 +288,8 @@ fn of_sessions(clusters: impl Iterator<Item = ClusterView>, found: &mut Found) {
         let cluster = &one.cluster;
         let machines: u32 = one.machines.values().sum();
         let what = format!(
-            "the operator of cluster {cluster} is not connected: its {machines} machines stay, and it gets no new ones"
+            "the operator of cluster {cluster} is not connected: its {}, and it gets no new ones",
+            counted(machines, "machine stays", "machines stay")
         );
         let verb = format!("bigfleet describe cluster {cluster}");
         found.warning("session", what, one.gone_since, verb);
@@ -315,10 +322,7 @@ fn of_work(core: &ShardCore, found: &mut Found) {
         "bigfleet get work",
         stuck,
         |found, ((why, action), (count, since))| {
-            let many = match count {
-                1 => "1 operation is".to_owned(),
-                count => format!("{count} operations are"),
-            };
+            let many = counted(count, "operation is", "operations are");
             let what = format!("{many} stuck in {action}: {why}");
             found.warning("work", what, Some(since), "bigfleet get work");
         },
@@ -356,10 +360,7 @@ fn of_needs(core: &ShardCore, found: &mut Found) {
     let lacking: Vec<_> = lacking.into_iter().collect();
     let verb = "bigfleet get shortfalls";
     found.bounded("need", verb, lacking, |found, (cluster, (count, since))| {
-        let many = match count {
-            1 => "1 Need is".to_owned(),
-            count => format!("{count} Needs are"),
-        };
+        let many = counted(count, "Need is", "Needs are");
         let what = format!("cluster {cluster}: {many} not served in full for more than 5 minutes");
         let verb = format!("bigfleet explain {cluster}");
         found.critical("need", what, Some(since), &verb);
@@ -409,7 +410,8 @@ fn of_disk(around: &Surroundings, found: &mut Found) {
     }
     let lost = around.audit.lost.load(Ordering::Relaxed);
     if 0 < lost {
-        let what = format!("{lost} lines of the audit log could not be written");
+        let lines = counted(lost, "line", "lines");
+        let what = format!("{lines} of the audit log could not be written");
         found.warning("disk", what, None, verb);
     }
 }
