@@ -65,6 +65,7 @@ mod rails;
 mod reads;
 mod schedule;
 mod sessions;
+mod set_back;
 mod supply;
 mod uplink;
 mod work;

@@ -121,7 +121,7 @@ impl ShardCore {
                     recorded,
                 });
             }
-            core.recall(record);
+            core.recall(record.remembered_at(now));
         }
         core.expire_pauses(now);
         if let Some(expiry) = core.rails.next_expiry() {

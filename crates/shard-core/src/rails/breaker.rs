@@ -22,7 +22,7 @@ const OPENS: u32 = 3;
 /// The first wait after a bad end; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// A breaker nobody has tried for so long is forgotten, and a machine that was spent so long ago counts no
 /// more.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);

@@ -29,7 +29,7 @@ pub use pauses::{KeptPause, Pause, PauseNote, Scope};
 pub use quarantine::Baseline;
 
 pub(crate) use admission::admit;
-pub(crate) use breaker::Spent;
+pub(crate) use breaker::{LONGEST_WAIT, Spent};
 pub(crate) use probes::InFlight;
 pub(crate) use quarantine::{Circumstances, Judgement};
 
@@ -47,8 +47,8 @@ use std::{collections::BTreeSet, time::Duration};
 use stop::Stop;
 
 /// First and longest backoff of a reclaim or Delete that was given up (SH-14, SH-23).
-const GIVEN_UP_BACKOFF: (Duration, Duration) =
-    (Duration::from_secs(600), Duration::from_secs(7200));
+const FIRST_GIVEN_UP: Duration = Duration::from_secs(600);
+pub(crate) const LONGEST_GIVEN_UP: Duration = Duration::from_secs(7200);
 
 /// Everything that limits or stops a shard.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl RailSet {
             quarantine: Quarantine::new(config.rails.roll_up_guard, is_hasty),
             breakers: Breakers::default(),
             spent: Spent::default(),
-            given_up: Backoffs::new(GIVEN_UP_BACKOFF.0, GIVEN_UP_BACKOFF.1),
+            given_up: Backoffs::new(FIRST_GIVEN_UP, LONGEST_GIVEN_UP),
             released: BTreeSet::new(),
         }
     }
