@@ -21,6 +21,7 @@ use tower::Service;
 
 use crate::identity::shown;
 use crate::tls::Tls;
+use crate::turns::{Overheard, Places, TurnChannel};
 
 /// An address that cannot be dialled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +77,24 @@ impl Dial {
 
     /// A channel to `host:port`. Connects when it is first used.
     pub fn channel(&self, target: &str) -> Result<Channel, DialRefused> {
+        self.connecting(target, None)
+    }
+
+    /// The same, whose calls wait for a stream before anything of them is written.
+    pub fn channel_with_turns(&self, target: &str) -> Result<TurnChannel, DialRefused> {
+        let places = Places::new();
+        let channel = self.connecting(target, Some(Arc::clone(&places)))?;
+        Ok(TurnChannel {
+            channel,
+            places: Some(places),
+        })
+    }
+
+    fn connecting(
+        &self,
+        target: &str,
+        places: Option<Arc<Places>>,
+    ) -> Result<Channel, DialRefused> {
         let refused = || DialRefused(target.to_owned());
         let uri = |scheme: &str| Uri::try_from(format!("{scheme}://{target}")).ok();
         let plain = uri("http").ok_or_else(refused)?;
@@ -100,7 +119,12 @@ impl Dial {
                 Some((Arc::clone(tls), name))
             }
         };
-        let connector = Connector { host, port, tls };
+        let connector = Connector {
+            host,
+            port,
+            tls,
+            places,
+        };
         Ok(endpoint.connect_with_connector_lazy(connector))
     }
 }
@@ -110,6 +134,8 @@ struct Connector {
     host: String,
     port: u16,
     tls: Option<(Arc<Tls>, ServerName<'static>)>,
+    /// Who is told how many calls the peer takes at once.
+    places: Option<Arc<Places>>,
 }
 
 trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -126,6 +152,10 @@ impl Connector {
                 let connector = TlsConnector::from(tls.client());
                 Box::new(connector.connect(name, stream).await?)
             }
+        };
+        let stream: Box<dyn Wire> = match self.places {
+            None => stream,
+            Some(places) => Box::new(Overheard::new(stream, places)),
         };
         Ok(TokioIo::new(stream))
     }

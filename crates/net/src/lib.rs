@@ -23,6 +23,7 @@ mod logs;
 mod probes;
 mod tls;
 mod tls_problem;
+mod turns;
 
 #[cfg(feature = "flags")]
 mod flags;
@@ -42,6 +43,7 @@ pub use logs::{LogFormat, LogsRefused, start as start_logs};
 pub use probes::{Answer, Probes};
 pub use tls::{Tls, TlsCounts, TlsFiles, TlsRefused};
 pub use tls_problem::TlsProblem;
+pub use turns::TurnChannel;
 
 /// What a peer answered, or why it did not, in one line that is fit to be shown to people: the words of a
 /// [`tonic::Status`] itself are meant for whoever debugs it.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The core lets a call go when it may leave. That can be long before anything is written: the connection
-//! may have to be built first, and the provider may take one call at a time. So a connection is given the
-//! message only when it asks for it, with a stream open to write it on. One atomic decides between the two
+//! may have to be built first, and the provider may take one call at a time. So a call waits for its turn
+//! outside of the HTTP/2 client, which writes at least the headers of whatever it was given, and the connection
+//! is given the message only when it asks for it, with a stream open to write it on. One atomic decides between the two
 //! who are after it: a message is taken or withdrawn, never both.
 
 use std::collections::BTreeMap;

@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bigfleet_model::{Breach, IdRefused, MachineId, MachineRefused, shown};
+use bigfleet_net::TurnChannel;
 use bigfleet_shard_core::{Event, ListId, Listed, Sighting};
 use bigfleet_wire::v1alpha1::ListFilter;
 use bigfleet_wire::{Alike, Listing, RecordProblem, RefusedRecord, Unreadable};
@@ -26,7 +27,6 @@ use tonic::Status;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::transport::Channel;
 
 use crate::digest::Digest;
 use crate::hub::{Hub, Stopping};
@@ -74,7 +74,7 @@ impl From<Unreadable> for Broken {
 /// Who reads Lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Lister {
-    calls: Grpc<Channel>,
+    calls: Grpc<TurnChannel>,
     hub: Hub,
     rpcs: Arc<Rpcs>,
 }
@@ -138,7 +138,7 @@ struct ListTotals {
 }
 
 impl Lister {
-    pub(crate) fn new(channel: Channel, told: (Hub, Arc<Rpcs>)) -> Self {
+    pub(crate) fn new(channel: TurnChannel, told: (Hub, Arc<Rpcs>)) -> Self {
         let calls = Grpc::new(channel).max_decoding_message_size(bigfleet_net::MAX_MESSAGE_BYTES);
         Self {
             calls,

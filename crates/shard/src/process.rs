@@ -221,8 +221,12 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     tracing::info!(addr, shard_id, epoch, "provider dial");
     // On every line of the driver and of what it starts, at any level (docs/operating.md).
     let span = tracing::error_span!("shard", shard_id, epoch);
+    let mut channel = Dial::provider(tls.clone()).channel_with_turns(addr)?;
+    if settings.trouble.queues_calls() {
+        channel = channel.without_turns();
+    }
     let provider = Provider::new(
-        Dial::provider(tls.clone()).channel(addr)?,
+        channel,
         hub.clone(),
         Arc::clone(&metrics.lists),
         Arc::clone(&metrics.rpcs),

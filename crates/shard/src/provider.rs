@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bigfleet_model::{MachineId, shown};
+use bigfleet_net::TurnChannel;
 use bigfleet_shard_core::{
     CallOutcome, Code, Event, GetId, Got, ListId, Listed, OperationId, ProviderCall, Sighting,
     Token,
@@ -28,7 +29,6 @@ use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tracing::Instrument;
@@ -68,9 +68,9 @@ const DELETE: Method = Method {
 /// The provider, as the driver's effects reach it.
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
-    client: CapacityProviderClient<Channel>,
+    client: CapacityProviderClient<TurnChannel>,
     /// For calls that change a machine: their messages are written at the last moment.
-    calls: Grpc<Channel>,
+    calls: Grpc<TurnChannel>,
     lister: Lister,
     hub: Hub,
     runtime: Handle,
@@ -121,7 +121,7 @@ impl ListTimes {
 
 impl Provider {
     pub(crate) fn new(
-        channel: Channel,
+        channel: TurnChannel,
         hub: Hub,
         times: Arc<ListTimes>,
         rpcs: Arc<Rpcs>,

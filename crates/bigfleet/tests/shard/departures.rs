@@ -120,6 +120,8 @@ async fn calls_that_wait_to_be_written_do_not_leave_a_paused_shard() {
         scene.ledger.ledger.operations(CallKind::Configure).len(),
         MACHINES
     );
+    let opened = scene.ledger.ledger.opened();
+    assert_eq!(opened, MACHINES, "no headers left without their message");
     scene.ledger.ledger.check();
 }
 
@@ -132,6 +134,21 @@ async fn calls_that_are_not_withdrawn_leave_a_paused_shard() {
     scene.pause().await;
     scene.ledger.ledger.let_go();
     assert_eq!(scene.reached().await, MACHINES);
+}
+
+/// The failing arm of waiting outside of the HTTP/2 client: what that has queued it opens, if only to reset it.
+#[tokio::test]
+async fn headers_that_wait_in_the_http2_client_leave_a_paused_shard() {
+    let trouble = ["--trouble=calls-queued-by-http2"];
+    let mut scene = Narrow::new("departure-headers", &trouble).await;
+    let operator = scene.all_wait().await;
+    scene.pause().await;
+    scene.ledger.ledger.let_go();
+    assert_eq!(scene.reached().await, 1, "no message");
+    scene.resume().await;
+    operator.has(MACHINES).await;
+    let opened = scene.ledger.ledger.opened();
+    assert!(MACHINES < opened, "{opened} streams");
 }
 
 /// The first call is refused by a fence: those behind it stay where they are. Its answer frees the stream, so the

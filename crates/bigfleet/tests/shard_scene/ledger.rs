@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bigfleet_net::{Dial, Limits, MAX_MESSAGE_BYTES, Serving, listen, serve};
 use bigfleet_wire::v1alpha1 as wire;
 use tokio::sync::watch;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 use wire::capacity_provider_client::CapacityProviderClient;
@@ -73,6 +77,8 @@ pub(crate) struct Ledger {
     deltas: Arc<AtomicUsize>,
     /// How many mutations came and how many were answered, together.
     moments: watch::Sender<usize>,
+    /// Streams opened for mutations, whether or not a message came on them.
+    opened: Arc<AtomicUsize>,
 }
 
 /// How a machine is no more.
@@ -123,8 +129,12 @@ impl Ledgered {
             waiting: Arc::default(),
             deltas: Arc::default(),
             moments: watch::Sender::new(0),
+            opened: Arc::default(),
         };
-        let service = CapacityProviderServer::new(ledger.clone());
+        let service = Opened {
+            service: CapacityProviderServer::new(ledger.clone()),
+            opened: Arc::clone(&ledger.opened),
+        };
         let router = limits.server().add_service(service);
         let server = serve(listen("127.0.0.1:0").await.unwrap(), None, router).unwrap();
         Self {
@@ -135,7 +145,44 @@ impl Ledgered {
     }
 }
 
+/// A service that counts the streams that are opened for mutations, as soon as their headers are there.
+#[derive(Clone)]
+struct Opened {
+    service: CapacityProviderServer<Ledger>,
+    opened: Arc<AtomicUsize>,
+}
+
+impl NamedService for Opened {
+    const NAME: &'static str = CapacityProviderServer::<Ledger>::NAME;
+}
+
+type Served = CapacityProviderServer<Ledger>;
+
+impl Service<http::Request<Body>> for Opened {
+    type Response = <Served as Service<http::Request<Body>>>::Response;
+    type Error = <Served as Service<http::Request<Body>>>::Error;
+    type Future = <Served as Service<http::Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Service::<http::Request<Body>>::poll_ready(&mut self.service, context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let method = request.uri().path().rsplit('/').next();
+        let mutations = ["Create", "Configure", "Drain", "Delete"];
+        if method.is_some_and(|method| mutations.contains(&method)) {
+            self.opened.fetch_add(1, Ordering::Relaxed);
+        }
+        self.service.call(request)
+    }
+}
+
 impl Ledger {
+    /// Streams opened for mutations so far.
+    pub(crate) fn opened(&self) -> usize {
+        self.opened.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }

@@ -23,6 +23,10 @@ impl Trouble {
         false
     }
 
+    pub(crate) fn queues_calls(&self) -> bool {
+        false
+    }
+
     pub(crate) fn panics_unheard(&self) -> bool {
         false
     }

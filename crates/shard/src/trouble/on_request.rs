@@ -48,14 +48,15 @@ pub struct Trouble {
     panics: Option<Arc<Mutex<Vec<&'static str>>>>,
     panics_unheard: bool,
     lets_calls_go: bool,
+    queues_calls: bool,
 }
 
 impl Trouble {
     /// Whether this build takes requests for trouble.
     pub const CAN_BE_REQUESTED: bool = true;
 
-    /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard`, `calls-not-withdrawn` or
-    /// `store-forgets`.
+    /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard`, `calls-not-withdrawn`,
+    /// `calls-queued-by-http2` or `store-forgets`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         match text.split_once('=') {
             None if text == "store-forgets" => {
@@ -68,6 +69,10 @@ impl Trouble {
             }
             None if text == "calls-not-withdrawn" => {
                 self.lets_calls_go = true;
+                Ok(())
+            }
+            None if text == "calls-queued-by-http2" => {
+                self.queues_calls = true;
                 Ok(())
             }
             Some(("abort-at", name)) => {
@@ -99,6 +104,11 @@ impl Trouble {
     /// A call that was let go leaves, whatever closes meanwhile.
     pub(crate) fn lets_calls_go(&self) -> bool {
         self.lets_calls_go
+    }
+
+    /// Calls wait for a stream in the HTTP/2 client.
+    pub(crate) fn queues_calls(&self) -> bool {
+        self.queues_calls
     }
 
     /// A task takes its panic with it.
