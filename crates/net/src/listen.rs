@@ -1,22 +1,25 @@
 //! Listening: from an address to connections whose callers are known.
 //!
 //! ```text
-//! accept ─▶ a place ─▶ handshake, a task each, 10 s ──┬─ done ──▶ Connection{ Caller } ─▶ opening, 10 s
-//!                                                     └─ not ───▶ closed, counted, said
+//! accept ─▶ a place ─▶ handshake, a task each, 10 s ──┬─ done, and its caller has few ─▶ Connection ─▶ opening, 10 s
+//!                                                     └─ not ───▶ closed, and said
 //! ```
 //!
-//! A caller that is slow to shake hands delays nobody else, and all callers together hold a bounded
-//! number of connections: beyond it they wait in the backlog of the system. One that says nothing, or
+//! A caller that is slow to shake hands delays nobody else. One that was identified holds a bounded number of
+//! connections, and all callers together as many as leave the process files for everything else: beyond that
+//! they wait in the backlog of the system. One that says nothing, or
 //! stops in the middle of what opens a connection, is closed; one that stops later does not answer pings.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,6 +35,10 @@ use crate::tls::Tls;
 
 /// Connections at once, those that still shake hands included.
 const MOST_CONNECTIONS: usize = 16_384;
+/// Of one identity: an operator has one, and a person's commands have one each while they run.
+const MOST_OF_ONE: usize = 256;
+/// Files that are left for probes, the store, the audit log and the provider.
+const OTHER_FILES: usize = 256;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// How long a caller may take to open HTTP/2, after its handshake if there is one.
 const OPENED_WITHIN: Duration = Duration::from_secs(10);
@@ -96,13 +103,83 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// How many connections there may be, with as many files as the system lets this process have.
+fn most_connections() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // A system that does not allow it leaves us with what there is.
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let files = files.map_or(usize::MAX, |files| {
+        usize::try_from(files).unwrap_or(usize::MAX)
+    });
+    let left = files.saturating_sub(OTHER_FILES).max(files / 2);
+    left.min(MOST_CONNECTIONS)
+}
+
+/// How many connections each identity has.
+#[derive(Clone, Debug, Default)]
+struct Callers(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Callers {
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another connection of a caller; `None` if it has too many. Whoever was not identified shares what there is
+    /// with all others.
+    fn enter(&self, caller: &Caller) -> Option<Entered> {
+        let identity = caller.identity().map(ToString::to_string);
+        if let Some(identity) = &identity {
+            let mut counts = self.counts();
+            let count = counts.entry(identity.clone()).or_default();
+            if *count == MOST_OF_ONE {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Entered {
+            callers: self.clone(),
+            identity,
+        })
+    }
+}
+
+/// One connection of a caller, for as long as there is one.
+#[derive(Debug)]
+struct Entered {
+    callers: Callers,
+    identity: Option<String>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let Some(identity) = &self.identity else {
+            return;
+        };
+        let mut counts = self.callers.counts();
+        if let Some(count) = counts.get_mut(identity) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(identity);
+            }
+        }
+    }
+}
+
 /// Connections as they come; ends when nobody takes them any more.
 pub(crate) async fn accept(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
     ready: mpsc::Sender<io::Result<Connection>>,
 ) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(most_connections()));
+    let callers = Callers::default();
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await.ok()?;
@@ -125,17 +202,23 @@ pub(crate) async fn accept(
         drop(stream.set_nodelay(true));
         let Some(tls) = tls.clone() else {
             let caller = Caller::plaintext(Some(addr));
-            let connection = Connection::new(Io::Plain(stream), caller, place);
+            let held = (place, callers.enter(&caller));
+            let connection = Connection::new(Io::Plain(stream), caller, held);
             if ready.send(Ok(connection)).await.is_err() {
                 return;
             }
             continue;
         };
-        let ready = ready.clone();
+        let (ready, callers) = (ready.clone(), callers.clone());
         tokio::spawn(async move {
             match tokio::time::timeout(HANDSHAKE_WITHIN, shake(stream, addr, &tls)).await {
                 Ok(Ok((io, caller))) => {
-                    let connection = Connection::new(io, caller, place);
+                    let Some(entered) = callers.enter(&caller) else {
+                        let identity = caller.identity().map(ToString::to_string);
+                        let why = "a caller has too many connections, and the newest is closed";
+                        return tracing::warn!(%addr, identity, most = MOST_OF_ONE, "{why}");
+                    };
+                    let connection = Connection::new(io, caller, (place, Some(entered)));
                     // Nobody takes connections any more: this one is closed like all the others.
                     drop(ready.send(Ok(connection)).await);
                 }
@@ -165,8 +248,11 @@ pub(crate) struct Connection {
     io: Io,
     caller: Caller,
     opening: Option<Opening>,
-    _place: OwnedSemaphorePermit,
+    _held: Held,
 }
+
+/// What a connection takes up.
+type Held = (OwnedSemaphorePermit, Option<Entered>);
 
 /// A connection that is not open yet: what is missing, and until when.
 struct Opening {
@@ -175,7 +261,7 @@ struct Opening {
 }
 
 impl Connection {
-    fn new(io: Io, caller: Caller, place: OwnedSemaphorePermit) -> Self {
+    fn new(io: Io, caller: Caller, held: Held) -> Self {
         let opening = Opening {
             missing: OPENING_BYTES,
             deadline: Box::pin(tokio::time::sleep(OPENED_WITHIN)),
@@ -184,7 +270,7 @@ impl Connection {
             io,
             caller,
             opening: Some(opening),
-            _place: place,
+            _held: held,
         }
     }
 
@@ -313,6 +399,29 @@ mod tests {
             assert_eq!(caller.addr().map(|addr| addr.ip()), Some(from));
         }
         accepting.abort();
+    }
+
+    /// SE-9: an identity has so many connections, and those of others are none of its business.
+    #[test]
+    fn an_identity_has_a_bounded_number_of_connections() {
+        let of = |name: &str| Caller::verified(None, Ok(Identity::Cluster(name.to_owned())));
+        let callers = Callers::default();
+        let mut held: Vec<Entered> = Vec::new();
+        while let Some(entered) = callers.enter(&of("a")) {
+            held.push(entered);
+        }
+        assert_eq!(held.len(), MOST_OF_ONE);
+        assert!(callers.enter(&of("b")).is_some());
+        held.pop();
+        assert!(callers.enter(&of("a")).is_some());
+        let nobody = Caller::plaintext(None);
+        let many: Vec<_> = (0..=MOST_OF_ONE).map(|_| callers.enter(&nobody)).collect();
+        assert!(
+            many.iter().all(Option::is_some),
+            "who is not known is not counted"
+        );
+        drop((held, many));
+        assert!(callers.counts().is_empty());
     }
 
     /// wire 8.3: a caller that says nothing, or stops in the middle of the preface, is closed; one that is

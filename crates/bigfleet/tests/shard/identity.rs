@@ -11,7 +11,9 @@
 //!
 //! The methods are those of the descriptors, so that one added tomorrow is in the matrix tomorrow.
 
+use std::io::Write;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::shard_scene::{Folder, Process, shard_flags, until};
 use bigfleet_net::testing::{Authority, Leaf};
@@ -329,4 +331,44 @@ async fn certificates_are_replaced_under_a_running_shard() {
         .shard
         .logged("changed certificates refused; the last good ones stay");
     assert!(said.to_string().contains("cert.pem"), "{said}");
+}
+
+/// SE-9, wire 8.4: whoever never finishes shaking hands costs little and silences no probe; nor does one identity
+/// keep others out, however many connections it opens.
+#[tokio::test]
+async fn connections_cost_little_and_one_caller_does_not_take_them_all() {
+    let scene = Scene::new("identity-many");
+    let (before, most) = (scene.shard.memory_mb(), 120.0);
+    let half_shaken = || {
+        let mut stream = std::net::TcpStream::connect(scene.shard.addr).unwrap();
+        // The head of a ClientHello of 16 KiB, and next to nothing of it.
+        stream.write_all(&[22, 3, 1, 64, 0, 1]).unwrap();
+        stream
+    };
+    let half: Vec<_> = (0..2000).map(|_| half_shaken()).collect();
+    let began = Instant::now();
+    let answer = scene.shard.http("/healthz");
+    assert!(answer.contains(" 200 "), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(1));
+    let reader = scene.ca.leaf(&["bigfleet://readonly"]).unwrap();
+    let mut open = Vec::new();
+    let refused = loop {
+        let channel = scene.channel("reader", &reader);
+        let asked = tonic_health::pb::HealthCheckRequest::default();
+        let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
+        match health.watch(asked).await {
+            Ok(watching) => open.push((health, watching)),
+            Err(status) => break status,
+        }
+        assert!(open.len() <= 256, "a reader has as many as it likes");
+    };
+    let is_closed = [Code::Unavailable, Code::Unknown].contains(&refused.code());
+    assert!(is_closed && open.len() == 256, "{refused}");
+    let admin = scene.channel("admin", &scene.ca.leaf(&ADMIN).unwrap());
+    let mut admin = wire::shard_read_client::ShardReadClient::new(admin);
+    let asked = wire::InspectRailsRequest::default();
+    admin.inspect_rails(asked).await.unwrap();
+    let after = scene.shard.memory_mb();
+    assert!(after < most, "{before} MB, then {after} MB");
+    drop((half, open));
 }
