@@ -30,7 +30,7 @@ use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
 use crate::intentions::Intentions;
 use crate::news::{self, HeldBack};
-use crate::outbox::{Link, Stuck};
+use crate::outbox::{self, Link, Stuck};
 use crate::provider::{ListTimes, Provider};
 use crate::publish::{Published, Publisher};
 use crate::stopwatch::Stopwatch;
@@ -507,9 +507,7 @@ impl Running {
         };
         if let Err(Stuck) = link.push(frame) {
             tracing::warn!(cluster = %link.cluster, "session ended: the operator does not read");
-            link.end(Err(Status::resource_exhausted(
-                "the operator reads too slowly: too many messages wait for it; connect again",
-            )));
+            link.end(Err(outbox::stuck()));
             // The reader of the session tells the core of its end.
             self.sessions.remove(&session);
         }

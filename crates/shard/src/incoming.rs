@@ -25,7 +25,7 @@ use prost::encoding::decode_varint;
 use prost::{DecodeError, Message};
 use tokio_stream::Stream;
 use tonic::body::Body;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::{BoxFuture, Service as TowerService, http};
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
@@ -152,6 +152,12 @@ pub(crate) struct Received {
     pub(crate) charge: Charge,
 }
 
+/// A session is mostly silent, and there are thousands: it has room for what is said most often, and more when
+/// more is said.
+fn small_buffers() -> BufferSettings {
+    BufferSettings::new(512, 32 << 10)
+}
+
 /// Operators' frames in, ours out.
 #[derive(Clone, Debug)]
 struct Reading(Arc<Intake>);
@@ -175,6 +181,10 @@ impl Decoder for Reading {
     type Item = Received;
     type Error = Status;
 
+    fn buffer_settings(&self) -> BufferSettings {
+        small_buffers()
+    }
+
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
         let frame = bytes.copy_to_bytes(bytes.remaining());
         let charge = self.0.decoded();
@@ -186,6 +196,10 @@ impl Decoder for Reading {
 impl Encoder for Reading {
     type Item = ShardMessage;
     type Error = Status;
+
+    fn buffer_settings(&self) -> BufferSettings {
+        small_buffers()
+    }
 
     fn encode(&mut self, message: ShardMessage, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
         let written = message.encode(into);

@@ -7,7 +7,7 @@
 //!
 //! The driver never waits: pushing takes a short lock. An operator that does not read fills its own
 //! outbox only; when that is full, or nothing was read from it for a minute, its session ends, and it is
-//! told everything when it is back. Words on machines never fill it, as there is at most one of each between
+//! told everything when it is back. Nor may one hang up and leave unread what was said to it before. Words on machines never fill it, as there is at most one of each between
 //! two marks: the resync of a cluster of any size fits. Hints are advice: past a number of them the next is
 //! not kept. No frame moves across the marks of a resync, or the operator would count wrong.
 
@@ -35,7 +35,7 @@ const MOST_ACKS: usize = 256;
 /// Hints that wait for one operator. It chooses what it asks for, and so how many there could be.
 const MOST_HINTS: usize = 1024;
 /// How long an operator may read nothing while something waits for it.
-const READ_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const READ_WITHIN: Duration = Duration::from_secs(60);
 
 /// The operator does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,9 +140,13 @@ struct State {
 }
 
 impl State {
-    fn push(&mut self, frame: Frame, now: Instant) -> Result<(), Stuck> {
+    fn is_stuck(&self, now: Instant) -> bool {
         let waited = self.waits_since.map(|since| now.duration_since(since));
-        if waited.is_some_and(|waited| READ_WITHIN < waited) {
+        waited.is_some_and(|waited| READ_WITHIN < waited)
+    }
+
+    fn push(&mut self, frame: Frame, now: Instant) -> Result<(), Stuck> {
+        if self.is_stuck(now) {
             return Err(Stuck);
         }
         self.frames.push(frame, MOST_FRAMES)?;
@@ -164,6 +168,8 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// The session is over; the reader should stop too.
     pub(crate) over: Notify,
+    /// Nobody takes frames any more.
+    gone: Notify,
     /// When the operator was last heard, as unix time in nanoseconds; for readers.
     heard: AtomicI64,
 }
@@ -174,6 +180,7 @@ impl Link {
             cluster,
             state: Mutex::default(),
             over: Notify::new(),
+            gone: Notify::new(),
             heard: AtomicI64::new(0),
         })
     }
@@ -214,9 +221,32 @@ impl Link {
         self.over.notify_one();
     }
 
+    /// Whether something has waited for the operator for a minute, and none of it was read.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.lock().is_stuck(Instant::now())
+    }
+
+    /// Waits until what was said before the end is written, or the operator had its time to read it: then that is
+    /// dropped.
+    pub(crate) async fn written(&self) {
+        let gone = tokio::time::timeout(READ_WITHIN, self.gone.notified());
+        if gone.await.is_err() {
+            let mut state = self.lock();
+            state.frames = Frames::default();
+            state.end = Some(Err(stuck()));
+            wake(&mut state);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What an operator is told that does not read.
+pub(crate) fn stuck() -> Status {
+    let why = "the operator reads too slowly: too many messages wait for it; connect again";
+    Status::resource_exhausted(why)
 }
 
 fn wake(state: &mut State) {
@@ -268,6 +298,7 @@ impl Drop for Outgoing {
     /// The connection is gone, or wrote all there was.
     fn drop(&mut self) {
         self.link.end(Ok(()));
+        self.link.gone.notify_one();
     }
 }
 
@@ -276,6 +307,28 @@ mod tests {
     use super::*;
     use bigfleet_model::{Amounts, State as MachineState};
     use bigfleet_shard_core::{NodeState, OperationId};
+
+    /// An operator that hangs up and does not read keeps nothing in memory for longer than a minute.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_said_before_a_hang_up_waits_for_a_minute() {
+        for is_read in [true, false] {
+            let link = Link::new(ClusterId::new("a").unwrap());
+            let outgoing = Outgoing::new(Arc::clone(&link));
+            link.push(node("m1", MachineState::Idle)).unwrap();
+            link.end(Ok(()));
+            let began = tokio::time::Instant::now();
+            if is_read {
+                drop(outgoing);
+                link.written().await;
+                assert_eq!(began.elapsed(), Duration::ZERO);
+                continue;
+            }
+            link.written().await;
+            assert_eq!(began.elapsed(), READ_WITHIN);
+            assert_eq!(link.seen().1, 0);
+            drop(outgoing);
+        }
+    }
 
     fn node(id: &str, state: MachineState) -> Frame {
         Frame::Node(Box::new(NodeState {

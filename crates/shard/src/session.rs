@@ -206,6 +206,7 @@ impl Sessions {
         let end = read.unwrap_or_else(|panicked| Err(Status::internal(panicked.to_string())));
         link.end(end);
         drop(self.hub.tell(Event::SessionClosed { session }).await);
+        link.written().await;
     }
 
     async fn greet(

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::hub::Hub;
 use crate::incoming::{self, Incoming, Received};
 use crate::offload::Offload;
-use crate::outbox::Link;
+use crate::outbox::{self, Link, READ_WITHIN};
 use crate::session_messages;
 
 /// The receiving side of one session.
@@ -54,10 +54,18 @@ impl Reader {
         link: &Link,
         clock: Clock,
     ) -> Result<(), Status> {
+        let mut looks = tokio::time::interval(READ_WITHIN / 2);
         loop {
             let message = tokio::select! {
                 message = incoming.message() => message,
                 () = link.over.notified() => return Ok(()),
+                _ = looks.tick() => {
+                    if link.is_stuck() {
+                        tracing::warn!(cluster = %self.cluster, "session ended: the operator does not read");
+                        return Err(outbox::stuck());
+                    }
+                    continue;
+                }
             };
             let Received { frame, charge } = match message {
                 Ok(Some(received)) => received,
