@@ -206,6 +206,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         } = *machine;
         let beside = Beside {
             idle_since,
@@ -213,6 +214,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         };
         self.put_record(machine, beside);
     }

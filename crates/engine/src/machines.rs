@@ -8,8 +8,8 @@ use crate::{
     pool::PoolKind,
 };
 use bigfleet_model::{
-    ClusterId, Disruption, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms,
-    Time,
+    ClusterId, Disruption, Leaving, Machine, MachineId, NeedKey, Price, Probability, Shape, State,
+    Terms, Time,
 };
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub struct Beside {
     pub disruption: Option<Disruption>,
     /// Its drain can still be taken back (RF-20).
     pub reversible: bool,
+    /// How it is to leave, if it is marked (RF-21).
+    pub leaving: Option<Leaving>,
 }
 
 /// A machine whose shape the engine knows. Millions of records come in like this, without building a

@@ -61,6 +61,7 @@ pub(crate) fn read(
         unavailable,
         disruption,
         reversible,
+        leaving: None,
     })
 }
 

@@ -372,6 +372,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: None,
         };
         self.engine.put_record(machine, beside);
     }
@@ -387,6 +388,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: None,
         })
     }
 
