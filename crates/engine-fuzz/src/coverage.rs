@@ -15,7 +15,7 @@ pub struct Coverage {
 impl Coverage {
     /// What a test should see before it believes itself: what the rules can decide, and the shapes of
     /// demand they decide it for.
-    pub const WANTED: [&'static str; 38] = [
+    pub const WANTED: [&'static str; 35] = [
         "Bootstrap",
         "Provision",
         "Preempt",
@@ -41,9 +41,6 @@ impl Coverage {
         "reclaim by disruption",
         "leaves soon, claimed",
         "leaves soon, held",
-        "held for a gang elsewhere",
-        "held for a spread",
-        "held for a fold",
         "fold",
         "gang in a domain",
         "gang of several domains",

@@ -171,7 +171,8 @@ fn a_mark_that_is_withdrawn_costs_at_most_one_machine() {
                     acquired <= 1 && preempted == 0,
                     "{leaves} {latency:?}\n{story}"
                 );
-                assert_eq!(reclaimed, acquired, "{leaves} {latency:?}\n{story}");
+                // What was not bound yet goes back to the pool, and nothing else is drained for it.
+                assert!(reclaimed <= acquired, "{leaves} {latency:?}\n{story}");
                 assert_eq!(
                     serving(&run.fleet).len(),
                     WANTED,
