@@ -228,16 +228,16 @@ fn histories_touch_no_more_than_they_did() {
         })
     };
     let few = Work {
-        needs: 1512,
-        machines: 17_523,
-        classes: 473,
-        marked: 4974,
+        needs: 1697,
+        machines: 18_670,
+        classes: 507,
+        marked: 5078,
     };
     let crowd = Work {
-        needs: 2957,
-        machines: 271_977,
-        classes: 1276,
-        marked: 8675,
+        needs: 3435,
+        machines: 343_755,
+        classes: 1266,
+        marked: 8854,
     };
     assert_eq!(
         (touched(Mode::Few, 60), touched(Mode::Crowd, 12)),

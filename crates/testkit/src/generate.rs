@@ -150,7 +150,7 @@ mod tests {
         assert!(rare.is_empty(), "too rare: {rare:?}");
         assert_eq!(
             seen.len(),
-            WANTED.len() + edit::STEPS.len(),
+            WANTED.len() + edit::STEPS.len() + marks::STEPS.len(),
             "something never comes up: {seen:?}"
         );
     }

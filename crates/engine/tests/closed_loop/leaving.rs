@@ -1,7 +1,7 @@
 //! Machines that leave, at static demand (RF-21): each is replaced first, once, and for nothing else.
 //!
-//! After every cycle an independent count says whether somebody left too early: of each Need the machines that
-//! serve it, without the one that goes.
+//! After every cycle a count of its own says whether somebody left too early: of each Need the machines that
+//! serve it, of which one that goes is none.
 
 use crate::{
     DECIDE,
@@ -10,11 +10,9 @@ use crate::{
     starts::{Sizes, free_pool, settled},
 };
 use bigfleet_model::{
-    Action, ActionKind, Amounts, Decision, Fleet, FleetMachine, Leaving, MachineId, Need, Reason,
-    State,
+    ActionKind, Amounts, Decision, Fleet, Leaving, MachineId, Need, Reason, State,
 };
 use bigfleet_seeded::Prng;
-use std::collections::BTreeSet;
 
 fn serving(fleet: &Fleet) -> Vec<MachineId> {
     let machines = fleet.machines.iter();
@@ -34,39 +32,30 @@ fn mark<'m>(
     }
 }
 
-/// What a Need has of machines that serve it: bound to it and Configured, without those that go.
-fn served(fleet: &Fleet, need: &Need, goes: &BTreeSet<&MachineId>) -> Amounts {
-    let serves = |found: &&FleetMachine| {
-        let machine = &found.machine;
-        machine.state() == State::Configured
-            && !goes.contains(machine.id())
-            && machine.attribution() == Some(need.key())
-            && machine
-                .shape()
-                .serves(&need.row.profile, &need.row.min_unit)
-    };
-    let serving = fleet.machines.values().filter(serves);
-    serving.fold(Amounts::NONE, |sum, found| {
-        sum.add(found.machine.shape().effective())
+/// What a Need has of machines that serve: those that count for it and are Configured.
+fn served(fleet: &Fleet, decision: &Decision, need: &Need) -> Amounts {
+    let claims = decision.claims.iter();
+    let claims = claims.filter(|claim| claim.need == need.key());
+    let machines = claims.map(|claim| &fleet.machines[&claim.machine].machine);
+    let serving = machines.filter(|machine| machine.state() == State::Configured);
+    serving.fold(Amounts::NONE, |sum, machine| {
+        sum.add(machine.shape().effective())
     })
 }
 
-/// One cycle: a machine that leaves soon goes only if what serves its Need covers it without all that go.
+/// One cycle: a machine that leaves soon goes only if others that serve its Need cover it.
 fn step(run: &mut Loop, what: &str) -> Decision {
     let before = run.fleet.clone();
     let decision = run.step();
-    let reclaims = |action: &&Action| action.kind == ActionKind::Reclaim;
-    let reclaims: Vec<&Action> = decision.actions.iter().filter(reclaims).collect();
-    let goes: BTreeSet<&MachineId> = reclaims.iter().map(|action| &action.machine).collect();
-    for action in reclaims {
+    let actions = decision.actions.iter();
+    for action in actions.filter(|action| action.reason == Reason::Leaving) {
         let found = &before.machines[&action.machine];
         let attribution = found.machine.attribution();
         let mut needs = decision.needs.iter().map(|verdict| &verdict.need);
         if let Some(need) = needs.find(|need| Some(need.key()) == attribution)
-            && action.reason == Reason::Leaving
             && found.leaving == Some(Leaving::Soon)
         {
-            let has = served(&before, need, &goes);
+            let has = served(&before, &decision, need);
             assert!(
                 has.covers(&need.row.aggregate),
                 "{what}: {} leaves {} with {has:?}\n{}",

@@ -5,6 +5,9 @@
 use bigfleet_model::{Fleet, Leaving, MachineId};
 use bigfleet_seeded::Prng;
 
+/// What [`Marks::edit`] says it did.
+pub(super) const STEPS: [&str; 2] = ["mark to leave", "rack to leave"];
+
 const WORDS: [Leaving; 3] = [Leaving::Soon, Leaving::Soon, Leaving::Now];
 
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ impl Marks {
         }
         if self.prng.percent(10) {
             self.mark_rack(fleet);
-            return Some("rack to leave");
+            return Some(STEPS[1]);
         }
         let only_bound = self.prng.percent(70);
         let machines = fleet.machines.iter();
@@ -49,7 +52,7 @@ impl Marks {
                 Some(_) => None,
             };
         }
-        Some("mark to leave")
+        Some(STEPS[0])
     }
 
     /// All machines of the rack of one of them leave, or none any more.
