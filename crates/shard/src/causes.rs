@@ -257,6 +257,7 @@ fn obstacle(explained: &Explanation, alike: &Alike, around: &Around) -> String {
             Some(why) => format!("they are free, but its cluster gets no new ones: {why}"),
             None => "they are free, but its cluster may get no new ones now".to_owned(),
         },
+        Fate::Leaves(_) => "they are to leave".to_owned(),
         Fate::NotReady => "they are bound, but their Nodes are not Ready".to_owned(),
         Fate::OutsideDomain | Fate::NoDomain(_) => {
             "they are outside of the gang's domain".to_owned()
@@ -304,6 +305,7 @@ fn holder(explained: &Explanation, alike: &Alike, cluster: &ClusterId, around: &
         Some((VictimFate::NotOutranked, standing)) => {
             format!("{held} at priority {standing}, which is not below {own}{kept}")
         }
+        Some((VictimFate::Leaves, _)) => format!("{held}, and they are to leave"),
         Some((VictimFate::AlreadyTaken, _)) => {
             format!("{held}, and they make way for another Need")
         }
