@@ -254,6 +254,7 @@ fn obstacle(explained: &Explanation, alike: &Alike, around: &Around) -> String {
             Some(why) => format!("free, but its cluster gets no new machines: {why}"),
             None => "free, but its cluster may get no new machines now".to_owned(),
         },
+        Fate::Leaves(_) => "marked to leave".to_owned(),
         Fate::NotReady => "bound, but not Ready as a Node, so nothing can run there".to_owned(),
         Fate::OutsideDomain => "outside of the gang's domain".to_owned(),
         Fate::NoDomain(key) => format!("without any {}", shown(key)),
@@ -300,6 +301,7 @@ fn holder(explained: &Explanation, alike: &Alike, cluster: &ClusterId, around: &
         Some((VictimFate::NotOutranked, standing)) => {
             format!("{held} at priority {standing}, which is not below {own}{kept}")
         }
+        Some((VictimFate::Leaves, _)) => format!("{held}, and marked to leave"),
         Some((VictimFate::AlreadyTaken, _)) => {
             format!("{held}, and about to make way for another Need")
         }

@@ -366,6 +366,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: None,
         };
         self.engine.put_record(machine, beside);
     }
@@ -381,6 +382,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: None,
         })
     }
 

@@ -152,6 +152,7 @@ const REASONS: [(Reason, u32); 7] = [
     (Reason::Excess, 5),
     (Reason::Release, 6),
     (Reason::Restored, 7),
+    (Reason::Leaving, 8),
 ];
 
 fn number<T: PartialEq>(table: &[(T, u32)], of: &T) -> u32 {
