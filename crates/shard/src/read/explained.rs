@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::{Alike, Choice, ClaimSource, Explanation, Fate, Rule, VictimFate};
-use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, ordinal, shown};
+use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, counted, ordinal, shown};
 use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
 use super::shortfall_text;
@@ -242,10 +242,8 @@ fn turn(explained: &Explanation) -> Option<ExplanationStep> {
     let ahead = explained.ahead.iter().filter(|ahead| 0 < ahead.holds);
     let first = ahead.clone().next()?;
     let (position, needs) = (ordinal(explained.position), explained.needs);
-    let holders = match ahead.count() {
-        1 => "one Need ahead of it holds".to_owned(),
-        count => format!("{count} Needs ahead of it hold"),
-    };
+    let ahead = ahead.count();
+    let holders = counted(ahead, "Need ahead of it holds", "Needs ahead of it hold");
     Some(ExplanationStep {
         step: "order".to_owned(),
         text: format!(
