@@ -180,6 +180,9 @@ impl FleetTables {
         order: impl Fn(&Self, MachineIndex, MachineIndex) -> Ordering,
         is_own: bool,
     ) {
+        if machines.is_empty() || self.holding(need).is_covered() {
+            return;
+        }
         let spread = self.is_spread(need);
         let (staying, leaving) = self.staying_first(machines);
         for round in [staying, leaving] {
@@ -230,6 +233,9 @@ impl FleetTables {
 
     /// Those that leave soon after those that stay (RF-21).
     fn by_leaving(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
+        if self.leave_soon == 0 {
+            return Ordering::Equal;
+        }
         let leaves = |machine: MachineIndex| self.record(machine).leaves_soon();
         leaves(one).cmp(&leaves(other))
     }

@@ -134,8 +134,9 @@ impl FleetTables {
             self.prune(need, new);
             self.replaced.insert(machine, need);
         } else {
-            for taken in self.claims(need)[before..].to_vec() {
-                self.unclaim(need, taken);
+            let taken = self.claims(need)[before..].to_vec();
+            for other in taken {
+                self.unclaim(need, other);
             }
             self.claim(need, machine);
         }
