@@ -500,6 +500,7 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
         Reason::Excess,
         Reason::Release,
         Reason::Restored,
+        Reason::Leaving,
     ]);
     let ids = (any::<u64>(), any::<u64>(), any::<u64>());
     let held = prop::option::of(stored_time());
