@@ -31,9 +31,7 @@ async fn a_list_that_lacks_half_of_the_machines_is_doubted() {
     drill
         .verb(&scene, &["get", "events"], "removals-held")
         .await;
-    drill
-        .verb(&scene, &["get", "rails"], "removal-sweep")
-        .await;
+    drill.verb(&scene, &["get", "rails"], "removal-sweep").await;
     drill
         .metric(&scene, "bigfleet_shard_removals_held", |held| held == 4.0)
         .await;
