@@ -22,7 +22,7 @@ use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{InspectStatusResponse, ProblemSeverity, ProblemView};
 use tonic::Status;
 
-use super::shortfall_text::{machines, span};
+use super::shortfall_text::span;
 use super::{Reads, ShardInfo};
 use crate::audit::AuditCounts;
 use crate::clock::Clock;

@@ -144,7 +144,7 @@ const ACTIONS: [(ActionKind, u32); 6] = [
     (ActionKind::Delete, 5),
     (ActionKind::Restore, 6),
 ];
-const REASONS: [(Reason, u32); 7] = [
+const REASONS: [(Reason, u32); 8] = [
     (Reason::Idle, 1),
     (Reason::Speculative, 2),
     (Reason::Promised, 3),
