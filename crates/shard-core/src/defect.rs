@@ -97,11 +97,15 @@ pub enum Defect {
     DomainIgnored,
     /// A machine that its Need has outgrown is let go at once (RF-11).
     OutgrownNotHeld,
+    /// An admin's mark is forgotten with its process (SH-20).
+    DrainNotDurable,
+    /// What leaves now waits for its place under rail 1 (SH-20).
+    LeavingNowCapped,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 44] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -144,6 +148,8 @@ impl Defect {
         Self::PenaltyIgnored,
         Self::DomainIgnored,
         Self::OutgrownNotHeld,
+        Self::DrainNotDurable,
+        Self::LeavingNowCapped,
     ];
 
     /// Those that are the engine's.

@@ -16,7 +16,7 @@ mod stock;
 
 pub use ledger::GaugeKey;
 
-pub(crate) use ledger::{Beside, EngineRows};
+pub(crate) use ledger::{Beside, EngineRows, Ledger};
 pub(crate) use ownership::{ASSIGNED_SHARD, Owner};
 pub(crate) use provider::{Absence, Listing};
 pub(crate) use stock::Stock;
@@ -32,10 +32,9 @@ use crate::{
 };
 use bigfleet_engine::Part;
 use bigfleet_model::{
-    Action, ClusterId, Disruption, FleetMachine, Machine, MachineId, NeedKey, Restamp, State, Time,
+    Action, ClusterId, Disruption, FleetMachine, Leaving, Machine, MachineId, NeedKey, Restamp, State, Time,
     Verdict, Via, WriteRefused,
 };
-use ledger::Ledger;
 use nodes::{Nodes, node_state};
 use ownership::Ownership;
 use provider::Provider;
@@ -249,6 +248,16 @@ impl Supply {
             self.ledger
                 .note(id, |beside| beside.reversible = reversible);
         }
+    }
+
+    /// How a machine is to leave (SH-20); says whether that is new. Nothing for one that is not known.
+    pub(crate) fn set_leaving(&mut self, id: &MachineId, leaving: Option<Leaving>) -> bool {
+        let is_known = self.ledger.get(id).is_some();
+        let is_new = is_known && self.ledger.beside(id).leaving != leaving;
+        if is_new {
+            self.ledger.note(id, |beside| beside.leaving = leaving);
+        }
+        is_new
     }
 
     /// What the provider shows of a machine is not confirmed: it is no supply until it is.
@@ -604,6 +613,7 @@ impl Supply {
         let serves = |id: &&MachineId| {
             let known = ledger.get(id);
             known.is_some_and(|known| known.state() == State::Configured)
+                && ledger.beside(id).leaving.is_none()
         };
         let serving = ledger.bound_to(cluster).filter(serves);
         self.nodes.is_partitioned(cluster, serving, now)

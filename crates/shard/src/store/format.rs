@@ -3,6 +3,10 @@
 //! A value is a checksum and a message. Fields are numbered, so a later version may add some; what an
 //! earlier one does not know it passes over. Anything else that does not read is damage, and is said.
 
+mod drains;
+
+pub(super) use drains::drained;
+
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
@@ -30,6 +34,8 @@ pub(super) struct Value {
     breaker: Option<StoredBreaker>,
     #[prost(message, optional, tag = "5")]
     reclaims: Option<StoredReclaims>,
+    #[prost(message, optional, tag = "6")]
+    drain: Option<drains::StoredDrain>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -216,7 +222,7 @@ const ACTIONS: [(ActionKind, u32); 6] = [
     (ActionKind::Delete, 5),
     (ActionKind::Restore, 6),
 ];
-const REASONS: [(Reason, u32); 7] = [
+const REASONS: [(Reason, u32); 8] = [
     (Reason::Idle, 1),
     (Reason::Speculative, 2),
     (Reason::Promised, 3),
