@@ -60,6 +60,7 @@ mod own_machines;
 mod domain;
 mod pass_a;
 mod pass_b;
+mod replace;
 mod spread;
 
 mod excess;

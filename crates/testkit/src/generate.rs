@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    const WANTED: [&str; 23] = [
+    const WANTED: [&str; 26] = [
         "gang",
         "gangs of one class",
         "spread",
@@ -175,6 +175,9 @@ mod tests {
         "whole gang",
         "told disruption",
         "reversible drain",
+        "leaves soon",
+        "leaves now",
+        "leaves unbound",
     ];
 
     fn note(fleet: &Fleet, see: &mut impl FnMut(&'static str)) {
@@ -217,6 +220,10 @@ mod tests {
         );
         let restorable = |m: &FleetMachine| m.is_reversible() && m.machine.intent().is_none();
         when("reversible drain", machines().any(restorable));
+        when("leaves soon", machines().any(FleetMachine::leaves_soon));
+        when("leaves now", machines().any(FleetMachine::leaves_now));
+        let unbound = |m: &FleetMachine| m.leaving.is_some() && !m.machine.state().is_bound();
+        when("leaves unbound", machines().any(unbound));
         when("spread", needs.iter().any(spread));
         when("parked", gangs().any(|need| need.parked));
         when(

@@ -241,7 +241,7 @@ impl FleetTables {
         if view.held.contains(&machine) {
             return Fate::Held;
         }
-        if is_free && record.unavailable {
+        if is_free && record.unfit {
             return Fate::Unavailable;
         }
         if let Some(key) = profile.profile.same_key() {
