@@ -288,8 +288,12 @@ impl Substrate {
         if machine.state != State::Configured {
             return None;
         }
+        let lead = match self.knobs.interruption_notice {
+            Latency::NONE => ANNOUNCED,
+            lead => lead.draw(&mut self.random),
+        };
         slot.withdrawn = Some(now + lasts);
-        slot.leaves(Some(now + ANNOUNCED))
+        slot.leaves(Some(now + lead))
     }
 
     fn strike(&mut self, now: Time, seconds: f64, machine: &Machine) -> Option<Event> {

@@ -219,7 +219,8 @@ impl ShardCore {
                     self.sessions.is_connected(one) || self.rails.is_released(one)
                 });
                 // SH-3: what leaves now needs no operator.
-                (is_connected || self.leaves_now(machine))
+                let needs_none = self.leaves_now(machine) && !self.has(Defect::NowNeedsOperator);
+                (is_connected || needs_none)
                     && !self.rails.is_given_up(machine, now)
             }
             ActionKind::Delete => {

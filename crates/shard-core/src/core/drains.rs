@@ -186,7 +186,9 @@ impl ShardCore {
             return;
         }
         match known.action {
-            ActionKind::Reclaim if !self.leaves_now(&machine) => {
+            ActionKind::Reclaim
+                if !self.leaves_now(&machine) && !self.has(Defect::SoonForced) =>
+            {
                 self.cancel(now, &machine, effects);
             }
             _ => self.work.make_ready(&machine, now),

@@ -106,7 +106,9 @@ impl ShardCore {
             });
             let said = format!("by {by}: {reason}");
             self.audit_leaving(&machine, Outcome::DrainLifted, said, effects);
-            self.tell_leaving(now, &machine, effects);
+            if !self.has(Defect::UndrainForgotten) {
+                self.tell_leaving(now, &machine, effects);
+            }
         }
     }
 
@@ -118,7 +120,8 @@ impl ShardCore {
         told: Option<Time>,
         effects: &mut Vec<Effect>,
     ) {
-        if told.is_none() && !self.leaving.is_noticed(machine) {
+        let is_nothing = !self.leaving.is_noticed(machine) || self.has(Defect::NoticeForEver);
+        if told.is_none() && is_nothing {
             return;
         }
         let Some(known) = self.supply.get(machine) else {
@@ -151,7 +154,11 @@ impl ShardCore {
             return;
         }
         let ledger = self.supply.ledger();
-        let bound = |cluster: &_| ledger.bound_to(cluster).count();
+        let is_gullible = self.has(Defect::NoticesAllBelieved);
+        let bound = |cluster: &_| match ledger.bound_to(cluster).count() {
+            _ if is_gullible => usize::MAX / 2,
+            bound => bound,
+        };
         let is_bound = |machine: &_, cluster: &_| {
             let known = ledger.get(machine);
             known.is_some_and(|known| known.cluster() == Some(cluster))
@@ -169,6 +176,9 @@ impl ShardCore {
 
     /// A deadline may have passed, or a notice come near.
     pub(super) fn leaving_due(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if self.has(Defect::DeadlineIgnored) {
+            return;
+        }
         for (machine, mark) in self.leaving.pass_deadlines(now) {
             let said = said_by(&mark);
             self.remember_record(Record::Drained {
@@ -196,7 +206,7 @@ impl ShardCore {
         machine: &MachineId,
         effects: &mut Vec<Effect>,
     ) {
-        let word = self.leaving.word(machine).map(|(word, _)| word);
+        let word = self.leaving_word(machine);
         if self.leaves_now(machine) && word == Some(Leaving::Now) {
             self.hasten(now, machine, false, effects); // it may be taken away sooner than it was said
         }
@@ -214,6 +224,16 @@ impl ShardCore {
         }
         self.mark_reversible(machine);
         self.schedule.want_cycle();
+    }
+
+    /// The word that counts for a machine now.
+    pub(super) fn leaving_word(&self, machine: &MachineId) -> Option<Leaving> {
+        if self.has(Defect::WeakerWordCounts)
+            && let Some(mark) = self.leaving.mark_of(machine)
+        {
+            return Some(mark.word());
+        }
+        self.leaving.word(machine).map(|(word, _)| word)
     }
 
     /// Whether nothing is waited for before a machine leaves.

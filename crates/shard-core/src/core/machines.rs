@@ -65,7 +65,7 @@ impl ShardCore {
         if let Err(refused) = self.supply.insert(machine, now) {
             return self.impossible(id, refused.to_string(), effects);
         }
-        let word = self.leaving.word(id).map(|(word, _)| word);
+        let word = self.leaving_word(id);
         self.supply.set_leaving(id, word);
         if self.supply.is_trusted() {
             self.schedule.want_cycle();

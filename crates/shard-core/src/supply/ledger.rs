@@ -421,6 +421,9 @@ impl Ledger {
                 facts.state = State::Configured.into();
             }
             (Defect::UnjoinedCounted, _) => told.not_ready = false,
+            (Defect::SoonToldAsNow, _) => told.leaving = told.leaving.map(|_| Leaving::Now),
+            (Defect::NowToldAsSoon, _) => told.leaving = told.leaving.map(|_| Leaving::Soon),
+            (Defect::DrainedIdleOffered, state) if !state.is_bound() => told.leaving = None,
             (Defect::DrainingNotPromised, State::Draining) if promised => {
                 self.engine.remove_machine(told.machine.id());
                 return;

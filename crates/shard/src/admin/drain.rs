@@ -10,7 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use bigfleet_model::{Leaving, MachineId, Time, shown};
+use bigfleet_model::{
+    CAPACITY_TYPE_KEY, INSTANCE_TYPE_KEY, Leaving, MachineId, Time, ZONE_KEY, shown,
+};
 use bigfleet_shard_core::{
     DrainMark, Event, LeavingView, MachineFilter, MachineView, PAGE, ShardCore,
 };
@@ -77,9 +79,19 @@ fn labels(text: &str) -> Result<Vec<(String, String)>, Status> {
                 "label_selector names {key} twice; no machine has two values of one label"
             )));
         }
-        labels.push((key.to_owned(), value.to_owned()));
+        labels.push((label_key(key).to_owned(), value.to_owned()));
     }
     Ok(labels)
+}
+
+/// What people call the labels that every machine has.
+fn label_key(key: &str) -> &str {
+    match key {
+        "zone" => ZONE_KEY,
+        "type" | "instance-type" => INSTANCE_TYPE_KEY,
+        "tier" | "capacity-type" => CAPACITY_TYPE_KEY,
+        other => other,
+    }
 }
 
 /// Machines that a selector matches.
@@ -343,7 +355,7 @@ mod tests {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         assert_eq!(
             read("rack=r7, zone=a"),
-            Ok(vec![pair("rack", "r7"), pair("zone", "a")])
+            Ok(vec![pair("rack", "r7"), pair(ZONE_KEY, "a")])
         );
         for bad in ["", "rack", "rack=", "=r7", "rack=r7,", "rack=r7,rack=r8"] {
             assert!(read(bad).is_err(), "{bad}");
