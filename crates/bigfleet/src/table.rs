@@ -105,7 +105,7 @@ fn needs(needs: &[Verdict]) -> String {
     let row = |verdict: &Verdict| {
         let row = &verdict.need.row;
         let verdict_word = match (verdict.satisfied, verdict.parked) {
-            (true, _) => "satisfied".to_owned(),
+            (true, _) => "all of it".to_owned(),
             (false, true) => "short, parked".to_owned(),
             (false, false) => format!("short {}", amounts(&verdict.residual)),
         };
@@ -140,12 +140,12 @@ fn needs(needs: &[Verdict]) -> String {
     columns(&header, needs.iter().map(row))
 }
 
-/// A Need by its cluster and its gang; `--explain` shows the fingerprint.
-pub(crate) fn name(need: &NeedKey) -> String {
-    let cluster = shown(need.cluster.as_str());
+/// A Need by the name that every verb takes, and its gang.
+fn name(need: &NeedKey) -> String {
+    let called = format!("{}/{}", shown(need.cluster.as_str()), need.name());
     match need.group.as_str() {
-        "" => cluster,
-        group => format!("{cluster}/{}", shown(group)),
+        "" => called,
+        group => format!("{called} ({})", shown(group)),
     }
 }
 

@@ -1,7 +1,12 @@
 //! The sentences of an explanation: what became of a machine, and why one thing went before another.
 
 use bigfleet_engine::{ClaimSource, Comparison, Fate, Outranks, Rule, VictimFate};
-use bigfleet_model::{Operator, Requirement, Time, quantity::format_short};
+use bigfleet_model::{NeedKey, Operator, Requirement, Time, quantity::format_short};
+
+/// The name by which every verb prints a Need and takes it: `prod/bfca3c4e`.
+pub(crate) fn called(need: &NeedKey) -> String {
+    format!("{}/{}", need.cluster, need.name())
+}
 
 /// Why a Need is served before the explained one.
 pub(crate) fn outranks(by: Outranks) -> String {
@@ -79,9 +84,9 @@ pub(crate) fn fate(fate: &Fate) -> String {
         Fate::NotBoughtInPart => "not bought for a gang that cannot be completed",
         Fate::Held => "kept until its replacement serves",
         Fate::FreedLater => "becomes free only after this Need is served",
-        Fate::ClaimedBy(need) => return format!("claimed by {need}"),
-        Fate::PromisedTo(need) => return format!("promised to {need}"),
-        Fate::PreemptedFor(need) => return format!("preempted for {need}"),
+        Fate::ClaimedBy(need) => return format!("claimed by {}", called(need)),
+        Fate::PromisedTo(need) => return format!("promised to {}", called(need)),
+        Fate::PreemptedFor(need) => return format!("preempted for {}", called(need)),
         Fate::Serving(cluster) => return format!("serves {cluster}"),
         Fate::OnItsWayTo(cluster) => return format!("on its way to {cluster}"),
         Fate::NotReady => "its node is not ready",

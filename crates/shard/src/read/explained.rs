@@ -15,6 +15,7 @@ use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
 use super::shortfall_text;
 use super::stream::count;
+use crate::fate_text::called;
 
 /// Where a machine comes from, in the order the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,7 +248,8 @@ fn turn(explained: &Explanation) -> Option<ExplanationStep> {
         text: format!(
             "served {position} of {needs}; {holders} machines this one could use: the first, {}, \
              holds {}",
-            first.need, first.holds
+            called(&first.need),
+            first.holds
         ),
         ..ExplanationStep::default()
     })
