@@ -117,7 +117,14 @@ pub async fn drain(
     if !dry_run {
         notes.push("`bigfleet get drains` shows how far each is".to_owned());
     }
-    written(&source, &machines, &answered.moved_groups, notes, dry_run, style)
+    written(
+        &source,
+        &machines,
+        &answered.moved_groups,
+        notes,
+        dry_run,
+        style,
+    )
 }
 
 /// Lifts marks.

@@ -18,7 +18,8 @@ use crate::json_path::{Path, PathRefused};
 use crate::listable::Shortfall;
 use crate::output::{Answer, AnswerSource, Listable, Style, list, single, value};
 use crate::record::{
-    ActionRecord, ClusterRecord, DrainRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord, holds,
+    ActionRecord, ClusterRecord, DrainRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord,
+    holds,
 };
 use crate::select::{Fact, Selector, Usage};
 use crate::text::printable;

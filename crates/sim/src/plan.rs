@@ -273,7 +273,9 @@ pub(crate) enum Pick {
     /// Those with this label; `zone` is the zone.
     Labelled(&'static str, String),
     /// So many of those that serve.
-    Serving { count: u32 },
+    Serving {
+        count: u32,
+    },
     Named(String),
 }
 

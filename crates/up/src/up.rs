@@ -30,9 +30,9 @@ use crate::folder::Folder;
 use crate::from_file::{FleetPlan, FleetRefused, play};
 use crate::hardware::{PROVIDER, slots};
 use crate::lines::Line;
+use crate::maintenance;
 use crate::operator::{self, ORDERS};
 use crate::pace::Pace;
-use crate::maintenance;
 use crate::scenario::{Rack, Scenario, ScenarioStep, Script, StepAction};
 
 /// How long somebody else's provider may take to answer at all.

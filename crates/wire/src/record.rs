@@ -8,8 +8,7 @@
 //! A refused record leaves the last good one in force; it is never read as a removal (wire 6.14).
 
 use bigfleet_model::{
-    Echoed, IdRefused, MAX_ID_BYTES, Machine, MachineRefused, StateNumber, StatedFacts, Time,
-    shown,
+    Echoed, IdRefused, MAX_ID_BYTES, Machine, MachineRefused, StateNumber, StatedFacts, Time, shown,
 };
 
 use crate::limits::{

@@ -160,7 +160,10 @@ impl Serving {
     fn check(self, asked: usize) {
         self.asking.abort();
         let fewest = *self.fewest.borrow();
-        assert!(asked <= fewest && fewest < usize::MAX, "{fewest} of {asked}");
+        assert!(
+            asked <= fewest && fewest < usize::MAX,
+            "{fewest} of {asked}"
+        );
     }
 }
 
@@ -319,7 +322,11 @@ async fn a_drain_that_cannot_be_meant_changes_nothing() {
     let (shard, a) = rack.begin().await;
     a.has(GANG + PLAIN).await;
     let mut admin = ShardAdminClient::new(channel(&shard));
-    let known = rack.machines(CallKind::Configure).into_iter().next().unwrap();
+    let known = rack
+        .machines(CallKind::Configure)
+        .into_iter()
+        .next()
+        .unwrap();
     let request = |ids: &[&str], selector: &str, reason: &str| wire::DrainMachinesRequest {
         machine_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         label_selector: selector.to_owned(),
@@ -327,13 +334,33 @@ async fn a_drain_that_cannot_be_meant_changes_nothing() {
         ..wire::DrainMachinesRequest::default()
     };
     for (request, code, text) in [
-        (request(&[&known, "nobody"], "", "why"), Code::NotFound, "nobody"),
-        (request(&[], "rack=r9", "why"), Code::NotFound, "no machine of 20"),
-        (request(&[], "rack=r1", "why"), Code::FailedPrecondition, "10 of 20"),
-        (request(&[], "rack", "why"), Code::InvalidArgument, "KEY=VALUE"),
+        (
+            request(&[&known, "nobody"], "", "why"),
+            Code::NotFound,
+            "nobody",
+        ),
+        (
+            request(&[], "rack=r9", "why"),
+            Code::NotFound,
+            "no machine of 20",
+        ),
+        (
+            request(&[], "rack=r1", "why"),
+            Code::FailedPrecondition,
+            "10 of 20",
+        ),
+        (
+            request(&[], "rack", "why"),
+            Code::InvalidArgument,
+            "KEY=VALUE",
+        ),
         (request(&[&known], "", ""), Code::InvalidArgument, "reason"),
         (request(&[], "", "why"), Code::InvalidArgument, "neither"),
-        (request(&[&known], "rack=r1", "why"), Code::InvalidArgument, "both"),
+        (
+            request(&[&known], "rack=r1", "why"),
+            Code::InvalidArgument,
+            "both",
+        ),
     ] {
         let refused = admin.drain_machines(request).await.unwrap_err();
         assert_eq!(refused.code(), code, "{refused}");

@@ -31,7 +31,14 @@ impl Listable for DrainRecord {
     const MANY: &'static str = "drains";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
         &[
-            "MACHINE", "CLUSTER", "PHASE", "SINCE", "REPLACEMENT", "WORD", "DEADLINE-IN", "STATUS",
+            "MACHINE",
+            "CLUSTER",
+            "PHASE",
+            "SINCE",
+            "REPLACEMENT",
+            "WORD",
+            "DEADLINE-IN",
+            "STATUS",
         ],
         &["BY", "REASON", "MARKED", "STATE"],
     );
@@ -100,7 +107,13 @@ impl Listable for PlannedDrain {
     const MANY: &'static str = "drains";
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) = (
         &[
-            "MACHINE", "CLUSTER", "NEED", "REPLACEMENT", "$/H", "$/H-AFTER", "STATUS",
+            "MACHINE",
+            "CLUSTER",
+            "NEED",
+            "REPLACEMENT",
+            "$/H",
+            "$/H-AFTER",
+            "STATUS",
         ],
         &["PHASE", "GANG"],
     );

@@ -197,7 +197,8 @@ fn an_interruption_may_be_announced_before_it_comes() {
     let known = machines(&cloud);
     let at = NOW + 120 * SECOND;
     let announced = cloud.tick(NOW, SECOND, known.iter());
-    let is_notice = |event: &Event| matches!(event, Event::Leaves { at: told, .. } if *told == Some(at));
+    let is_notice =
+        |event: &Event| matches!(event, Event::Leaves { at: told, .. } if *told == Some(at));
     assert!(announced.iter().all(is_notice));
     assert_eq!((announced.len(), hosts(&cloud)), (4, 12));
     let shown = |cloud: &Substrate| {
@@ -205,9 +206,17 @@ fn an_interruption_may_be_announced_before_it_comes() {
         slots.filter(|slot| slot.leaving == Some(at)).count()
     };
     assert_eq!(shown(&cloud), 4);
-    assert_eq!(cloud.tick(at - SECOND, SECOND, known.iter()), [], "said once");
+    assert_eq!(
+        cloud.tick(at - SECOND, SECOND, known.iter()),
+        [],
+        "said once"
+    );
     let taken = cloud.tick(at, SECOND, known.iter());
-    assert!(taken.iter().all(|event| matches!(event, Event::Broke { .. })));
+    assert!(
+        taken
+            .iter()
+            .all(|event| matches!(event, Event::Broke { .. }))
+    );
     assert_eq!((taken.len(), hosts(&cloud), shown(&cloud)), (4, 8, 0));
 }
 

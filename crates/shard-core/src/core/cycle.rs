@@ -220,8 +220,7 @@ impl ShardCore {
                 });
                 // SH-3: what leaves now needs no operator.
                 let needs_none = self.leaves_now(machine) && !self.has(Defect::NowNeedsOperator);
-                (is_connected || needs_none)
-                    && !self.rails.is_given_up(machine, now)
+                (is_connected || needs_none) && !self.rails.is_given_up(machine, now)
             }
             ActionKind::Delete => {
                 let undeletable = self.supply.beside(machine).undeletable;

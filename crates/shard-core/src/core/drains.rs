@@ -186,9 +186,7 @@ impl ShardCore {
             return;
         }
         match known.action {
-            ActionKind::Reclaim
-                if !self.leaves_now(&machine) && !self.has(Defect::SoonForced) =>
-            {
+            ActionKind::Reclaim if !self.leaves_now(&machine) && !self.has(Defect::SoonForced) => {
                 self.cancel(now, &machine, effects);
             }
             _ => self.work.make_ready(&machine, now),

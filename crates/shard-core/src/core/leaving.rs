@@ -256,8 +256,10 @@ impl ShardCore {
         let id = operation.id;
         let waits = operation.stage == WorkStage::DrainReport;
         let taken = self.leaving.taken_at(machine);
-        let has_moved = taken
-            .is_some_and(|taken| self.work.end_drain_by(machine, (taken - DRAINED_BEFORE).max(now)));
+        let has_moved = taken.is_some_and(|taken| {
+            self.work
+                .end_drain_by(machine, (taken - DRAINED_BEFORE).max(now))
+        });
         if !has_moved && !is_new {
             return;
         }

@@ -297,7 +297,10 @@ mod tests {
         assert_eq!(leaving.word(&m1()), now);
         leaving.mark(m1(), DrainMark::new("who", "why", at(20), Some(at(20))));
         assert_eq!(leaving.word(&m1()), now, "a deadline in the past is now");
-        assert!(leaving.pass_deadlines(at(21)).is_empty(), "it was now at once");
+        assert!(
+            leaving.pass_deadlines(at(21)).is_empty(),
+            "it was now at once"
+        );
     }
 
     #[test]

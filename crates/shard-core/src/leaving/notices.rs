@@ -140,7 +140,9 @@ impl Notices {
             told,
             at,
             since: before.map_or(now, |before| before.since),
-            cluster: bound.or(before.and_then(|one| one.cluster.as_ref())).cloned(),
+            cluster: bound
+                .or(before.and_then(|one| one.cluster.as_ref()))
+                .cloned(),
             // Until the notices of its cluster have been counted.
             word: Leaving::Soon,
         };
@@ -166,7 +168,10 @@ impl Notices {
         let mut beyond = BTreeMap::new();
         for (cluster, mut named) in by_cluster {
             let has_left = |machine: &MachineId| !is_bound(machine, &cluster);
-            let left = named.iter().filter(|(_, machine)| has_left(machine)).count();
+            let left = named
+                .iter()
+                .filter(|(_, machine)| has_left(machine))
+                .count();
             let all = bound(&cluster) + left;
             if named.len() < FEWEST || 2 * named.len() <= all {
                 continue;
@@ -187,7 +192,9 @@ impl Notices {
         let before = std::mem::replace(&mut self.beyond, beyond);
         let began = self.beyond.iter();
         let began = began.filter(|(cluster, _)| !before.contains_key(*cluster));
-        began.map(|(cluster, count)| (cluster.clone(), *count)).collect()
+        began
+            .map(|(cluster, count)| (cluster.clone(), *count))
+            .collect()
     }
 
     /// When the next notice comes so near that its machine leaves now.
@@ -245,7 +252,10 @@ mod tests {
             notices.hear(&machine(1), None, Some(&a()), at(9_101)),
             Heard::Withdrawn
         );
-        assert_eq!(notices.hear(&machine(1), None, None, at(9_102)), Heard::Same);
+        assert_eq!(
+            notices.hear(&machine(1), None, None, at(9_102)),
+            Heard::Same
+        );
     }
 
     /// Seconds taken for nanoseconds, a wrong century: a moment within reason, and somebody hears of it.

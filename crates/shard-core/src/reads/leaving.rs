@@ -45,7 +45,10 @@ impl Reads<'_> {
         let is_replaced = self.supply.is_kept_for_replacement(id) || self.leaving.is_due(id);
         let phase = LeavingPhase::of(machine.state(), is_replaced);
         let since = self.leaving.phase_since(id, phase);
-        (phase, since.or_else(|| self.supply.ledger().state_since(id)))
+        (
+            phase,
+            since.or_else(|| self.supply.ledger().state_since(id)),
+        )
     }
 
     /// The machines on their way to the Need a leaving one serves.
@@ -80,7 +83,10 @@ impl Reads<'_> {
         if !self.sessions.is_connected(cluster) {
             return Some(LeavingWait::NoOperator);
         }
-        let is_capped = self.rails.capped_clusters().any(|one| one.cluster == *cluster);
+        let is_capped = self
+            .rails
+            .capped_clusters()
+            .any(|one| one.cluster == *cluster);
         Some(if is_capped {
             LeavingWait::ReclaimCap
         } else {

@@ -57,14 +57,17 @@ fn instructions(world: &World, name: &str) -> Vec<(bool, u32)> {
 
 /// The moments Drain calls left at, by machine.
 fn drains(world: &World) -> Vec<(String, f64)> {
-    let calls = world.effects.iter().filter_map(|(at, effect)| match effect {
-        Effect::Call {
-            machine,
-            call: ProviderCall::Drain { .. },
-            ..
-        } => Some((machine.to_string(), *at)),
-        _ => None,
-    });
+    let calls = world
+        .effects
+        .iter()
+        .filter_map(|(at, effect)| match effect {
+            Effect::Call {
+                machine,
+                call: ProviderCall::Drain { .. },
+                ..
+            } => Some((machine.to_string(), *at)),
+            _ => None,
+        });
     calls.collect()
 }
 
@@ -94,9 +97,15 @@ fn what_leaves_soon_is_replaced_first_and_is_out_then() {
     assert_eq!(world.state("m2"), State::Configuring);
     assert_eq!(phase(&world, "m1"), LeavingPhase::ReplacementComing);
     assert_eq!(view(&world, "m1").replacements, [id("m2")]);
-    assert!(instructions(&world, "m1").is_empty(), "m2 does not serve yet");
+    assert!(
+        instructions(&world, "m1").is_empty(),
+        "m2 does not serve yet"
+    );
     world.run(30.0);
-    assert_eq!((world.state("m1"), world.state("m2")), (State::Idle, State::Configured));
+    assert_eq!(
+        (world.state("m1"), world.state("m2")),
+        (State::Idle, State::Configured)
+    );
     assert_eq!(phase(&world, "m1"), LeavingPhase::Out);
     assert_eq!(instructions(&world, "m1").len(), 1);
     assert!(instructions(&world, "m1")[0].0, "voluntary");
@@ -104,7 +113,11 @@ fn what_leaves_soon_is_replaced_first_and_is_out_then() {
     world.roll_up("a", "cpu=8");
     world.run(2.0 * 3600.0);
     assert_eq!(world.state("m1"), State::Idle);
-    let expected = ("m1".to_owned(), Outcome::DrainMarked, "by ada: new disks".to_owned());
+    let expected = (
+        "m1".to_owned(),
+        Outcome::DrainMarked,
+        "by ada: new disks".to_owned(),
+    );
     assert_eq!(said(&world), [expected]);
     undrain(&mut world, &["m1"]);
     world.run(60.0);
@@ -120,8 +133,14 @@ fn without_a_replacement_it_serves_until_its_deadline() {
     world.run(300.0);
     assert_eq!(world.state("m1"), State::Configured);
     let waits = view(&world, "m1");
-    assert_eq!((waits.word, waits.phase), (Leaving::Soon, LeavingPhase::NoReplacement));
-    assert!(waits.phase_since.unwrap() < at(world.now - 200.0), "its age is kept");
+    assert_eq!(
+        (waits.word, waits.phase),
+        (Leaving::Soon, LeavingPhase::NoReplacement)
+    );
+    assert!(
+        waits.phase_since.unwrap() < at(world.now - 200.0),
+        "its age is kept"
+    );
     let age = |world: &World| {
         let numbers = world.core.numbers().into_iter();
         let mut oldest =
@@ -139,7 +158,10 @@ fn without_a_replacement_it_serves_until_its_deadline() {
     assert!(!instructions(&world, "m1")[0].0, "nothing is waited for");
     let passed = said(&world);
     let passed = passed.last().unwrap();
-    assert_eq!((passed.1, passed.2.as_str()), (Outcome::DrainDeadlinePassed, "by ada: new disks"));
+    assert_eq!(
+        (passed.1, passed.2.as_str()),
+        (Outcome::DrainDeadlinePassed, "by ada: new disks")
+    );
     world.run(60.0);
     assert_eq!((world.state("m1"), age(&world)), (State::Idle, 0.0));
     assert!(!view(&world, "m1").overdue, "it is out");
@@ -156,7 +178,11 @@ fn an_admins_mark_survives_restarts_until_it_is_lifted() {
         again.now += 120.0;
         reconnect(&mut again, &world);
         again.run(1.0);
-        assert_eq!(again.core.leaving(&id("m1")), Some(Leaving::Now), "it has passed");
+        assert_eq!(
+            again.core.leaving(&id("m1")),
+            Some(Leaving::Now),
+            "it has passed"
+        );
         assert_eq!(again.core.leaving(&id("m2")), None);
         let passed = said(&again);
         assert_eq!(passed.len(), 1, "{passed:?}");
@@ -181,7 +207,10 @@ fn a_blocked_drain_waits_for_the_budget_and_not_past_the_deadline() {
     assert!(0 < world.core.counters().drains_blocked);
     assert!(drains(&world).is_empty(), "no budget is broken");
     let waits = view(&world, "m1");
-    assert!(matches!(waits.waits, Some(LeavingWait::Blocked(_)) | None), "{waits:?}");
+    assert!(
+        matches!(waits.waits, Some(LeavingWait::Blocked(_)) | None),
+        "{waits:?}"
+    );
     assert!(!world.core.is_reversible(&id("m1")), "while it is marked");
     let before = instructions(&world, "m1").len();
     world.run(6100.0);
@@ -189,7 +218,11 @@ fn a_blocked_drain_waits_for_the_budget_and_not_past_the_deadline() {
     let sent = instructions(&world, "m1");
     assert!(before < sent.len() && !sent.last().unwrap().0);
     world.run(3700.0);
-    assert_eq!(world.state("m1"), State::Idle, "Drain(0) at the end of the grace");
+    assert_eq!(
+        world.state("m1"),
+        State::Idle,
+        "Drain(0) at the end of the grace"
+    );
 }
 
 /// A drain under way when now comes is instructed again with the same id, and is not cancelled.
@@ -212,7 +245,10 @@ fn a_drain_under_way_is_hurried_when_now_comes() {
     world.run(leaves - world.now - 5.0);
     let called = drains(&world);
     assert_eq!(called.len(), 1);
-    assert!(called[0].1 <= leaves - 9.0, "ten seconds before it is taken away");
+    assert!(
+        called[0].1 <= leaves - 9.0,
+        "ten seconds before it is taken away"
+    );
 }
 
 /// A spot machine is given two minutes: its replacement is bought in the same cycle, and it drains at once.
@@ -224,7 +260,10 @@ fn a_notice_of_two_minutes_drains_and_buys_at_once() {
     world.there("m1").leaving = Some(at(told + 120.0));
     world.run(11.0);
     let leaving = view(&world, "m1");
-    assert_eq!((leaving.word, leaving.source), (Leaving::Now, LeavingSource::Provider));
+    assert_eq!(
+        (leaving.word, leaving.source),
+        (Leaving::Now, LeavingSource::Provider)
+    );
     let bought = world.effects.iter().find_map(|(at, effect)| match effect {
         Effect::Call {
             call: ProviderCall::Create,
@@ -237,9 +276,15 @@ fn a_notice_of_two_minutes_drains_and_buys_at_once() {
         _ => None,
     });
     let (bought, heard, drained) = (bought.unwrap(), heard.unwrap(), drains(&world)[0].1);
-    assert!(bought - heard < 1.0 && drained - heard < 5.0, "{heard} {bought} {drained}");
+    assert!(
+        bought - heard < 1.0 && drained - heard < 5.0,
+        "{heard} {bought} {drained}"
+    );
     world.run(60.0);
-    assert_eq!((world.state("m1"), world.state("s1")), (State::Idle, State::Configured));
+    assert_eq!(
+        (world.state("m1"), world.state("s1")),
+        (State::Idle, State::Configured)
+    );
     // It will not be taken away after all: it is supply again.
     world.there("m1").leaving = None;
     world.run(20.0);
@@ -260,7 +305,10 @@ fn now_needs_no_operator_and_soon_does() {
     assert_eq!(world.state("m1"), State::Idle);
     assert_eq!(world.state("m2"), State::Configured);
     let marked = said(&world).len();
-    assert_eq!(marked, 2, "a deadline that has passed is now, and is not said twice");
+    assert_eq!(
+        marked, 2,
+        "a deadline that has passed is now, and is not said twice"
+    );
 }
 
 /// Rail 1 spreads what leaves soon over cycles, and what leaves now takes nobody's place.
@@ -277,8 +325,13 @@ fn soon_is_under_rail_one_and_now_is_outside() {
     };
     // Those of the cheaper forty that serve no more.
     let gone = |world: &World| {
-        let machines = world.core.machines().filter(|one| one.id().as_str().starts_with('m'));
-        machines.filter(|one| one.state() != State::Configured).count()
+        let machines = world
+            .core
+            .machines()
+            .filter(|one| one.id().as_str().starts_with('m'));
+        machines
+            .filter(|one| one.state() != State::Configured)
+            .count()
     };
     let mut soon = rails();
     assert_eq!(gone(&soon), 0);
@@ -330,7 +383,11 @@ fn an_odd_notice_is_counted() {
     world.run(60.0);
     let odd = &world.core.counters().odd_notices;
     assert_eq!(odd.values().sum::<u64>(), 2, "counted once");
-    assert_eq!(world.state("m3"), State::Configured, "m2 is given to nobody");
+    assert_eq!(
+        world.state("m3"),
+        State::Configured,
+        "m2 is given to nobody"
+    );
 }
 
 /// A machine that is gone takes its mark with it, and one that was never known gets none.
@@ -356,7 +413,13 @@ fn a_failed_machine_is_retired_and_not_drained() {
     world.run(30.0);
     let why = world.core.may_drain(&id("m2")).unwrap();
     assert!(why.contains("bigfleet retire machine/m2"), "{why}");
-    assert!(world.core.may_drain(&id("m9")).unwrap().contains("not known"));
+    assert!(
+        world
+            .core
+            .may_drain(&id("m9"))
+            .unwrap()
+            .contains("not known")
+    );
     assert_eq!(world.core.may_drain(&id("m1")), None);
 }
 

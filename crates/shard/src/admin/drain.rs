@@ -17,8 +17,8 @@ use bigfleet_shard_core::{
     DrainMark, Event, LeavingView, MachineFilter, MachineView, PAGE, ShardCore,
 };
 use bigfleet_wire::v1alpha1::{
-    DrainMachinesRequest, DrainMachinesResponse, MachineDrain,
-    UndrainMachinesRequest, UndrainMachinesResponse,
+    DrainMachinesRequest, DrainMachinesResponse, MachineDrain, UndrainMachinesRequest,
+    UndrainMachinesResponse,
 };
 use tonic::Status;
 
@@ -51,7 +51,9 @@ impl Named {
             ([], text) => labels(text).map(Self::Labels),
             (ids, _) if MOST_IDS < ids.len() => {
                 let count = ids.len();
-                refused(format!("machine_ids has {count} ids, not {MOST_IDS} or less"))
+                refused(format!(
+                    "machine_ids has {count} ids, not {MOST_IDS} or less"
+                ))
             }
             (ids, _) => {
                 let ids = ids.iter().map(|id| checks::machine_id(id));
@@ -121,9 +123,8 @@ async fn matching(
             let page = core.machines_page(&MachineFilter::default(), after.as_ref());
             let matches = |view: &&MachineView| {
                 let shape = view.machine.shape();
-                let has = |(key, value): &(String, String)| {
-                    shape.attribute(key) == Some(value.as_str())
-                };
+                let has =
+                    |(key, value): &(String, String)| shape.attribute(key) == Some(value.as_str());
                 labels.iter().all(has)
             };
             let found = page.entries.iter().filter(matches);
@@ -246,8 +247,8 @@ pub(super) async fn drain(
     checks::reason(&request.reason)?;
     let (ids, passed_over) = resolve(admin, named, request.accept_many, may_drain).await?;
     let now = admin.info.now();
-    let deadline = (request.deadline_unix_nanos != 0)
-        .then(|| Time::from_nanos(request.deadline_unix_nanos));
+    let deadline =
+        (request.deadline_unix_nanos != 0).then(|| Time::from_nanos(request.deadline_unix_nanos));
     let mark = DrainMark::new(by, &request.reason, now, deadline);
     let mut answer = if request.dry_run {
         let word = if mark.passed {

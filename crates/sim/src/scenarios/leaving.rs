@@ -235,8 +235,7 @@ fn drain_one_by_one(dice: &mut Dice) -> Plan {
             .push((Moment(when), drained(Pick::Named(id.clone()), None)));
         when += minutes(6);
         let pick = Pick::Named(id);
-        made.timeline
-            .push((Moment(when), Change::Undrain { pick }));
+        made.timeline.push((Moment(when), Change::Undrain { pick }));
     }
     made.calm = Moment(when + minutes(5));
     made.gates = vec![
@@ -253,9 +252,11 @@ fn drain_on_and_off(dice: &mut Dice) -> Plan {
     let mut when = seconds(60);
     for _ in 0..6 {
         let number = dice.below(2);
-        made.timeline.push((Moment(when), drained(rack(number), None)));
+        made.timeline
+            .push((Moment(when), drained(rack(number), None)));
         when += dice.between(seconds(5), minutes(3));
-        made.timeline.push((Moment(when), scale(0, 12 + dice.below(9) as u32)));
+        made.timeline
+            .push((Moment(when), scale(0, 12 + dice.below(9) as u32)));
         let pick = rack(number);
         made.timeline.push((Moment(when), Change::Undrain { pick }));
         when += dice.between(seconds(5), minutes(2));
@@ -325,8 +326,14 @@ fn drained_and_idle(dice: &mut Dice) -> Plan {
     made.machines.extend(pool("idle", NODE, 4).idle().build());
     let when = seconds(dice.between(30, 60));
     made.timeline = vec![
-        (Moment(when), drained(Pick::Named("idle-0001".to_owned()), None)),
-        (Moment(when), drained(Pick::Named("idle-0002".to_owned()), None)),
+        (
+            Moment(when),
+            drained(Pick::Named("idle-0001".to_owned()), None),
+        ),
+        (
+            Moment(when),
+            drained(Pick::Named("idle-0002".to_owned()), None),
+        ),
         (Moment(when + minutes(1)), scale(0, 8)),
         (Moment(when + minutes(6)), scale(0, 2)),
     ];
@@ -392,7 +399,8 @@ fn drains_in_bad_weather(dice: &mut Dice) -> Plan {
     });
     let mut made = plan(clusters.to_vec());
     made.machines = pool("spec", NODE, 40).racks(1, 5, 8).build();
-    made.machines.extend(pool("own", NODE, 8).owned().racks(1, 5, 2).build());
+    made.machines
+        .extend(pool("own", NODE, 8).owned().racks(1, 5, 2).build());
     made.stages.create = Latency::LongTail(20_000);
     made.weather.answer_lost = 30;
     made.weather.break_every = minutes(6);

@@ -10,9 +10,7 @@
 
 use super::{Decided, Rule, marks};
 use crate::{descriptions, world::World};
-use bigfleet_model::{
-    ActionKind, Amounts, Machine, MachineId, NeedKey, Reason, Row, Shape, State,
-};
+use bigfleet_model::{ActionKind, Amounts, Machine, MachineId, NeedKey, Reason, Row, Shape, State};
 use bigfleet_shard_core::ShardCore;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -68,7 +68,8 @@ impl World {
             && cluster.session.is_some()
             && self.now < cluster.drains_blocked_until
         {
-            let text = format!("{machine} is to leave soon, and is drained past a disruption budget");
+            let text =
+                format!("{machine} is to leave soon, and is drained past a disruption budget");
             self.watch.broke(Rule::MakeBeforeBreak, self.now, text);
         }
         if let Effect::Call {

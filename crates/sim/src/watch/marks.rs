@@ -96,18 +96,21 @@ impl World {
             core.machine(machine)?;
             let is_over = deadline.is_some_and(|deadline| deadline.after(NOTICED) < self.now);
             match word(core, machine) {
-                None => Some(format!("{machine} is to leave, and the shard does not know")),
-                Some(Leaving::Soon) if is_over => {
-                    Some(format!("the deadline of {machine} has passed, and it still waits"))
-                }
+                None => Some(format!(
+                    "{machine} is to leave, and the shard does not know"
+                )),
+                Some(Leaving::Soon) if is_over => Some(format!(
+                    "the deadline of {machine} has passed, and it still waits"
+                )),
                 Some(_) => None,
             }
         });
         // Whoever is marked by nobody stays; a List may have to say so first.
         let lists = self.patience().max(NOTICED);
-        let kept = core.leaving_machines().chain(core.machines().filter_map(|one| {
-            word(core, one.id()).map(|_| one.id())
-        }));
+        let kept = core.leaving_machines().chain(
+            core.machines()
+                .filter_map(|one| word(core, one.id()).map(|_| one.id())),
+        );
         let kept = kept.into_iter().find(|id| {
             let there = self.cloud.machine(id);
             let is_announced = there.is_none_or(|one| one.leaving.is_some());
