@@ -251,25 +251,20 @@ async fn a_rack_with_a_gang_is_served_elsewhere_before_it_leaves() {
 /// The same with a kill somewhere in each of so many processes.
 async fn killed(times: usize, seed: u64) {
     let rack = Rack::new(&format!("drained-kills-{seed}")).await;
-    let (mut shard, a) = rack.begin().await;
+    let (mut shard, mut a) = rack.begin().await;
     a.has(GANG + PLAIN).await;
     let serving = Serving::watch(&rack.ledger.ledger);
     let done = drain_rack(&shard, false).await;
     assert_eq!(done.machines.len(), 10);
     let mut draws = Prng::new(seed);
-    drop(a);
     for _ in 0..times {
         let moments = draws.below(6);
         let wait = rack.ledger.ledger.moments(moments);
         // There may be nothing left to happen.
         drop(tokio::time::timeout(Duration::from_secs(2), wait).await);
         shard.kill();
-        let (process, operator) = rack.begin().await;
-        shard = process;
-        drop(operator);
+        (shard, a) = rack.begin().await;
     }
-    shard.kill();
-    let (shard, a) = rack.begin().await;
     all_out(&shard, 10).await;
     a.has(GANG + PLAIN).await;
     serving.check(GANG + PLAIN);
@@ -327,6 +322,7 @@ async fn a_drain_that_cannot_be_meant_changes_nothing() {
         .into_iter()
         .next()
         .unwrap();
+    let known = known.as_str();
     let request = |ids: &[&str], selector: &str, reason: &str| wire::DrainMachinesRequest {
         machine_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         label_selector: selector.to_owned(),
@@ -335,7 +331,7 @@ async fn a_drain_that_cannot_be_meant_changes_nothing() {
     };
     for (request, code, text) in [
         (
-            request(&[&known, "nobody"], "", "why"),
+            request(&[known, "nobody"], "", "why"),
             Code::NotFound,
             "nobody",
         ),
@@ -354,10 +350,10 @@ async fn a_drain_that_cannot_be_meant_changes_nothing() {
             Code::InvalidArgument,
             "KEY=VALUE",
         ),
-        (request(&[&known], "", ""), Code::InvalidArgument, "reason"),
+        (request(&[known], "", ""), Code::InvalidArgument, "reason"),
         (request(&[], "", "why"), Code::InvalidArgument, "neither"),
         (
-            request(&[&known], "rack=r1", "why"),
+            request(&[known], "rack=r1", "why"),
             Code::InvalidArgument,
             "both",
         ),
@@ -368,7 +364,7 @@ async fn a_drain_that_cannot_be_meant_changes_nothing() {
     }
     assert!(leaving(&shard).await.is_empty());
     let undrain = wire::UndrainMachinesRequest {
-        machine_ids: vec![known],
+        machine_ids: vec![known.to_owned()],
         reason: "why".to_owned(),
         ..wire::UndrainMachinesRequest::default()
     };

@@ -11,7 +11,7 @@ use crate::{
     build::{RACK, pool, work},
     clock::{Moment, minutes, seconds},
     dice::{Dice, Latency},
-    gate::{ACQUIRE, Count, Gate},
+    gate::{Count, Gate},
     plan::{Change, ClusterPlan, Left, Pick, Plan, ShardPlan, Strike},
 };
 use bigfleet_model::{ActionKind, State};
