@@ -475,14 +475,20 @@ impl FleetTables {
         is_leftover || (is_free && self.is_own(need, machine))
     }
 
+    /// The priority a machine stands at: its stamp or its claimant's, whichever is higher.
+    pub(crate) fn stands_at(&self, machine: MachineIndex) -> i32 {
+        let stamped = self.catalog.terms[self.record(machine).terms]
+            .terms
+            .priority;
+        self.claimant(machine)
+            .map_or(stamped, |claimant| stamped.max(self.priority(claimant)))
+    }
+
     /// The priority a Configured machine stands at, if it is below the preemptor's (V-3). One that leaves is
     /// nobody's victim (RF-21).
     pub(crate) fn victim_priority(&self, machine: MachineIndex, preemptor: i32) -> Option<i32> {
         let record = self.record(machine);
-        let stamped = self.catalog.terms[record.terms].terms.priority;
-        let priority = self
-            .claimant(machine)
-            .map_or(stamped, |claimant| stamped.max(self.priority(claimant)));
+        let priority = self.stands_at(machine);
         let may_be_taken = record.state == Some(State::Configured) && record.leaving.is_none();
         (may_be_taken && priority < preemptor).then_some(priority)
     }

@@ -75,7 +75,7 @@ mod explain;
 pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Edit, Equal, Equals, Explainer,
-    Explanation, Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule,
+    Explanation, Fate, LeftOut, MachineKind, Mark, NotReplaced, Outranks, Preemption, Remedy, Rule,
     StaysBecause, Victim, VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};

@@ -50,7 +50,7 @@ pub use quantity::{QuantityProblem, QuantityRefused};
 pub use shape::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, Shape, ZONE_KEY};
 pub use state::{State, StateNumber, Via};
 pub use text::{
-    ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey,
+    ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey, counted,
     need_name, ordinal, shown,
 };
 pub use time::Time;

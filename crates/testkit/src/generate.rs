@@ -10,11 +10,13 @@
 
 mod edit;
 mod machines;
+mod marks;
 mod palette;
 mod rows;
 
 use bigfleet_model::{Cluster, ClusterId, Fleet, Holds, Need, Row, Time};
 use bigfleet_seeded::Prng;
+use marks::Marks;
 use palette::Palette;
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ use std::time::Duration;
 pub struct Generator {
     prng: Prng,
     palette: Palette,
+    marks: Marks,
     machines_made: u32,
 }
 
@@ -34,6 +37,7 @@ impl Generator {
         Self {
             prng,
             palette,
+            marks: Marks::new(seed),
             machines_made: 0,
         }
     }
@@ -146,7 +150,7 @@ mod tests {
         assert!(rare.is_empty(), "too rare: {rare:?}");
         assert_eq!(
             seen.len(),
-            WANTED.len() + edit::STEPS.len(),
+            WANTED.len() + edit::STEPS.len() + marks::STEPS.len(),
             "something never comes up: {seen:?}"
         );
     }

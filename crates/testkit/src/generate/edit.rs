@@ -2,15 +2,15 @@
 
 use super::{Generator, machines::enter, rows_of, set_rows};
 use bigfleet_model::{
-    Assignment, ClusterId, Fleet, Intent, Leaving, Machine, MachineFacts, MachineId, Need, Profile,
-    Row, Shape, State,
+    Assignment, ClusterId, Fleet, Intent, Machine, MachineFacts, MachineId, Need, Profile, Row,
+    Shape, State,
 };
 use std::{sync::Arc, time::Duration};
 
 type WeightedEdit = (&'static str, usize, fn(&mut Generator, &mut Fleet));
 
 /// What may happen, and how often in a hundred.
-pub(super) const STEPS: [WeightedEdit; 24] = [
+pub(super) const STEPS: [WeightedEdit; 22] = [
     ("rows replaced", 4, Generator::replace_rows),
     ("row added", 6, Generator::add_row),
     ("row removed", 5, Generator::remove_row),
@@ -30,14 +30,15 @@ pub(super) const STEPS: [WeightedEdit; 24] = [
     ("machine restamped", 3, Generator::restamp),
     ("mark toggled", 4, Generator::toggle_mark),
     ("disruption told", 6, Generator::tell_disruption),
-    ("mark to leave", 7, Generator::mark_leaving),
-    ("rack to leave", 1, Generator::mark_rack),
     ("time passed", 4, Generator::pass_time),
     ("cluster flag", 2, Generator::toggle_cluster),
     ("cluster gone or back", 1, Generator::drop_cluster),
 ];
 
 pub(super) fn step(generator: &mut Generator, fleet: &mut Fleet) -> &'static str {
+    if let Some(marked) = generator.marks.edit(fleet) {
+        return marked;
+    }
     let total = STEPS.iter().map(|(_, weight, _)| weight).sum();
     let mut at = generator.prng.below(total);
     for (name, weight, act) in STEPS {
@@ -312,36 +313,6 @@ impl Generator {
                 0 => machine.not_ready = !machine.not_ready,
                 1 => machine.unavailable = !machine.unavailable,
                 _ => machine.reversible = !machine.reversible,
-            }
-        }
-    }
-
-    /// A mark comes, changes its word or goes.
-    fn mark_leaving(&mut self, fleet: &mut Fleet) {
-        let bound = self.prng.percent(70);
-        if let Some(id) = self.any_machine(fleet, |m| m.state().is_bound() || !bound)
-            && let Some(machine) = fleet.machines.get_mut(&id)
-        {
-            machine.leaving = match machine.leaving {
-                None if self.palette.leaving == 0 => None,
-                None => Some(
-                    *self
-                        .prng
-                        .pick(&[Leaving::Soon, Leaving::Soon, Leaving::Now]),
-                ),
-                Some(Leaving::Soon) if self.prng.percent(30) => Some(Leaving::Now),
-                Some(_) => None,
-            };
-        }
-    }
-
-    /// All machines of a rack are marked at once, or none of them any more.
-    fn mark_rack(&mut self, fleet: &mut Fleet) {
-        let rack = *self.prng.pick(&self.palette.racks);
-        let marked = self.prng.percent(50) && self.palette.leaving != 0;
-        for machine in fleet.machines.values_mut() {
-            if machine.machine.shape().attribute("rack") == Some(rack) {
-                machine.leaving = marked.then_some(Leaving::Soon);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{Generator, rows::halved};
 use crate::fixture::folded_key;
 use bigfleet_model::{
     Amounts, Assignment, ClusterId, Disruption, Dollars, Fingerprint, Fleet, FleetMachine, Group,
-    Host, Intent, Leaving, Machine, MachineFacts, Need, NeedKey, Price, Shape, State, Terms, Time,
+    Host, Intent, Machine, MachineFacts, Need, NeedKey, Price, Shape, State, Terms, Time,
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -44,18 +44,9 @@ impl Generator {
             unavailable: self.prng.percent(8),
             disruption: self.disruption(),
             reversible: self.prng.percent(50),
-            leaving: self.leaving(),
+            leaving: self.marks.draw(),
             machine,
         }
-    }
-
-    /// How a machine is to leave, if it is.
-    pub(super) fn leaving(&mut self) -> Option<Leaving> {
-        let word = *self
-            .prng
-            .pick(&[Leaving::Soon, Leaving::Soon, Leaving::Now]);
-        let is_marked = self.prng.percent(self.palette.leaving);
-        is_marked.then_some(word)
     }
 
     /// What draining a machine would disturb, few of them so that equals meet; or that it is unknown.

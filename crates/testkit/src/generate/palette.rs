@@ -28,8 +28,6 @@ pub(super) struct Palette {
     pub(super) whole: usize,
     /// Of how many machines in a hundred it is told what draining them would disturb.
     pub(super) told: usize,
-    /// How many machines in a hundred are marked to leave.
-    pub(super) leaving: usize,
 }
 
 impl Palette {
@@ -55,7 +53,6 @@ impl Palette {
             buckets: few(prng, &[0, 1, 1, 2, 5, 6, 27].map(bucket)),
             whole: *prng.pick(&[0, 30, 30, 90]),
             told: *prng.pick(&[0, 50, 50, 95]),
-            leaving: *prng.pick(&[0, 0, 10, 30, 80]),
         }
     }
 }
