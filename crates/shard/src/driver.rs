@@ -310,6 +310,8 @@ impl Running {
                 seconds: took.cycle.as_secs_f64(),
                 phases: took.phases,
             });
+        } else if self.is_provider_news() {
+            self.tell_changes();
         }
         let is_urgent = Urgent::of(&self.driver.core) != self.shown;
         if is_urgent || (self.stale && PUBLISH_EVERY <= self.published.elapsed()) {
@@ -358,6 +360,13 @@ impl Running {
             let (before, after) = ((before.0, &before.1), (after.0, &after.1));
             self.tell(events::demand_changed(cluster, before, after));
         }
+    }
+
+    /// Whether the provider was lost or came back since a cycle last ended: nobody waits for the next to hear it.
+    fn is_provider_news(&self) -> bool {
+        let is_lost = self.driver.core.provider_lost().is_some();
+        let before = self.rails.as_ref();
+        before.is_some_and(|rails| rails.provider_lost.is_some() != is_lost)
     }
 
     /// Says what changed since a cycle last ended.
