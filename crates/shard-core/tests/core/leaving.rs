@@ -173,6 +173,7 @@ fn an_admins_mark_survives_restarts_until_it_is_lifted() {
     let mut world = serving("m1..m3 Idle cpu=4 $1", "cpu=8");
     drain(&mut world, &["m1", "m2"], Some(60.0));
     undrain(&mut world, &["m2"]);
+    world.run(1.0);
     for cut in [world.disk.durable(), world.disk.len()] {
         let mut again = restarted_as(&config(), &world, cut);
         again.now += 120.0;
