@@ -16,10 +16,10 @@ use crate::{
     fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
+    serving_lines::LineKind,
     spread::Balance,
 };
 use bigfleet_model::{Cost, State};
-use std::cmp::Ordering;
 
 /// Needs waiting to be served, in the total order. A Need that loses a claim joins the queue.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl TurnQueue {
 
 /// Where a Need may take machines from.
 #[derive(Clone, Copy)]
-enum SearchScope {
+pub(crate) enum SearchScope {
     Anywhere,
     Domain(DomainIndex),
 }
@@ -69,6 +69,7 @@ impl FleetTables {
         short: Vec<NeedIndex>,
         mut weighed: impl FnMut(&Self, NeedIndex, &Domains),
     ) -> Vec<NeedIndex> {
+        self.keep_lines(true);
         let mut turns = TurnQueue::new(self, short);
         while let Some(need) = turns.next() {
             if self.holding(need).is_covered() {
@@ -97,6 +98,7 @@ impl FleetTables {
             self.leave_other_domains(need, domain);
             self.serve(need, SearchScope::Domain(domain), case, &mut turns);
         }
+        self.keep_lines(false);
         turns.into_needs()
     }
 
@@ -116,16 +118,14 @@ impl FleetTables {
         turns: &mut TurnQueue,
     ) {
         if self.mistake != Some(Mistake::OwnNotFirst) {
-            let own = self.own(need);
-            self.take_from(need, scope, &own, Self::by_keep_key, true);
+            self.take_own(need, scope);
         }
         if self.mistake == Some(Mistake::RestoredFirst) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
-        let leftovers = self.leftovers(need);
-        self.take_from(need, scope, &leftovers, Self::by_keep_key, false);
+        self.take_in_cluster(need, scope, LineKind::Loose);
         if self.mistake != Some(Mistake::RestoredLast) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         if self.is_parked(need) {
             return;
@@ -134,7 +134,7 @@ impl FleetTables {
         self.take_free(need, scope, PoolKind::Idle);
         self.holding_mut(need).bootstraps = (self.claims(need).len() - before) as u32;
         if self.mistake == Some(Mistake::RestoredLast) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         self.take_free(need, scope, PoolKind::Creating);
         if case != DomainCase::Partial {
@@ -149,28 +149,28 @@ impl FleetTables {
         }
     }
 
-    /// Takes from a list of machines in keep order (B0, B1, B1a).
-    fn take_from(
-        &mut self,
-        need: NeedIndex,
-        scope: SearchScope,
-        machines: &[MachineIndex],
-        order: impl Fn(&Self, MachineIndex, MachineIndex) -> Ordering,
-        is_own: bool,
-    ) {
-        if self.holding(need).is_covered() || machines.is_empty() {
+    /// Takes own machines that are not claimed yet, in keep order (B0).
+    fn take_own(&mut self, need: NeedIndex, scope: SearchScope) {
+        let own = self.own(need);
+        if self.holding(need).is_covered() || own.is_empty() {
             return;
         }
-        let spread = self.is_spread(need);
         match scope {
-            SearchScope::Domain(domain) => self.take_in_domain(need, machines, domain),
-            SearchScope::Anywhere if spread && is_own => {
-                // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
-                self.take_spread(need, machines, order);
-                self.take(need, machines);
+            SearchScope::Domain(domain) => self.take_in_domain(need, &own, domain),
+            SearchScope::Anywhere => {
+                if self.is_spread(need) {
+                    // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
+                    self.take_spread(need, &own);
+                }
+                self.take(need, &own);
             }
-            SearchScope::Anywhere if spread => self.take_spread(need, machines, order),
-            SearchScope::Anywhere => self.take(need, machines),
+        }
+    }
+
+    /// Takes loose machines of the Need's cluster, or takes drains back (B1, B1a).
+    fn take_in_cluster(&mut self, need: NeedIndex, scope: SearchScope, kind: LineKind) {
+        for machine in self.pick_in_cluster(need, scope, kind, false) {
+            self.claim(need, machine);
         }
     }
 
@@ -178,63 +178,6 @@ impl FleetTables {
         !self.catalog.profiles[self.need(need).profile]
             .spreads
             .is_empty()
-    }
-
-    /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order.
-    pub(crate) fn leftovers(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let is_leftover = |machine: &MachineIndex| {
-            let record = self.record(*machine);
-            !record.is_unfit() && self.serves(need, record.shape)
-        };
-        let cluster = self.need(need).cluster;
-        let unclaimed = self.unclaimed(cluster).filter(is_leftover);
-        let mut machines: Vec<MachineIndex> = unclaimed.collect();
-        if 0 < self.clusters[cluster].loose {
-            self.work.machines += self.clusters[cluster].bound.len() as u64;
-        }
-        machines.sort_by(|one, other| self.keep_order(*one, *other));
-        machines
-    }
-
-    /// Takes drains back (B1a).
-    fn take_back(&mut self, need: NeedIndex, scope: SearchScope) {
-        let reversible = self.restorable(need);
-        self.take_from(need, scope, &reversible, Self::by_way_back, false);
-    }
-
-    /// Machines of the Need's cluster that it can use, nobody claims, and whose drain can be taken back, in
-    /// keep order (RF-20).
-    pub(crate) fn restorable(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let reversible = &self.clusters[self.need(need).cluster].reversible;
-        let is_offered = |machine: &&MachineIndex| {
-            let record = self.record(**machine);
-            record.claimant.is_none()
-                && self.pool_of(**machine) == Some(PoolKind::Draining)
-                && self.serves(need, record.shape)
-        };
-        let mut machines: Vec<MachineIndex> = match self.mistake {
-            Some(Mistake::RestoredForAnybody) => {
-                let all = self.ways_back.keys();
-                all.filter(is_offered).copied().collect()
-            }
-            _ => reversible.iter().filter(is_offered).copied().collect(),
-        };
-        machines.sort_by(|one, other| {
-            self.by_way_back(*one, *other)
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        self.work.machines += reversible.len() as u64;
-        machines
-    }
-
-    /// Keep order but for the id, of machines whose drain can be taken back: on the terms they were bound on,
-    /// since an intent that has ended is none.
-    fn by_way_back(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        let key = |machine: MachineIndex| {
-            let way_back = self.ways_back.get(&machine);
-            way_back.map(|way_back| self.terms_key(way_back.terms))
-        };
-        key(one).cmp(&key(other))
     }
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
@@ -310,7 +253,7 @@ impl FleetTables {
         }
     }
 
-    fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {
+    pub(crate) fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {
         match scope {
             SearchScope::Anywhere => self.lies_somewhere(need, shape),
             SearchScope::Domain(domain) => self.domain_of(need, shape) == Some(domain),
@@ -413,22 +356,9 @@ impl FleetTables {
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
-        let mut machines = self.outranked(need);
-        machines.retain(|machine| self.is_in(need, scope, self.record(*machine).shape));
-        if case == DomainCase::WithVictims && !self.would_cover(need, &machines) {
-            return;
-        }
-        if self.is_spread(need) {
-            self.outrank_spread(need, machines, turns);
-            return;
-        }
-        for machine in machines {
-            if self.holding(need).is_covered() {
-                return;
-            }
-            if self.contributes(need, self.record(machine).shape) {
-                self.move_claim(machine, need, turns);
-            }
+        let all_or_nothing = case == DomainCase::WithVictims;
+        for machine in self.pick_in_cluster(need, scope, LineKind::Outrankable, all_or_nothing) {
+            self.move_claim(machine, need, turns);
         }
     }
 
@@ -442,82 +372,5 @@ impl FleetTables {
         if let Some(from) = from {
             turns.join(self, from);
         }
-    }
-
-    /// Bound machines claimed as own by Needs of the cluster of lower priority, those first that
-    /// are easiest to outrank.
-    fn outranked(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let priority = self.priority(need);
-        let cluster = &self.clusters[self.need(need).cluster];
-        self.work.machines += cluster.bound.len() as u64;
-        let is_outranked = |machine: &&MachineIndex| {
-            let shape = self.record(**machine).shape;
-            self.claimant(**machine).is_some_and(|claimant| {
-                self.priority(claimant) < priority
-                    && self.serves(need, shape)
-                    && self.is_own(claimant, **machine)
-            })
-        };
-        let mut machines: Vec<MachineIndex> =
-            cluster.bound.iter().filter(is_outranked).copied().collect();
-        machines.sort_by(|one, other| {
-            self.by_owner(*one, *other)
-                .then_with(|| self.keep_order(*one, *other))
-        });
-        machines
-    }
-
-    fn by_owner(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        let owner = |machine: MachineIndex| {
-            let claimant = self.claimant(machine);
-            claimant.map(|claimant| self.priority(claimant))
-        };
-        owner(one).cmp(&owner(other))
-    }
-
-    fn outrank_spread(
-        &mut self,
-        need: NeedIndex,
-        mut machines: Vec<MachineIndex>,
-        turns: &mut TurnQueue,
-    ) {
-        machines.retain(|machine| self.contributes(need, self.record(*machine).shape));
-        machines.sort_by(|one, other| {
-            let shapes = (self.record(*one).shape, self.record(*other).shape);
-            self.by_owner(*one, *other)
-                .then_with(|| self.by_keep_key(*one, *other))
-                .then_with(|| self.by_values(need, shapes.0, shapes.1))
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        let shapes = machines.iter().map(|machine| self.record(*machine).shape);
-        let mut balance = Balance::new(self, need, shapes);
-        while !self.holding(need).is_covered() {
-            let eligible = |machine: &MachineIndex| {
-                let shape = self.record(*machine).shape;
-                self.contributes(need, shape) && balance.admits(self, shape)
-            };
-            let Some(place) = machines.iter().position(eligible) else {
-                return;
-            };
-            let machine = machines.remove(place);
-            self.move_claim(machine, need, turns);
-            balance.count(self, self.record(machine).shape);
-        }
-    }
-
-    /// Whether what is left would be covered by all of these together.
-    fn would_cover(&self, need: NeedIndex, machines: &[MachineIndex]) -> bool {
-        let entry = self.need(need);
-        entry
-            .wanted
-            .iter()
-            .zip(&*self.holding(need).left)
-            .all(|((dimension, _), left)| {
-                let amount = |machine: &MachineIndex| {
-                    let shape = self.record(*machine).shape;
-                    i128::from(self.credit(need, shape).amount(dimension))
-                };
-                *left <= machines.iter().map(amount).sum()
-            })
     }
 }
