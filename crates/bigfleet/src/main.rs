@@ -9,11 +9,13 @@
 mod audit;
 mod bench;
 mod certs;
+mod cluster_side;
 #[cfg(test)]
 mod command_tree;
 mod config;
 mod conformance;
 mod connection;
+mod crds;
 mod decide;
 mod engines;
 mod explain;
@@ -21,7 +23,9 @@ mod failure;
 mod help;
 mod input;
 mod kinds;
+mod operator;
 mod output;
+mod pod_controller;
 mod provider;
 mod shard;
 mod sim;
@@ -63,6 +67,12 @@ enum Verb {
     Conformance(Box<conformance::Args>),
     /// Run a shard: decides which machines serve which cluster, and has a provider make it so.
     Shard(Box<shard::Args>),
+    /// Run a cluster's operator: tells the shard what its Pods need, and drains the Nodes it takes back.
+    Operator(Box<operator::Args>),
+    /// Run a pod controller: makes a CapacityRequest of every Pod, for the operator to read.
+    PodController(Box<pod_controller::Args>),
+    /// Print the resources a cluster must know before its operator starts, for `kubectl apply`.
+    Crds(crds::Args),
     /// List clusters, machines, Needs, work, decisions, shortfalls, pauses or rails of a running shard.
     Get(verbs::GetArgs),
     /// Show everything about one machine, Need or cluster of a running shard.
@@ -116,14 +126,15 @@ fn parse() -> Result<(Cli, Vec<String>), ExitCode> {
             refused.kind(),
             ErrorKind::InvalidValue | ErrorKind::ValueValidation
         );
-        let is_process = std::env::args_os()
-            .nth(1)
-            .is_some_and(|verb| verb == "shard");
+        let verb = std::env::args_os().nth(1).unwrap_or_default();
+        let is_process = ["shard", "operator", "pod-controller"]
+            .iter()
+            .any(|it| verb == *it);
         if is_value && is_process {
             let text = refused.to_string();
             let line = text.lines().next().unwrap_or_default();
             let reason = line.strip_prefix("error: ").unwrap_or(line);
-            eprintln!("bigfleet shard: {reason}");
+            eprintln!("bigfleet {}: {reason}", verb.display());
             return ExitCode::FAILURE;
         }
         drop(refused.print());
@@ -143,6 +154,9 @@ fn main() -> ExitCode {
         Verb::Provider(args) => provider::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Shard(args) => shard::run(&args, &trouble),
+        Verb::Operator(args) => operator::run(&args),
+        Verb::PodController(args) => pod_controller::run(&args),
+        Verb::Crds(args) => crds::run(args),
         Verb::Get(args) => verbs::get(&args),
         Verb::Describe(args) => verbs::describe(&args),
         Verb::Explain(args) => verbs::explain(&args),

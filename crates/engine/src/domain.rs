@@ -11,13 +11,13 @@
 use crate::{
     Mistake,
     fleet_tables::FleetTables,
-    index::{DomainIndex, Index, NeedIndex, ShapeIndex},
+    index::{DomainIndex, Index, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     requested_amounts::RequestedAmounts,
     serving_lines::LineKind,
     table::Table,
 };
-use bigfleet_model::DomainCoverage;
+use bigfleet_model::{DomainCoverage, State};
 use std::cmp::{Ordering, Reverse};
 
 /// Which case of RF-6 chose the domain, and so what the gang may take.
@@ -275,20 +275,38 @@ impl FleetTables {
 
     /// What a gang that its own machines do not cover finds in each domain.
     pub(crate) fn weigh(&mut self, need: NeedIndex) -> Domains {
-        let mut loose = self.count_in_cluster(need, LineKind::Loose);
-        let reversible = self.count_in_cluster(need, LineKind::Reversible);
-        let own = self.own(need);
-        let cluster = self.need(need).cluster;
         let mut domains = Domains::new(self, need);
+        let own = self.own(need);
+        self.weigh_bound(need, &own, &mut domains);
+        for (shape, count) in self.count_in_cluster(need, LineKind::LooseForNow) {
+            domains.add(self, shape, count, &[Source::Credited]);
+        }
+        self.weigh_free(need, &mut domains);
+        domains
+    }
+
+    /// Adds own machines, and loose ones that stay and are not among the own.
+    fn weigh_bound(&mut self, need: NeedIndex, own: &[MachineIndex], domains: &mut Domains) {
+        let mut loose = self.count_in_cluster(need, LineKind::Loose);
+        let cluster = self.need(need).cluster;
         for machine in own {
-            let record = self.record(machine);
+            let record = self.record(*machine);
             domains.add_own(self, record.shape);
-            let is_loose = record.cluster == Some(cluster) && self.claimant(machine).is_none();
+            let is_loose = record.cluster == Some(cluster)
+                && !record.leaves_soon()
+                && self.claimant(*machine).is_none();
             if is_loose && let Some(count) = loose.get_mut(&record.shape) {
                 *count -= 1;
             }
         }
-        for (shape, count) in loose.into_iter().chain(reversible) {
+        for (shape, count) in loose {
+            domains.add(self, shape, count, &[Source::Credited]);
+        }
+    }
+
+    /// Adds the drains that can be taken back, and what is free.
+    fn weigh_free(&mut self, need: NeedIndex, domains: &mut Domains) {
+        for (shape, count) in self.count_in_cluster(need, LineKind::Reversible) {
             domains.add(self, shape, count, &[Source::Credited]);
         }
         if !self.is_parked(need) {
@@ -297,6 +315,27 @@ impl FleetTables {
                 domains.add_free(self, shape);
             }
         }
+    }
+
+    /// What a gang finds in each domain that stays, with all it claims as if it did not yet (RF-21).
+    pub(crate) fn weigh_staying(&mut self, need: NeedIndex) -> Domains {
+        let mut domains = Domains::new(self, need);
+        let own = self.own(need);
+        let own = self.staying_first(&own).0;
+        self.weigh_bound(need, own, &mut domains);
+        for machine in self.claims(need) {
+            let record = self.record(*machine);
+            if record.leaves_soon() || self.is_own(need, *machine) {
+                continue;
+            }
+            let source = match record.state {
+                Some(State::Idle | State::Creating) => Source::Idle,
+                Some(State::Speculative) => Source::Speculative,
+                _ => Source::Credited,
+            };
+            domains.add(self, record.shape, 1, &[source]);
+        }
+        self.weigh_free(need, &mut domains);
         domains
     }
 
@@ -306,31 +345,13 @@ impl FleetTables {
         need: NeedIndex,
         domains: &Domains,
     ) -> (Option<DomainIndex>, DomainCase) {
-        let remembers = self.mistake != Some(Mistake::NoIncumbent);
-        let weigh = |domain: DomainIndex| {
-            let mut weights = domains.weights_of(domain);
-            if !remembers {
-                (weights.own_coverage, weights.credit_coverage) = (0.0, 0.0);
-            }
-            (domain, weights)
-        };
-        let found: Vec<(DomainIndex, Weights)> = domains.found().map(weigh).collect();
+        let found = self.found(domains);
+        if let Some(complete) = self.first_complete(need, &found) {
+            return (Some(complete), DomainCase::Complete);
+        }
         let by_value = |a: &(DomainIndex, Weights), b: &(DomainIndex, Weights)| {
             self.domain_order(need, a.0, b.0)
         };
-        let complete = found.iter().filter(|(_, weights)| weights.is_enough);
-        let complete = complete.min_by(|one, other| {
-            let (a, b) = (&one.1, &other.1);
-            b.own_coverage
-                .total_cmp(&a.own_coverage)
-                .then_with(|| b.credit_coverage.total_cmp(&a.credit_coverage))
-                .then_with(|| a.fill.total_cmp(&b.fill))
-                .then_with(|| b.count().cmp(&a.count()))
-                .then_with(|| by_value(one, other))
-        });
-        if let Some((domain, _)) = complete {
-            return (Some(*domain), DomainCase::Complete);
-        }
         let at_hand = |weights: &Weights| weights.credited + weights.idle;
         let partial = found.iter().filter(|(_, weights)| 0 < at_hand(weights));
         let partial = partial.min_by(|one, other| {
@@ -355,5 +376,41 @@ impl FleetTables {
             }
         }
         (partial, DomainCase::Partial)
+    }
+
+    /// The domain whose free machines complete the gang (RF-6, case 1).
+    pub(crate) fn complete(&self, domains: &Domains) -> Option<DomainIndex> {
+        self.first_complete(domains.need, &self.found(domains))
+    }
+
+    /// The domains in which there is anything, weighed once each.
+    fn found(&self, domains: &Domains) -> Vec<(DomainIndex, Weights)> {
+        let remembers = self.mistake != Some(Mistake::NoIncumbent);
+        let weigh = |domain: DomainIndex| {
+            let mut weights = domains.weights_of(domain);
+            if !remembers {
+                (weights.own_coverage, weights.credit_coverage) = (0.0, 0.0);
+            }
+            (domain, weights)
+        };
+        domains.found().map(weigh).collect()
+    }
+
+    fn first_complete(
+        &self,
+        need: NeedIndex,
+        found: &[(DomainIndex, Weights)],
+    ) -> Option<DomainIndex> {
+        let complete = found.iter().filter(|(_, weights)| weights.is_enough);
+        let complete = complete.min_by(|one, other| {
+            let (a, b) = (&one.1, &other.1);
+            b.own_coverage
+                .total_cmp(&a.own_coverage)
+                .then_with(|| b.credit_coverage.total_cmp(&a.credit_coverage))
+                .then_with(|| a.fill.total_cmp(&b.fill))
+                .then_with(|| b.count().cmp(&a.count()))
+                .then_with(|| self.domain_order(need, one.0, other.0))
+        });
+        complete.map(|(domain, _)| *domain)
     }
 }

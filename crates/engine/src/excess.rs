@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! loose Configured machine ──┬─ a Need waits for machines on their way ──▶ held
+//!                            ├─ it leaves soon and its Need does ──▶ held
 //!                            ├─ an equal serves that is dearer or disturbs less ──▶ they change places
 //!                            └─ otherwise ──▶ Reclaim
 //! ```
@@ -10,10 +11,10 @@
 use crate::{
     Mistake,
     fleet_tables::{FleetTables, Fold, Record},
-    index::{ClassIndex, ClusterIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex},
+    index::{ClassIndex, ClusterIndex, Index, MachineIndex, NeedIndex, ShapeIndex, SlotIndex},
     shape_set::ShapeSet,
 };
-use bigfleet_model::State;
+use bigfleet_model::{Leaving, State};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -60,21 +61,29 @@ impl FleetTables {
         let robbed: BTreeSet<NeedIndex> = robbed.collect();
         let mut excess = Excess::default();
         for cluster in self.loose_clusters.clone() {
-            if !self.may_reclaim(cluster) {
-                continue;
-            }
-            self.work.machines += self.clusters[cluster].bound.len() as u64;
-            let loose = self.loose(cluster);
+            let loose = if self.may_reclaim(cluster) {
+                self.work.machines += self.clusters[cluster].bound.len() as u64;
+                self.loose(cluster)
+            } else {
+                self.leaving_now(cluster)
+            };
             if loose.is_empty() {
                 continue;
             }
             let shapes = loose.iter().map(|machine| self.record(*machine).shape);
-            let (held_shapes, looks) = self.held_shapes(shapes, self.waiting(cluster, &robbed));
+            let waiting = self.waiting(cluster, &robbed);
+            let by_slot = waiting.iter().map(|need| (self.need(*need).slot, *need));
+            let by_slot: BTreeSet<(SlotIndex, NeedIndex)> = by_slot.collect();
+            let (held_shapes, looks) = self.held_shapes(shapes, waiting);
             self.work.machines += looks;
             let mut own_holders = OwnHolders::default();
             for machine in &loose {
-                let shape = self.record(*machine).shape;
-                let held_for = held_shapes.get(&shape).copied();
+                let Record { shape, leaving, .. } = *self.record(*machine);
+                let held_for = match leaving {
+                    None => held_shapes.get(&shape).copied(),
+                    Some(Leaving::Soon) => self.held_for_its_own(*machine, &by_slot),
+                    Some(Leaving::Now) => continue,
+                };
                 let priority = held_for.max(self.own_hold_priority(*machine, &mut own_holders));
                 if let Some(priority) = priority {
                     excess.hold_priorities.insert(*machine, priority);
@@ -88,6 +97,18 @@ impl FleetTables {
     pub(crate) fn may_reclaim(&self, cluster: ClusterIndex) -> bool {
         let cluster = &self.clusters[cluster];
         cluster.known && cluster.ready
+    }
+
+    /// Configured machines that leave now, of a cluster that has not reported: they go all the same (RF-21).
+    fn leaving_now(&self, cluster: ClusterIndex) -> Vec<MachineIndex> {
+        let leaves = |machine: &MachineIndex| {
+            let record = self.record(*machine);
+            record.cluster == Some(cluster) && record.state == Some(State::Configured)
+        };
+        let mut machines: Vec<MachineIndex> = self.leave_now.iter().copied().collect();
+        machines.retain(leaves);
+        machines.sort_by(|one, other| self.keep_order(*one, *other));
+        machines
     }
 
     /// Configured machines of a cluster that nobody claims and nobody preempts, in keep order.
@@ -189,11 +210,24 @@ impl FleetTables {
         (held, looks)
     }
 
+    /// The highest priority among the Needs that wait, of those a machine that leaves soon belongs to (RF-21).
+    fn held_for_its_own(
+        &self,
+        machine: MachineIndex,
+        waiting: &BTreeSet<(SlotIndex, NeedIndex)>,
+    ) -> Option<i32> {
+        let (slot, shape) = (self.belongs_to(machine)?, self.record(machine).shape);
+        let of_slot = waiting.range((slot, NeedIndex::FIRST)..=(slot, NeedIndex::LAST));
+        let holds = |need: &NeedIndex| self.serves(*need, shape) && self.is_of_use(*need, shape);
+        let needs = of_slot.map(|(_, need)| *need).filter(holds);
+        needs.map(|need| self.priority(need)).max()
+    }
+
     /// The highest priority among the Needs a machine is attributed to that have no replacement for it yet, though
     /// they do not claim it: it is unfit, they have outgrown it, or they went where they need victims and found
     /// none.
     fn own_hold_priority(&self, machine: MachineIndex, known: &mut OwnHolders) -> Option<i32> {
-        let slot = self.attribution(machine)?;
+        let slot = self.belongs_to(machine)?;
         let record = self.record(machine);
         let alike = (slot, record.shape, record.is_unfit());
         if let Some(priority) = known.priorities.get(&alike) {
@@ -220,7 +254,8 @@ impl FleetTables {
         priority
     }
 
-    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1).
+    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1); before all
+    /// others what leaves now, then what leaves soon (RF-21).
     pub(crate) fn reclaims(&self, excess: &Excess) -> Vec<MachineIndex> {
         let mut clusters: Vec<_> = excess.loose.iter().collect();
         clusters.sort_by(|one, other| self.cluster_names.compare(one.0, other.0));
@@ -233,6 +268,7 @@ impl FleetTables {
             reclaims[from..]
                 .sort_by_key(|machine| (self.keep_key(*machine), self.disturbs(*machine)));
         }
+        reclaims.sort_by_key(|machine| Reverse(self.record(*machine).leaving));
         reclaims
     }
 }

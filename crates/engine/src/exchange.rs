@@ -10,7 +10,7 @@
 use crate::{
     Mistake,
     excess::Excess,
-    fleet_tables::FleetTables,
+    fleet_tables::{FleetTables, Record},
     index::{AmountsIndex, ClusterIndex, MachineIndex, NeedIndex, ShapeIndex},
     shape_set::ShapeSet,
 };
@@ -73,7 +73,8 @@ impl FleetTables {
         let mut touched = Vec::new();
         for (cluster, loose) in &excess.loose {
             let going = |machine: &MachineIndex| {
-                !excess.is_held(*machine) && !self.record(*machine).not_ready
+                let Record { unfit, leaving, .. } = *self.record(*machine);
+                !excess.is_held(*machine) && !unfit && leaving.is_none()
             };
             let going: Vec<MachineIndex> = loose.iter().copied().filter(going).collect();
             if going.is_empty() {

@@ -241,7 +241,7 @@ impl FleetTables {
         let mut strays = BTreeMap::new();
         for machine in self.clusters[cluster].bound.iter().filter(serves_none) {
             let record = self.record(*machine);
-            if !record.not_ready {
+            if !record.unfit {
                 *strays.entry(record.shape).or_default() += 1;
             }
         }
@@ -253,7 +253,7 @@ impl FleetTables {
         let Class { slot, cluster, .. } = self.classes[class];
         let is_witness = move |machine: &MachineIndex| {
             let record = self.record(*machine);
-            let is_bound = record.cluster == Some(cluster) && !record.not_ready;
+            let is_bound = record.cluster == Some(cluster) && !record.unfit;
             is_bound || record.state.is_some_and(State::may_hold_intent)
         };
         let machines = self.attributed(slot).into_iter().filter(is_witness);

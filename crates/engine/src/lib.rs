@@ -62,6 +62,7 @@ mod domain;
 mod pass_a;
 mod pass_b;
 mod picking;
+mod replace;
 mod rivals;
 mod serving_lines;
 mod spread;
@@ -79,7 +80,7 @@ mod explain;
 pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Edit, Equal, Equals, Explainer,
-    Explanation, Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule,
+    Explanation, Fate, LeftOut, MachineKind, Mark, NotReplaced, Outranks, Preemption, Remedy, Rule,
     StaysBecause, Victim, VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};
@@ -211,6 +212,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         } = *machine;
         let beside = Beside {
             idle_since,
@@ -218,6 +220,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         };
         self.put_record(machine, beside);
     }

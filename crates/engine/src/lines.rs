@@ -103,6 +103,12 @@ impl<R: Ord + Copy> Line<R> {
         self.machines.iter().rev().copied()
     }
 
+    /// How many machines pass a test.
+    pub(crate) fn among(&self, passes: impl Fn(MachineIndex) -> bool) -> usize {
+        let machines = self.machines.iter();
+        machines.filter(|(_, machine)| passes(*machine)).count()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.machines.len()
     }

@@ -7,6 +7,8 @@
 //! B5 claims of strictly lower priority in the cluster                the claim moves
 //! ```
 //!
+//! Then what leaves soon is replaced (`replace.rs`), in the same turn.
+//!
 //! Free machines are taken along the order of their shapes, which is fixed per use; only shapes of
 //! equal key are compared by id. A Need costs what it takes, plus the shapes it can use.
 
@@ -17,7 +19,7 @@ use crate::{
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     serving_lines::LineKind,
-    spread::Balance,
+    spread::{Balance, Place},
 };
 use bigfleet_model::{Cost, State};
 
@@ -57,13 +59,25 @@ impl TurnQueue {
 
 /// Where a Need may take machines from.
 #[derive(Clone, Copy)]
-pub(crate) enum SearchScope {
+pub(crate) enum SearchScope<'p> {
     Anywhere,
     Domain(DomainIndex),
+    /// Anywhere, but what lies here may always be taken (RF-21).
+    InPlace(&'p Place),
+}
+
+impl<'p> SearchScope<'p> {
+    pub(crate) fn place(self) -> Option<&'p Place> {
+        match self {
+            Self::InPlace(place) => Some(place),
+            Self::Anywhere | Self::Domain(_) => None,
+        }
+    }
 }
 
 impl FleetTables {
-    /// Serves the Needs that are short; returns every Need that was served, in order.
+    /// Serves the Needs that are short, and those that are to replace machines; returns every Need that had a
+    /// turn, in order.
     pub(crate) fn serve_short(
         &mut self,
         short: Vec<NeedIndex>,
@@ -72,37 +86,44 @@ impl FleetTables {
         self.keep_lines(true);
         let mut turns = TurnQueue::new(self, short);
         while let Some(need) = turns.next() {
-            if self.holding(need).is_covered() {
-                continue;
+            if !self.holding(need).is_covered() {
+                if self.is_gang(need) {
+                    self.serve_gang(need, &mut turns, &mut weighed);
+                } else {
+                    let anywhere = SearchScope::Anywhere;
+                    self.serve(need, anywhere, DomainCase::Complete, &mut turns);
+                }
             }
-            if !self.is_gang(need) {
-                self.serve(
-                    need,
-                    SearchScope::Anywhere,
-                    DomainCase::Complete,
-                    &mut turns,
-                );
-                continue;
+            if 0 < self.holding(need).leaving {
+                self.replace_leaving(need, &mut weighed);
             }
-            let domains = self.weigh(need);
-            weighed(self, need, &domains);
-            let (domain, case) = self.choose(need, &domains);
-            self.trace_choice(need, &domains, case);
-            let holding = self.holding_mut(need);
-            (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
-            holding.by_victims = case == DomainCase::WithVictims;
-            let Some(domain) = domain else {
-                // Nothing anywhere, so it has no claims either: those would be in a domain.
-                continue;
-            };
-            self.leave_other_domains(need, domain);
-            self.serve(need, SearchScope::Domain(domain), case, &mut turns);
         }
         self.keep_lines(false);
         turns.into_needs()
     }
 
-    fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
+    fn serve_gang(
+        &mut self,
+        need: NeedIndex,
+        turns: &mut TurnQueue,
+        weighed: &mut impl FnMut(&Self, NeedIndex, &Domains),
+    ) {
+        let domains = self.weigh(need);
+        weighed(self, need, &domains);
+        let (domain, case) = self.choose(need, &domains);
+        self.trace_choice(need, &domains, case);
+        let holding = self.holding_mut(need);
+        (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
+        holding.by_victims = case == DomainCase::WithVictims;
+        // Without a domain there is nothing anywhere, so it has no claims either: those would be in one.
+        if let Some(domain) = domain {
+            self.leave_other_domains(need, domain);
+            self.serve(need, SearchScope::Domain(domain), case, turns);
+        }
+    }
+
+    /// Gives back the claims of a gang outside a domain.
+    pub(crate) fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
         for machine in self.claims(need).to_vec() {
             if self.domain_of(need, self.record(machine).shape) != Some(domain) {
                 self.unclaim(need, machine);
@@ -113,17 +134,19 @@ impl FleetTables {
     fn serve(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
         if self.mistake != Some(Mistake::OwnNotFirst) {
-            self.take_own(need, scope);
+            let own = self.own(need);
+            self.take_own(need, scope, &own);
         }
         if self.mistake == Some(Mistake::RestoredFirst) {
             self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         self.take_in_cluster(need, scope, LineKind::Loose);
+        self.take_in_cluster(need, scope, LineKind::LooseForNow);
         if self.mistake != Some(Mistake::RestoredLast) {
             self.take_in_cluster(need, scope, LineKind::Reversible);
         }
@@ -143,32 +166,46 @@ impl FleetTables {
             self.holding_mut(need).provisions = (self.claims(need).len() - before) as u32;
         }
         if self.holding(need).is_covered() {
-            self.prune(need, before);
+            let taken = self.claims(need)[before..].to_vec();
+            self.prune(need, taken);
         } else if case != DomainCase::Partial {
             self.outrank(need, scope, case, turns);
         }
     }
 
-    /// Takes own machines that are not claimed yet, in keep order (B0).
-    fn take_own(&mut self, need: NeedIndex, scope: SearchScope) {
-        let own = self.own(need);
-        if self.holding(need).is_covered() || own.is_empty() {
-            return;
-        }
-        match scope {
-            SearchScope::Domain(domain) => self.take_in_domain(need, &own, domain),
-            SearchScope::Anywhere => {
-                if self.is_spread(need) {
-                    // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
-                    self.take_spread(need, &own);
+    /// Takes own machines in keep order (B0), first all it can from those that stay.
+    pub(crate) fn take_own(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope<'_>,
+        machines: &[MachineIndex],
+    ) {
+        let spread = self.is_spread(need);
+        let (staying, leaving) = self.staying_first(machines);
+        for round in [staying, leaving] {
+            if self.holding(need).is_covered() || round.is_empty() {
+                continue;
+            }
+            match scope {
+                SearchScope::Domain(domain) => self.take_in_domain(need, round, domain),
+                _ => {
+                    if spread {
+                        // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
+                        self.take_spread(need, round, scope.place());
+                    }
+                    self.take(need, round);
                 }
-                self.take(need, &own);
             }
         }
     }
 
     /// Takes loose machines of the Need's cluster, or takes drains back (B1, B1a).
-    fn take_in_cluster(&mut self, need: NeedIndex, scope: SearchScope, kind: LineKind) {
+    pub(crate) fn take_in_cluster(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope<'_>,
+        kind: LineKind,
+    ) {
         for machine in self.pick_in_cluster(need, scope, kind, false) {
             self.claim(need, machine);
         }
@@ -181,13 +218,13 @@ impl FleetTables {
     }
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
-    fn take_free(&mut self, need: NeedIndex, scope: SearchScope, kind: PoolKind) {
+    pub(crate) fn take_free(&mut self, need: NeedIndex, scope: SearchScope<'_>, kind: PoolKind) {
         if self.holding(need).is_covered() {
             return;
         }
         let groups = self.shape_groups(need, scope, kind);
-        if self.is_spread(need) && matches!(scope, SearchScope::Anywhere) {
-            self.take_groups_spread(need, kind, &groups);
+        if self.is_spread(need) && !matches!(scope, SearchScope::Domain(_)) {
+            self.take_groups_spread(need, kind, &groups, scope.place());
             return;
         }
         for group in groups {
@@ -204,7 +241,7 @@ impl FleetTables {
     fn shape_groups(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: PoolKind,
     ) -> Vec<Vec<ShapeIndex>> {
         let mut groups: Vec<Vec<ShapeIndex>> = Vec::new();
@@ -233,7 +270,7 @@ impl FleetTables {
     fn free_shapes(
         &self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: PoolKind,
     ) -> Vec<(Cost, ShapeIndex)> {
         let usage = self.need(need).usage;
@@ -253,9 +290,9 @@ impl FleetTables {
         }
     }
 
-    pub(crate) fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {
+    pub(crate) fn is_in(&self, need: NeedIndex, scope: SearchScope<'_>, shape: ShapeIndex) -> bool {
         match scope {
-            SearchScope::Anywhere => self.lies_somewhere(need, shape),
+            SearchScope::Anywhere | SearchScope::InPlace(_) => self.lies_somewhere(need, shape),
             SearchScope::Domain(domain) => self.domain_of(need, shape) == Some(domain),
         }
     }
@@ -290,10 +327,16 @@ impl FleetTables {
         lowest
     }
 
-    fn take_groups_spread(&mut self, need: NeedIndex, kind: PoolKind, groups: &[Vec<ShapeIndex>]) {
+    fn take_groups_spread(
+        &mut self,
+        need: NeedIndex,
+        kind: PoolKind,
+        groups: &[Vec<ShapeIndex>],
+        place: Option<&Place>,
+    ) {
         let useful = |shape: &ShapeIndex| self.contributes(need, *shape);
         let candidates: Vec<ShapeIndex> = groups.iter().flatten().copied().filter(useful).collect();
-        let mut balance = Balance::new(self, need, candidates);
+        let mut balance = Balance::in_place(self, need, candidates, place);
         let mut sorted: Vec<Vec<Vec<ShapeIndex>>> = Vec::new();
         for group in groups {
             let mut group = group.clone();
@@ -319,11 +362,10 @@ impl FleetTables {
     }
 
     /// Gives back each newly taken machine that the Need is covered without (RF-8).
-    fn prune(&mut self, need: NeedIndex, from: usize) {
+    pub(crate) fn prune(&mut self, need: NeedIndex, taken: Vec<MachineIndex>) {
         if self.is_spread(need) {
             return;
         }
-        let taken: Vec<MachineIndex> = self.claims(need)[from..].to_vec();
         for machine in taken {
             if !self.is_redundant(need, machine) {
                 continue;
@@ -352,7 +394,7 @@ impl FleetTables {
     fn outrank(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {

@@ -12,7 +12,7 @@
 use crate::{
     fleet_tables::FleetTables,
     index::{DimensionIndex, DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
-    spread::Balance,
+    spread::{Balance, Place},
 };
 use std::{
     cmp::Ordering,
@@ -206,12 +206,23 @@ impl FleetTables {
         before: &[MachineIndex],
         lines: Vec<(ShapeIndex, I)>,
     ) -> Picks {
+        self.pick_in_place(deficit, None, before, lines)
+    }
+
+    /// As [`Self::pick`], for what is to take the place of a machine (RF-21).
+    pub(crate) fn pick_in_place<R: Ord, I: Iterator<Item = (R, MachineIndex)>>(
+        &self,
+        deficit: &mut Deficit,
+        place: Option<&Place>,
+        before: &[MachineIndex],
+        lines: Vec<(ShapeIndex, I)>,
+    ) -> Picks {
         let looks = lines.len() as u64;
         let helps = |shape| deficit.shrinks_by(self, shape);
         let spread = Some(deficit.need).filter(|need| self.is_spread(*need));
         let mut merged = Merged::new(self, spread, lines, helps);
         let mut picks = match spread {
-            Some(need) => self.pick_evenly(deficit, before, need, &mut merged),
+            Some(_) => self.pick_evenly(deficit, place, before, &mut merged),
             None => self.pick_along(deficit, &mut merged),
         };
         picks.looks += looks;
@@ -242,10 +253,11 @@ impl FleetTables {
     fn pick_evenly<R: Ord, I: Iterator<Item = (R, MachineIndex)>>(
         &self,
         deficit: &mut Deficit,
+        place: Option<&Place>,
         before: &[MachineIndex],
-        need: NeedIndex,
         merged: &mut Merged<'_, R, I>,
     ) -> Picks {
+        let need = deficit.need;
         let mut picks = Picks::default();
         let mut places: BTreeMap<Vec<Option<DomainIndex>>, BinaryHeap<First<'_, R>>> =
             BTreeMap::new();
@@ -255,7 +267,7 @@ impl FleetTables {
         }
         let mut places: Vec<_> = places.into_values().collect();
         let shapes = places.iter().filter_map(|place| Some(place.peek()?.shape));
-        let mut balance = Balance::new(self, need, shapes);
+        let mut balance = Balance::in_place(self, need, shapes, place);
         for machine in before {
             balance.count(self, self.record(*machine).shape);
         }

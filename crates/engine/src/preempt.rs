@@ -335,11 +335,12 @@ impl FleetTables {
         let mut places: BTreeMap<VictimClass, usize> = BTreeMap::new();
         for machine in &self.stocks[shape].configured {
             let record = self.record(*machine);
-            if record.preempted {
+            // One that leaves is nobody's victim (RF-21).
+            if record.preempted || record.leaving.is_some() {
                 continue;
             }
             let held_at = excess.hold_priority(*machine);
-            let standing = self.standing_of(*machine).max(held_at.unwrap_or(i32::MIN));
+            let standing = self.stands_at(*machine).max(held_at.unwrap_or(i32::MIN));
             let may_reclaim = |cluster| self.may_reclaim(cluster);
             let is_loose =
                 self.claimant(*machine).is_none() && record.cluster.is_some_and(may_reclaim);
@@ -380,7 +381,7 @@ impl FleetTables {
     pub(crate) fn grace(&self, need: NeedIndex, machine: MachineIndex, excess: &Excess) -> u32 {
         let priority = self.priority(need);
         let held_at = excess.hold_priority(machine).unwrap_or(i32::MIN);
-        let standing = self.standing_of(machine).max(held_at);
+        let standing = self.stands_at(machine).max(held_at);
         match i64::from(priority) - i64::from(standing) {
             900_001.. => 10,
             500_001.. => 30,

@@ -211,7 +211,7 @@ impl FleetTables {
     }
 
     /// The priority a Configured machine stands at, unless it is held (V-3).
-    pub(crate) fn standing_of(&self, machine: MachineIndex) -> i32 {
+    pub(crate) fn stands_at(&self, machine: MachineIndex) -> i32 {
         let stamped = self.catalog.terms[self.record(machine).terms]
             .terms
             .priority;

@@ -2,9 +2,10 @@
 //!
 //! | Line | Machines | Order |
 //! |---|---|---|
-//! | loose | bound to the cluster, fit, claimed by nobody (B1) | keep order |
+//! | loose | bound to the cluster, fit, claimed by nobody, and stays (B1) | keep order |
+//! | loose for now | the same, but leaves soon and is attributed to no Need (B1, RF-21) | keep order |
 //! | reversible | of the cluster, whose drain can be taken back (B1a) | keep order, on the terms they were bound on |
-//! | outrankable | claimed as own by a Need of the cluster (B5) | the claimant's priority, then keep order |
+//! | outrankable | claimed as own by a Need of the cluster (B5) | the claimant's priority, what leaves last, keep order |
 //! | rivals | Configured and ready, of any cluster (RF-6) | victim priority, id |
 //!
 //! Lines of a cluster and rivals of a shape are made when a Need first asks for them and are gone when the pass ends. In
@@ -28,12 +29,14 @@ use std::{cmp::Reverse, collections::BTreeMap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     Loose,
+    LooseForNow,
     Reversible,
     Outrankable,
 }
 
-/// The priority of a claimant that must be outranked, zero where there is none; then keep order but for the id.
-type ServingRank = (i32, Price, Reverse<Dollars>);
+/// The priority of a claimant that must be outranked, zero where there is none; whether it leaves soon; then keep
+/// order but for the id.
+type ServingRank = (i32, bool, Price, Reverse<Dollars>);
 
 /// Machines of one kind and cluster.
 pub(crate) type ClusterLines = BTreeMap<ShapeIndex, Line<ServingRank>>;
@@ -66,7 +69,7 @@ pub(crate) type RivalLines = BTreeMap<RivalClass, Line<i32>>;
 pub(crate) struct ServingLines {
     is_on: bool,
     /// By [`LineKind`].
-    clusters: BTreeMap<ClusterIndex, [Option<ClusterLines>; 3]>,
+    clusters: BTreeMap<ClusterIndex, [Option<ClusterLines>; 4]>,
     rivals: Table<ShapeIndex, Option<RivalLines>>,
     /// No rival of a shape that is lined up stands below this.
     floors: Table<ShapeIndex, Option<i32>>,
@@ -142,16 +145,26 @@ impl FleetTables {
         let (price, penalty) = self.keep_key(machine);
         match (record.cluster, claimant) {
             (Some(cluster), None) if !record.is_unfit() => {
-                Some((cluster, LineKind::Loose, (0, price, penalty)))
+                let leaves = record.leaves_soon();
+                if leaves && record.slot.is_some_and(|slot| self.is_live(slot)) {
+                    return None;
+                }
+                let kind = if leaves {
+                    LineKind::LooseForNow
+                } else {
+                    LineKind::Loose
+                };
+                Some((cluster, kind, (0, leaves, price, penalty)))
             }
             (Some(cluster), Some(claimant)) if self.is_own(claimant, machine) => {
-                let rank = (self.priority(claimant), price, penalty);
+                let leaves = record.leaves_soon();
+                let rank = (self.priority(claimant), leaves, price, penalty);
                 Some((cluster, LineKind::Outrankable, rank))
             }
             (None, None) if self.pool_of(machine) == Some(PoolKind::Draining) => {
                 let way_back = self.ways_back.get(&machine)?;
                 let (price, penalty) = self.terms_key(way_back.terms);
-                let rank = (0, price, penalty);
+                let rank = (0, false, price, penalty);
                 Some((way_back.cluster, LineKind::Reversible, rank))
             }
             _ => None,
@@ -161,7 +174,8 @@ impl FleetTables {
     /// What a machine is as a rival, and its victim priority without the hold's (RF-6).
     fn rival(&self, machine: MachineIndex) -> Option<(RivalClass, i32)> {
         let record = self.record(machine);
-        if record.state != Some(State::Configured) || record.not_ready {
+        let may_be_taken = record.state == Some(State::Configured) && record.leaving.is_none();
+        if !may_be_taken || record.unfit {
             return None;
         }
         let Terms {
@@ -175,7 +189,7 @@ impl FleetTables {
             reclamation,
             loose_of: record.cluster.filter(|_| is_loose),
         };
-        Some((class, self.standing_of(machine)))
+        Some((class, self.stands_at(machine)))
     }
 
     /// Lines up the machines of a cluster, if nobody has asked for them yet, and hands them out; they go back
@@ -186,8 +200,9 @@ impl FleetTables {
         }
         let entry = &self.clusters[cluster];
         let among: Vec<MachineIndex> = match kind {
-            LineKind::Loose if entry.loose == 0 => Vec::new(),
-            LineKind::Loose => self.unclaimed(cluster).collect(),
+            LineKind::Loose | LineKind::LooseForNow if entry.loose == 0 => Vec::new(),
+            LineKind::LooseForNow if self.leave_soon == 0 => Vec::new(),
+            LineKind::Loose | LineKind::LooseForNow => self.unclaimed(cluster).collect(),
             LineKind::Reversible if self.mistake == Some(Mistake::RestoredForAnybody) => {
                 self.ways_back.keys().copied().collect()
             }
@@ -195,7 +210,7 @@ impl FleetTables {
             LineKind::Outrankable => entry.bound.clone(),
         };
         let looks = match kind {
-            LineKind::Loose if !among.is_empty() => entry.bound.len(),
+            LineKind::Loose | LineKind::LooseForNow if !among.is_empty() => entry.bound.len(),
             _ => among.len(),
         };
         self.work.machines += looks as u64;
@@ -225,7 +240,14 @@ impl FleetTables {
         let cluster = self.need(need).cluster;
         let lines = self.take_lines(cluster, kind);
         let usable = lines.iter().filter(|(shape, _)| self.serves(need, **shape));
-        let counts = usable.map(|(shape, line)| (*shape, line.len() as u64));
+        let counts = usable.map(|(shape, line)| {
+            // What was given back for others in this cycle is theirs who did (RF-21).
+            let gone = match kind {
+                LineKind::LooseForNow => line.among(|at| self.replaced.contains_key(&at)),
+                _ => 0,
+            };
+            (*shape, (line.len() - gone) as u64)
+        });
         let counts = counts.collect();
         self.work.machines += lines.len() as u64;
         self.put_lines_back(cluster, kind, lines);
@@ -237,7 +259,7 @@ impl FleetTables {
     pub(crate) fn pick_in_cluster(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: LineKind,
         all_or_nothing: bool,
     ) -> Vec<MachineIndex> {
@@ -271,9 +293,10 @@ impl FleetTables {
         if is_worth_it && !useful.is_empty() {
             let queues = useful.into_iter().map(|(shape, line)| {
                 let first = line.iter().take_while(move |(rank, _)| may_take(rank));
-                (shape, first)
+                let stays = |(_, machine): &(_, MachineIndex)| !self.replaced.contains_key(machine);
+                (shape, first.filter(stays))
             });
-            let picks = self.pick(&mut deficit, &[], queues.collect());
+            let picks = self.pick_in_place(&mut deficit, scope.place(), &[], queues.collect());
             looks += picks.looks;
             picked = picks.machines;
         }

@@ -26,5 +26,6 @@ mod panics;
 mod providers;
 mod reads;
 mod soak;
+mod taken_back;
 mod twins;
 mod watching;

@@ -120,7 +120,7 @@ impl FleetTables {
             let held_at = excess.hold_priority(*machine).unwrap_or(i32::MIN);
             WeighedVictim {
                 machine: *machine,
-                standing: self.standing_of(*machine).max(held_at),
+                standing: self.stands_at(*machine).max(held_at),
                 rank: ranks.get(machine).copied(),
                 is_taken: self.record(*machine).preempted,
             }
