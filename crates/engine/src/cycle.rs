@@ -15,8 +15,9 @@ use crate::{
     Mistake,
     excess::Excess,
     fleet_tables::FleetTables,
-    index::{MachineIndex, NeedIndex, SlotIndex},
+    index::{MachineIndex, NeedIndex, SlotIndex, UseIndex},
     pass_a::Draft,
+    preempt::Victims,
 };
 use bigfleet_model::{Amounts, DomainCoverage, MatchingSupply, State, Time, UnmetReason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -316,9 +317,10 @@ impl FleetTables {
     /// Phase 2; returns the excess after it (RF-11).
     fn preempt_for(&mut self, short: &[NeedIndex], outcome: &mut Outcome) -> Excess {
         let excess = self.find_excess(&[]);
+        let mut victims = Victims::default();
         let mut moved = false;
         for need in short {
-            let preemption = self.preempt(*need, &excess);
+            let preemption = self.preempt(*need, &excess, &mut victims);
             for machine in &preemption.victims {
                 let grace_seconds = self.grace(*need, *machine, &excess);
                 outcome.actions.push(PlannedAction::Preempt {
@@ -434,24 +436,12 @@ impl FleetTables {
 
     /// Says why each short Need is short (VD-2, RF-15).
     fn judge_supply(&mut self, outcome: &mut Outcome) {
+        let mut of_use: BTreeMap<UseIndex, (MatchingSupply, u32)> = BTreeMap::new();
         for (need, shortfall) in &mut outcome.short {
             let (entry, holding) = (self.need(*need), self.holding(*need));
-            let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
-            for shape in self.catalog.by_price(entry.usage) {
-                let stock = &self.stocks[shape];
-                let of = |state: State| stock.count[state as usize];
-                let (idle, speculative) = (of(State::Idle), of(State::Speculative));
-                for (sum, count) in
-                    counts
-                        .iter_mut()
-                        .zip([idle, speculative, of(State::Configured)])
-                {
-                    *sum = sum.saturating_add(count);
-                }
-                unclaimed += idle + speculative - stock.claimed;
-            }
-            let [idle, speculative, configured] = counts;
-            shortfall.supply = MatchingSupply::capped(idle, speculative, configured);
+            let supply = of_use.entry(entry.usage);
+            let (supply, unclaimed) = *supply.or_insert_with(|| self.matching_supply(entry.usage));
+            shortfall.supply = supply;
             let is_homeless = !holding.satisfiable || entry.parked || holding.domain.is_none();
             if self.is_gang(*need) && is_homeless {
                 shortfall.reason = UnmetReason::TopologyUnsatisfiable;
@@ -461,5 +451,23 @@ impl FleetTables {
                 shortfall.reason = UnmetReason::SpreadUnsatisfiable;
             }
         }
+    }
+
+    /// What matches a use at all, and how much of what is free nobody claims (RF-15).
+    fn matching_supply(&self, usage: UseIndex) -> (MatchingSupply, u32) {
+        let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
+        for shape in self.catalog.by_price(usage) {
+            let stock = &self.stocks[shape];
+            let of = |state: State| stock.count[state as usize];
+            let (idle, speculative) = (of(State::Idle), of(State::Speculative));
+            let of_states = [idle, speculative, of(State::Configured)];
+            for (sum, count) in counts.iter_mut().zip(of_states) {
+                *sum = sum.saturating_add(count);
+            }
+            unclaimed += idle + speculative - stock.claimed;
+        }
+        let [idle, speculative, configured] = counts;
+        let supply = MatchingSupply::capped(idle, speculative, configured);
+        (supply, unclaimed)
     }
 }

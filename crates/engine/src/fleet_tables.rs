@@ -24,6 +24,7 @@ use crate::{
     names::Names,
     pool::Stock,
     requested_amounts::RequestedAmounts,
+    serving_lines::ServingLines,
     slab::Slab,
     slim_list::SlimList,
     table::{LongTable, Table},
@@ -245,6 +246,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) reversible: Vec<MachineIndex>,
     /// Who inherits from whom may have changed (RF-1).
     pub(crate) heirs_dirty: bool,
+    /// All its classes are marked.
+    pub(crate) classes_dirty: bool,
 }
 
 /// Everything the engine knows of a fleet.
@@ -310,6 +313,8 @@ pub(crate) struct FleetTables {
     /// What draining some machine would disturb is not what it was.
     pub(crate) disruption_moved: bool,
     pub(crate) work: Work,
+    /// What short Needs look through, while pass B runs.
+    pub(crate) serving: ServingLines,
 
     /// How often the tables were rebuilt, and how large they were then.
     pub(crate) generation: u32,

@@ -302,9 +302,11 @@ impl FleetTables {
             self.ids.get(machine)
         );
         self.spell_out(need);
+        self.leave_lines(machine);
         let record = &mut self.records[machine];
         record.claimant = Some(need);
         let record = *record;
+        self.join_lines(machine);
         let slot = self.needs[need].slot;
         let holding = self.holding_mut(need);
         holding.claims.push(machine);
@@ -364,8 +366,10 @@ impl FleetTables {
     }
 
     fn unbind(&mut self, need: NeedIndex, machine: MachineIndex) {
+        self.leave_lines(machine);
         let record = self.records[machine];
         self.records[machine].claimant = None;
+        self.join_lines(machine);
         let holding = self.holding_mut(need);
         holding.arriving -= u32::from(record.state != Some(State::Configured));
         holding.leaving -= u32::from(record.leaves_soon());

@@ -43,6 +43,7 @@ mod catalog;
 mod fleet_tables;
 mod holding;
 mod idle;
+mod lines;
 mod offers;
 mod pool;
 mod shape_set;
@@ -60,10 +61,14 @@ mod own_machines;
 mod domain;
 mod pass_a;
 mod pass_b;
+mod picking;
 mod replace;
+mod rivals;
+mod serving_lines;
 mod spread;
 
 mod excess;
+mod exchange;
 mod preempt;
 
 mod compact;

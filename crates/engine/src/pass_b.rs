@@ -18,10 +18,10 @@ use crate::{
     fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
+    serving_lines::LineKind,
     spread::{Balance, Place},
 };
 use bigfleet_model::{Cost, State};
-use std::cmp::Ordering;
 
 /// Needs waiting to be served, in the total order. A Need that loses a claim joins the queue.
 #[derive(Default)]
@@ -67,7 +67,7 @@ pub(crate) enum SearchScope<'p> {
 }
 
 impl<'p> SearchScope<'p> {
-    fn place(self) -> Option<&'p Place> {
+    pub(crate) fn place(self) -> Option<&'p Place> {
         match self {
             Self::InPlace(place) => Some(place),
             Self::Anywhere | Self::Domain(_) => None,
@@ -83,6 +83,7 @@ impl FleetTables {
         short: Vec<NeedIndex>,
         mut weighed: impl FnMut(&Self, NeedIndex, &Domains),
     ) -> Vec<NeedIndex> {
+        self.keep_lines(true);
         let mut turns = TurnQueue::new(self, short);
         while let Some(need) = turns.next() {
             if !self.holding(need).is_covered() {
@@ -97,6 +98,7 @@ impl FleetTables {
                 self.replace_leaving(need, &mut weighed);
             }
         }
+        self.keep_lines(false);
         turns.into_needs()
     }
 
@@ -138,15 +140,15 @@ impl FleetTables {
     ) {
         if self.mistake != Some(Mistake::OwnNotFirst) {
             let own = self.own(need);
-            self.take_from(need, scope, &own, Self::by_keep_key, true);
+            self.take_own(need, scope, &own);
         }
         if self.mistake == Some(Mistake::RestoredFirst) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
-        let leftovers = self.leftovers(need);
-        self.take_from(need, scope, &leftovers, Self::by_keep_key, false);
+        self.take_in_cluster(need, scope, LineKind::Loose);
+        self.take_in_cluster(need, scope, LineKind::LooseForNow);
         if self.mistake != Some(Mistake::RestoredLast) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         if self.is_parked(need) {
             return;
@@ -155,7 +157,7 @@ impl FleetTables {
         self.take_free(need, scope, PoolKind::Idle);
         self.holding_mut(need).bootstraps = (self.claims(need).len() - before) as u32;
         if self.mistake == Some(Mistake::RestoredLast) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         self.take_free(need, scope, PoolKind::Creating);
         if case != DomainCase::Partial {
@@ -171,14 +173,12 @@ impl FleetTables {
         }
     }
 
-    /// Takes from a list of machines in keep order (B0, B1, B1a), first all it can from those that stay.
-    pub(crate) fn take_from(
+    /// Takes own machines in keep order (B0), first all it can from those that stay.
+    pub(crate) fn take_own(
         &mut self,
         need: NeedIndex,
         scope: SearchScope<'_>,
         machines: &[MachineIndex],
-        order: impl Fn(&Self, MachineIndex, MachineIndex) -> Ordering,
-        is_own: bool,
     ) {
         if machines.is_empty() || self.holding(need).is_covered() {
             return;
@@ -191,15 +191,26 @@ impl FleetTables {
             }
             match scope {
                 SearchScope::Domain(domain) => self.take_in_domain(need, round, domain),
-                _ if !spread => self.take(need, round),
                 _ => {
-                    self.take_spread(need, round, &order, scope.place());
-                    // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
-                    if is_own {
-                        self.take(need, round);
+                    if spread {
+                        // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
+                        self.take_spread(need, round, scope.place());
                     }
+                    self.take(need, round);
                 }
             }
+        }
+    }
+
+    /// Takes loose machines of the Need's cluster, or takes drains back (B1, B1a).
+    pub(crate) fn take_in_cluster(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope<'_>,
+        kind: LineKind,
+    ) {
+        for machine in self.pick_in_cluster(need, scope, kind, false) {
+            self.claim(need, machine);
         }
     }
 
@@ -207,78 +218,6 @@ impl FleetTables {
         !self.catalog.profiles[self.need(need).profile]
             .spreads
             .is_empty()
-    }
-
-    /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order; those that leave
-    /// come last, and only if they are attributed to no Need (RF-21).
-    pub(crate) fn leftovers(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let is_leftover = |machine: &MachineIndex| {
-            let record = self.record(*machine);
-            !record.is_unfit()
-                && self.serves(need, record.shape)
-                && !(record.leaves_soon() && self.is_spoken_for(*machine))
-        };
-        let cluster = self.need(need).cluster;
-        let unclaimed = self.unclaimed(cluster).filter(is_leftover);
-        let mut machines: Vec<MachineIndex> = unclaimed.collect();
-        if 0 < self.clusters[cluster].loose {
-            self.work.machines += self.clusters[cluster].bound.len() as u64;
-        }
-        machines.sort_by(|one, other| {
-            self.by_leaving(*one, *other)
-                .then_with(|| self.keep_order(*one, *other))
-        });
-        machines
-    }
-
-    /// Those that leave soon after those that stay (RF-21).
-    fn by_leaving(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        if self.leave_soon == 0 {
-            return Ordering::Equal;
-        }
-        let leaves = |machine: MachineIndex| self.record(machine).leaves_soon();
-        leaves(one).cmp(&leaves(other))
-    }
-
-    /// Takes drains back (B1a).
-    fn take_back(&mut self, need: NeedIndex, scope: SearchScope<'_>) {
-        let reversible = self.restorable(need);
-        self.take_from(need, scope, &reversible, Self::by_way_back, false);
-    }
-
-    /// Machines of the Need's cluster that it can use, nobody claims, and whose drain can be taken back, in
-    /// keep order (RF-20).
-    pub(crate) fn restorable(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let reversible = &self.clusters[self.need(need).cluster].reversible;
-        let is_offered = |machine: &&MachineIndex| {
-            let record = self.record(**machine);
-            record.claimant.is_none()
-                && self.pool_of(**machine) == Some(PoolKind::Draining)
-                && self.serves(need, record.shape)
-        };
-        let mut machines: Vec<MachineIndex> = match self.mistake {
-            Some(Mistake::RestoredForAnybody) => {
-                let all = self.ways_back.keys();
-                all.filter(is_offered).copied().collect()
-            }
-            _ => reversible.iter().filter(is_offered).copied().collect(),
-        };
-        machines.sort_by(|one, other| {
-            self.by_way_back(*one, *other)
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        self.work.machines += reversible.len() as u64;
-        machines
-    }
-
-    /// Keep order but for the id, of machines whose drain can be taken back: on the terms they were bound on,
-    /// since an intent that has ended is none.
-    pub(crate) fn by_way_back(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        let key = |machine: MachineIndex| {
-            let way_back = self.ways_back.get(&machine);
-            way_back.map(|way_back| self.terms_key(way_back.terms))
-        };
-        key(one).cmp(&key(other))
     }
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
@@ -354,7 +293,7 @@ impl FleetTables {
         }
     }
 
-    fn is_in(&self, need: NeedIndex, scope: SearchScope<'_>, shape: ShapeIndex) -> bool {
+    pub(crate) fn is_in(&self, need: NeedIndex, scope: SearchScope<'_>, shape: ShapeIndex) -> bool {
         match scope {
             SearchScope::Anywhere | SearchScope::InPlace(_) => self.lies_somewhere(need, shape),
             SearchScope::Domain(domain) => self.domain_of(need, shape) == Some(domain),
@@ -462,22 +401,9 @@ impl FleetTables {
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
-        let mut machines = self.outranked(need);
-        machines.retain(|machine| self.is_in(need, scope, self.record(*machine).shape));
-        if case == DomainCase::WithVictims && !self.would_cover(need, &machines) {
-            return;
-        }
-        if self.is_spread(need) {
-            self.outrank_spread(need, machines, turns);
-            return;
-        }
-        for machine in machines {
-            if self.holding(need).is_covered() {
-                return;
-            }
-            if self.contributes(need, self.record(machine).shape) {
-                self.move_claim(machine, need, turns);
-            }
+        let all_or_nothing = case == DomainCase::WithVictims;
+        for machine in self.pick_in_cluster(need, scope, LineKind::Outrankable, all_or_nothing) {
+            self.move_claim(machine, need, turns);
         }
     }
 
@@ -491,84 +417,5 @@ impl FleetTables {
         if let Some(from) = from {
             turns.join(self, from);
         }
-    }
-
-    /// Bound machines claimed as own by Needs of the cluster of lower priority, those first that
-    /// are easiest to outrank.
-    fn outranked(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let priority = self.priority(need);
-        let cluster = &self.clusters[self.need(need).cluster];
-        self.work.machines += cluster.bound.len() as u64;
-        let is_outranked = |machine: &&MachineIndex| {
-            let shape = self.record(**machine).shape;
-            self.claimant(**machine).is_some_and(|claimant| {
-                self.priority(claimant) < priority
-                    && self.serves(need, shape)
-                    && self.is_own(claimant, **machine)
-            })
-        };
-        let mut machines: Vec<MachineIndex> =
-            cluster.bound.iter().filter(is_outranked).copied().collect();
-        machines.sort_by(|one, other| {
-            self.by_owner(*one, *other)
-                .then_with(|| self.by_leaving(*one, *other))
-                .then_with(|| self.keep_order(*one, *other))
-        });
-        machines
-    }
-
-    fn by_owner(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        let owner = |machine: MachineIndex| {
-            let claimant = self.claimant(machine);
-            claimant.map(|claimant| self.priority(claimant))
-        };
-        owner(one).cmp(&owner(other))
-    }
-
-    fn outrank_spread(
-        &mut self,
-        need: NeedIndex,
-        mut machines: Vec<MachineIndex>,
-        turns: &mut TurnQueue,
-    ) {
-        machines.retain(|machine| self.contributes(need, self.record(*machine).shape));
-        machines.sort_by(|one, other| {
-            let shapes = (self.record(*one).shape, self.record(*other).shape);
-            self.by_owner(*one, *other)
-                .then_with(|| self.by_leaving(*one, *other))
-                .then_with(|| self.by_keep_key(*one, *other))
-                .then_with(|| self.by_values(need, shapes.0, shapes.1))
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        let shapes = machines.iter().map(|machine| self.record(*machine).shape);
-        let mut balance = Balance::new(self, need, shapes);
-        while !self.holding(need).is_covered() {
-            let eligible = |machine: &MachineIndex| {
-                let shape = self.record(*machine).shape;
-                self.contributes(need, shape) && balance.admits(self, shape)
-            };
-            let Some(place) = machines.iter().position(eligible) else {
-                return;
-            };
-            let machine = machines.remove(place);
-            self.move_claim(machine, need, turns);
-            balance.count(self, self.record(machine).shape);
-        }
-    }
-
-    /// Whether what is left would be covered by all of these together.
-    fn would_cover(&self, need: NeedIndex, machines: &[MachineIndex]) -> bool {
-        let entry = self.need(need);
-        entry
-            .wanted
-            .iter()
-            .zip(&*self.holding(need).left)
-            .all(|((dimension, _), left)| {
-                let amount = |machine: &MachineIndex| {
-                    let shape = self.record(*machine).shape;
-                    i128::from(self.credit(need, shape).amount(dimension))
-                };
-                *left <= machines.iter().map(amount).sum()
-            })
     }
 }

@@ -14,23 +14,11 @@ use crate::{
     index::{DomainIndex, MachineIndex, NeedIndex, SlotIndex},
     pass_b::SearchScope,
     pool::PoolKind,
+    serving_lines::LineKind,
 };
 use bigfleet_model::State;
 
-/// Machines that stay and need not be acquired, each list in the order of its step (B0, B1, B1a).
-struct Spares {
-    own: Vec<MachineIndex>,
-    leftovers: Vec<MachineIndex>,
-    reversible: Vec<MachineIndex>,
-}
-
 impl FleetTables {
-    /// Whether a machine that leaves soon belongs to a Need of this cycle, so that no other takes it over.
-    pub(crate) fn is_spoken_for(&self, machine: MachineIndex) -> bool {
-        let slot = self.record(machine).slot;
-        self.replaced.contains_key(&machine) || slot.is_some_and(|slot| self.is_live(slot))
-    }
-
     /// The slot a machine belongs to: of the Need that gave it back for others in this cycle, or else of the one
     /// it is attributed to.
     pub(crate) fn belongs_to(&self, machine: MachineIndex) -> Option<SlotIndex> {
@@ -60,7 +48,7 @@ impl FleetTables {
         }
         let mut leaving = self.leaving_claims(need);
         leaving.sort_by(|one, other| self.keep_order(*other, *one));
-        let spares = self.spares(need);
+        let own = self.own_staying(need);
         let alive = self.domains_alive(need);
         for machine in leaving {
             let place = self.place_of(need, machine, &alive);
@@ -68,7 +56,7 @@ impl FleetTables {
                 Some(domain) if is_gang => SearchScope::Domain(domain),
                 _ => SearchScope::InPlace(&place),
             };
-            self.replace_one(need, machine, scope, &spares);
+            self.replace_one(need, machine, scope, &own);
         }
     }
 
@@ -79,16 +67,10 @@ impl FleetTables {
             .collect()
     }
 
-    fn spares(&mut self, need: NeedIndex) -> Spares {
-        let mut spares = Spares {
-            own: self.own(need),
-            leftovers: self.leftovers(need),
-            reversible: self.restorable(need),
-        };
-        for list in [&mut spares.own, &mut spares.leftovers] {
-            list.truncate(self.staying_first(list).0.len());
-        }
-        spares
+    fn own_staying(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
+        let mut own = self.own(need);
+        own.truncate(self.staying_first(&own).0.len());
+        own
     }
 
     /// A gang goes where machines that stay complete it, and gives back all others.
@@ -98,8 +80,8 @@ impl FleetTables {
             self.replaced.insert(machine, need);
         }
         self.leave_other_domains(need, domain);
-        let spares = self.spares(need);
-        self.take_spares(need, SearchScope::Domain(domain), &spares);
+        let own = self.own_staying(need);
+        self.take_spares(need, SearchScope::Domain(domain), &own);
         let new = self.newly_taken(need, 0);
         let holding = self.holding_mut(need);
         (holding.domain, holding.satisfiable) = (Some(domain), true);
@@ -115,7 +97,7 @@ impl FleetTables {
         need: NeedIndex,
         machine: MachineIndex,
         scope: SearchScope<'_>,
-        spares: &Spares,
+        own: &[MachineIndex],
     ) {
         // Short or not: what was missing before is not looked for.
         let missing: Vec<i128> = self
@@ -127,7 +109,7 @@ impl FleetTables {
         self.expect_less(need, &missing, 1);
         self.unclaim(need, machine);
         let before = self.claims(need).len();
-        let acquired_from = self.take_spares(need, scope, spares);
+        let acquired_from = self.take_spares(need, scope, own);
         if self.holding(need).is_covered() {
             let new = self.newly_taken(need, acquired_from);
             self.count_new(need, &new);
@@ -152,10 +134,15 @@ impl FleetTables {
 
     /// B0 to B4 of machines that stay, without B2 to B4 where nothing may be acquired. Returns the place in the
     /// claims from which on they were acquired.
-    fn take_spares(&mut self, need: NeedIndex, scope: SearchScope<'_>, spares: &Spares) -> usize {
-        self.take_from(need, scope, &spares.own, Self::by_keep_key, true);
-        self.take_from(need, scope, &spares.leftovers, Self::by_keep_key, false);
-        self.take_from(need, scope, &spares.reversible, Self::by_way_back, false);
+    fn take_spares(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope<'_>,
+        own: &[MachineIndex],
+    ) -> usize {
+        self.take_own(need, scope, own);
+        self.take_in_cluster(need, scope, LineKind::Loose);
+        self.take_in_cluster(need, scope, LineKind::Reversible);
         let acquired_from = self.claims(need).len();
         if !self.is_parked(need) {
             for kind in [PoolKind::Idle, PoolKind::Creating, PoolKind::Speculative] {

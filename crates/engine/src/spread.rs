@@ -12,6 +12,8 @@ pub(crate) struct Balance {
     /// (topology key, skew).
     constraints: Vec<(KeyIndex, i64)>,
     counts: Vec<BTreeMap<DomainIndex, i64>>,
+    /// The lowest count of each.
+    lowest: Vec<i64>,
     /// The domains of a machine that is replaced: what lies there is always admitted (RF-21).
     like: Option<Vec<DomainIndex>>,
 }
@@ -55,9 +57,11 @@ impl Balance {
     ) -> Self {
         let mut balance = Self::new(tables, need, candidates);
         if let Some(place) = place {
-            for (alive, counts) in place.alive.iter().zip(&mut balance.counts) {
+            let counts = balance.counts.iter_mut().zip(&mut balance.lowest);
+            for (alive, (counts, lowest)) in place.alive.iter().zip(counts) {
                 if let Some(domain) = alive {
                     counts.entry(*domain).or_insert(0);
+                    *lowest = counts.values().min().copied().unwrap_or(0);
                 }
             }
             balance.like.clone_from(&place.domains);
@@ -81,9 +85,11 @@ impl Balance {
                 }
             }
         }
+        let lowest = vec![0; constraints.len()];
         Self {
             constraints,
             counts,
+            lowest,
             like: None,
         }
     }
@@ -98,22 +104,25 @@ impl Balance {
     }
 
     fn keeps_every_skew(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
-        self.constraints
-            .iter()
-            .zip(&self.counts)
-            .all(|((key, skew), counts)| {
-                let domain = tables.catalog.keys[*key].domain(shape);
-                let lowest = counts.values().min().copied().unwrap_or(0);
-                let here = domain.and_then(|domain| counts.get(&domain).copied());
-                let here = here.unwrap_or(0);
-                here < lowest + (*skew).max(1)
-            })
+        let counts = self.counts.iter().zip(&self.lowest);
+        let mut constraints = self.constraints.iter().zip(counts);
+        constraints.all(|((key, skew), (counts, lowest))| {
+            let domain = tables.catalog.keys[*key].domain(shape);
+            let here = domain.and_then(|domain| counts.get(&domain).copied());
+            here.unwrap_or(0) < lowest + (*skew).max(1)
+        })
     }
 
     pub(crate) fn count(&mut self, tables: &FleetTables, shape: ShapeIndex) {
-        for ((key, _), counts) in self.constraints.iter().zip(&mut self.counts) {
+        let counts = self.counts.iter_mut().zip(&mut self.lowest);
+        for ((key, _), (counts, lowest)) in self.constraints.iter().zip(counts) {
             if let Some(domain) = tables.catalog.keys[*key].domain(shape) {
-                *counts.entry(domain).or_insert(0) += 1;
+                let before = counts.get(&domain).copied();
+                counts.insert(domain, before.unwrap_or(0) + 1);
+                // Any other count leaves the lowest as it is.
+                if before.is_none_or(|before| before == *lowest) {
+                    *lowest = counts.values().min().copied().unwrap_or(0);
+                }
             }
         }
     }
@@ -165,6 +174,17 @@ impl FleetTables {
             .all(|(key, _)| self.catalog.keys[*key].domain(shape).is_some())
     }
 
+    /// The domains a shape lies in, by the keys a Need is spread over.
+    pub(crate) fn domains_of(
+        &self,
+        need: NeedIndex,
+        shape: ShapeIndex,
+    ) -> Vec<Option<DomainIndex>> {
+        let keys = self.profile(need).spreads.iter();
+        let domain = |(key, _): &(KeyIndex, i64)| self.catalog.keys[*key].domain(shape);
+        keys.map(domain).collect()
+    }
+
     /// Order of two shapes by the values of the Need's topology keys.
     pub(crate) fn by_values(
         &self,
@@ -182,13 +202,12 @@ impl FleetTables {
         values(one).cmp(values(other))
     }
 
-    /// Claims the lowest machine that keeps the spread, again and again. Machines are compared by `order`,
+    /// Claims the lowest machine that keeps the spread, again and again. Machines are compared by keep key,
     /// then by topology values, then by id.
     pub(crate) fn take_spread(
         &mut self,
         need: NeedIndex,
         machines: &[MachineIndex],
-        order: impl Fn(&Self, MachineIndex, MachineIndex) -> std::cmp::Ordering,
         place: Option<&Place>,
     ) {
         let candidate = |machine: &&MachineIndex| {
@@ -201,7 +220,7 @@ impl FleetTables {
             machines.iter().filter(candidate).copied().collect();
         candidates.sort_by(|one, other| {
             let shapes = (self.record(*one).shape, self.record(*other).shape);
-            order(self, *one, *other)
+            self.by_keep_key(*one, *other)
                 .then_with(|| self.by_values(need, shapes.0, shapes.1))
                 .then_with(|| self.ids.compare(*one, *other))
         });

@@ -11,6 +11,7 @@ mod admin;
 mod adversary;
 mod capped;
 mod coordinator;
+mod crowding;
 mod departures;
 mod drained;
 mod flags;
