@@ -1,8 +1,11 @@
 //! Which shard a verb means, how it connects, and what it asks before it steers.
 
-use crate::{failure::Failure, output::say};
+use crate::{
+    failure::Failure,
+    output::{FormArgs, say},
+};
 use bigfleet_ctl::{
-    Answer, Client, CtlError, Form, SteeredShard,
+    Answer, Client, CtlError, SteeredShard,
     address::{Origin, Said},
 };
 use bigfleet_net::{Tls, TlsFlags};
@@ -120,15 +123,8 @@ pub(crate) struct SteerArgs {
     /// Do not ask, although the shard was not named
     #[arg(short, long)]
     yes: bool,
-    /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        default_value = "table",
-        hide_possible_values = true
-    )]
-    output: Form,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -148,7 +144,7 @@ impl SteerArgs {
                 confirm(&format!("{what} on {shard} ({why})?"))?;
             }
             let answer = work(&connected.client).await?;
-            Ok(shard.sign(answer, self.dry_run, &self.output)?)
+            Ok(shard.sign(answer, self.dry_run, &self.form.output)?)
         })?;
         print(answer)
     }

@@ -317,7 +317,9 @@ async fn cluster(client: &Client, name: &str, style: &Style) -> Result<String, C
         "Held roll-ups",
         match cluster.rollups_held {
             0 => String::new(),
-            held => format!("{held} in a row withdrew nearly everything and are not believed yet"),
+            held => format!(
+                "{held} in a row not believed yet, its earlier demand stays; `bigfleet get rails` says why"
+            ),
         },
     );
     page.at("Refused roll-up", cluster.rollup_refused);

@@ -206,8 +206,8 @@ fn decided_page(explained: &DecidedRecord) -> String {
         (true, _) => format!("decided: all of it{domain}"),
         (false, parked) => {
             let parked = if parked { ", parked" } else { "" };
-            let (residual, why) = (&explained.residual, &explained.unmet_reason);
-            format!("decided: short of {residual}{domain}: {why}{parked}")
+            // Why is said in words below; the wire's word for it is too coarse for a person.
+            format!("decided: short of {}{domain}{parked}", explained.residual)
         }
     };
     let text = format!(

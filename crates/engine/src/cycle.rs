@@ -56,6 +56,8 @@ pub(crate) enum PlannedAction {
     },
     Reclaim {
         machine: MachineIndex,
+        /// It is marked to leave (RF-21).
+        leaves: bool,
     },
     Delete {
         machine: MachineIndex,
@@ -131,6 +133,7 @@ impl FleetTables {
         begins: &mut dyn FnMut(Part),
     ) -> Outcome {
         self.catalog.settle();
+        self.replaced.clear();
         for machine in before.preempted {
             self.records[machine].preempted = false;
         }
@@ -153,10 +156,11 @@ impl FleetTables {
             now,
             ..Outcome::default()
         };
-        let short = dirty.iter().copied();
-        let short = short.filter(|need| self.is_short(*need)).collect();
+        let turns = dirty.iter().copied();
+        let turns = turns.filter(|need| self.is_short(*need) || self.is_to_replace(*need));
+        let turns = turns.collect();
         let weighed = &mut outcome.weighed;
-        let served = self.serve_short(short, |tables, need, domains| {
+        let served = self.serve_short(turns, |tables, need, domains| {
             weighed.insert(need, domains.candidates(tables));
         });
         self.emit_acquisitions(&served, &mut outcome);
@@ -194,6 +198,12 @@ impl FleetTables {
 
     fn is_short(&self, need: NeedIndex) -> bool {
         self.need(need).is_live() && !self.holding(need).is_covered()
+    }
+
+    /// Whether a Need counts on machines that leave soon (RF-21). Then it had a turn in the last cycle, too, and
+    /// is decided about again in every one.
+    fn is_to_replace(&self, need: NeedIndex) -> bool {
+        self.need(need).is_live() && 0 < self.holding(need).leaving
     }
 
     /// The Needs marked since the last cycle that are still there.
@@ -351,11 +361,12 @@ impl FleetTables {
     /// Reclaims and Deletes (Phase 3).
     fn let_go(&self, now: Time, excess: &Excess, outcome: &mut Outcome) {
         let reclaims = self.reclaims(excess);
-        outcome.actions.extend(
-            reclaims
-                .into_iter()
-                .map(|machine| PlannedAction::Reclaim { machine }),
-        );
+        outcome
+            .actions
+            .extend(reclaims.into_iter().map(|machine| PlannedAction::Reclaim {
+                machine,
+                leaves: self.record(machine).leaving.is_some(),
+            }));
         outcome.held = excess.held().collect();
         let (releases, next_release) = self.releases(now);
         outcome.actions.extend(
@@ -369,6 +380,7 @@ impl FleetTables {
     /// Lists the intents that ended (RF-13) and the commitments that change (RF-7).
     fn review_intents(&mut self, outcome: &mut Outcome) {
         let mut restamps: BTreeMap<MachineIndex, SlotIndex> = BTreeMap::new();
+        outcome.ended.extend(&self.let_off);
         for machine in &self.intents {
             let record = self.record(*machine);
             let Some(own_slot) = record.slot else {
@@ -392,6 +404,17 @@ impl FleetTables {
             if let Some(heir) = slot.heir {
                 let passed = slot.machines.iter().filter(bound);
                 restamps.extend(passed.map(|machine| (*machine, heir)));
+            }
+        }
+        // What was replaced is attributed to the Need that gave it back, unless it goes at once (RF-21).
+        let reclaimed = |machine: MachineIndex| {
+            let mut actions = outcome.actions.iter();
+            actions.any(|action| matches!(action, PlannedAction::Reclaim { machine: at, .. } if *at == machine))
+        };
+        for (machine, need) in &self.replaced {
+            let slot = self.need(*need).slot;
+            if self.record(*machine).slot != Some(slot) && !reclaimed(*machine) {
+                restamps.insert(*machine, slot);
             }
         }
         let is_listed_too = self.mistake == Some(Mistake::RestoredAndRestamped);

@@ -161,10 +161,29 @@ impl Domains {
         }
     }
 
+    /// Adds a machine that is on hand, unbound.
+    fn add_idle(&mut self, tables: &FleetTables, shape: ShapeIndex) {
+        if let Some((sums, milli)) = self.at(tables, shape) {
+            sums.idle.add(&milli, 1);
+        }
+    }
+
+    /// Adds a machine that is bought.
+    fn add_speculative(&mut self, tables: &FleetTables, shape: ShapeIndex) {
+        if let Some((sums, milli)) = self.at(tables, shape) {
+            sums.speculative.add(&milli, 1);
+        }
+    }
+
     /// `cov` of S-5.
     fn coverage(&self, amount: &MachineSum) -> f64 {
         self.ratios(amount)
             .fold(0.0, |sum, ratio| sum + ratio.min(1.0))
+    }
+
+    /// As [`Self::coverage`], of what a gang has, if it is known that it has it.
+    fn credit(&self, amount: &MachineSum, is_known: bool) -> f64 {
+        if is_known { self.coverage(amount) } else { 0.0 }
     }
 
     /// `over` of S-5.
@@ -288,6 +307,12 @@ impl FleetTables {
                 domains.add_loose(self, self.record(machine).shape);
             }
         }
+        self.weigh_free(need, &mut domains);
+        domains
+    }
+
+    /// Adds the drains that can be taken back, and what is free.
+    fn weigh_free(&mut self, need: NeedIndex, domains: &mut Domains) {
         for machine in self.restorable(need) {
             domains.add_loose(self, self.record(machine).shape);
         }
@@ -297,6 +322,28 @@ impl FleetTables {
                 domains.add_free(self, shape);
             }
         }
+    }
+
+    /// What a gang finds in each domain that stays, with all it claims as if it did not yet (RF-21).
+    pub(crate) fn weigh_staying(&mut self, need: NeedIndex) -> Domains {
+        let mut domains = Domains::new(self, need);
+        let (own, leftovers) = (self.own(need), self.leftovers(need));
+        let (own, leftovers) = (self.staying_first(&own).0, self.staying_first(&leftovers).0);
+        for machine in own {
+            domains.add_own(self, self.record(*machine).shape);
+        }
+        let claims = self.claims(need).iter();
+        let claims = claims.filter(|machine| !self.record(**machine).leaves_soon());
+        for machine in leftovers.iter().chain(claims) {
+            let record = self.record(*machine);
+            match record.state {
+                _ if self.is_own(need, *machine) => {}
+                Some(State::Idle | State::Creating) => domains.add_idle(self, record.shape),
+                Some(State::Speculative) => domains.add_speculative(self, record.shape),
+                _ => domains.add_loose(self, record.shape),
+            }
+        }
+        self.weigh_free(need, &mut domains);
         domains
     }
 
@@ -308,30 +355,10 @@ impl FleetTables {
     ) -> (Option<DomainIndex>, DomainCase) {
         let parked = self.is_parked(need);
         let sums = |domain: DomainIndex| &domains.sums[domain];
-        let remembers = self.mistake != Some(Mistake::NoIncumbent);
-        let credit = |sum: &MachineSum| {
-            if remembers {
-                domains.coverage(sum)
-            } else {
-                0.0
-            }
-        };
-        let own = |domain: DomainIndex| credit(&sums(domain).own);
-        let cred = |domain: DomainIndex| credit(&sums(domain).credited);
-        let over = |domain: DomainIndex| domains.excess(&sums(domain).total());
-        let count = |domain: DomainIndex| sums(domain).total().count;
-
-        let complete = domains.best(
-            self,
-            |domain| 0 < count(*domain) && domains.covers(&sums(*domain).total()),
-            |a, b| {
-                own(b)
-                    .total_cmp(&own(a))
-                    .then_with(|| cred(b).total_cmp(&cred(a)))
-                    .then_with(|| over(a).total_cmp(&over(b)))
-                    .then_with(|| count(b).cmp(&count(a)))
-            },
-        );
+        let is_known = self.knows_incumbents();
+        let own = |domain: DomainIndex| domains.credit(&sums(domain).own, is_known);
+        let cred = |domain: DomainIndex| domains.credit(&sums(domain).credited, is_known);
+        let complete = self.complete(domains);
         if complete.is_some() {
             return (complete, DomainCase::Complete);
         }
@@ -365,6 +392,32 @@ impl FleetTables {
         (partial, DomainCase::Partial)
     }
 
+    /// The domain whose free machines complete the gang (RF-6, case 1).
+    pub(crate) fn complete(&self, domains: &Domains) -> Option<DomainIndex> {
+        let sums = |domain: DomainIndex| &domains.sums[domain];
+        let is_known = self.knows_incumbents();
+        let own = |domain: DomainIndex| domains.credit(&sums(domain).own, is_known);
+        let cred = |domain: DomainIndex| domains.credit(&sums(domain).credited, is_known);
+        let over = |domain: DomainIndex| domains.excess(&sums(domain).total());
+        let count = |domain: DomainIndex| sums(domain).total().count;
+        domains.best(
+            self,
+            |domain| 0 < count(*domain) && domains.covers(&sums(*domain).total()),
+            |a, b| {
+                own(b)
+                    .total_cmp(&own(a))
+                    .then_with(|| cred(b).total_cmp(&cred(a)))
+                    .then_with(|| over(a).total_cmp(&over(b)))
+                    .then_with(|| count(b).cmp(&count(a)))
+            },
+        )
+    }
+
+    /// Whether a gang prefers where it is: [`Mistake::NoIncumbent`] does not.
+    fn knows_incumbents(&self) -> bool {
+        self.mistake != Some(Mistake::NoIncumbent)
+    }
+
     /// How many victims complete the gang in each domain; none where no number does.
     pub(crate) fn victims_needed(
         &mut self,
@@ -384,7 +437,7 @@ impl FleetTables {
             looked_at += configured.len();
             for machine in configured {
                 if let Some(victim) = self.victim_priority(*machine, priority)
-                    && !self.record(*machine).not_ready
+                    && !self.record(*machine).unfit
                     && !self.is_credit(need, *machine)
                 {
                     let terms = &self.catalog.terms[self.record(*machine).terms].terms;
@@ -422,13 +475,21 @@ impl FleetTables {
         is_leftover || (is_free && self.is_own(need, machine))
     }
 
-    /// The priority a Configured machine stands at, if it is below the preemptor's (V-3).
+    /// The priority a machine stands at: its stamp or its claimant's, whichever is higher.
+    pub(crate) fn stands_at(&self, machine: MachineIndex) -> i32 {
+        let stamped = self.catalog.terms[self.record(machine).terms]
+            .terms
+            .priority;
+        self.claimant(machine)
+            .map_or(stamped, |claimant| stamped.max(self.priority(claimant)))
+    }
+
+    /// The priority a Configured machine stands at, if it is below the preemptor's (V-3). One that leaves is
+    /// nobody's victim (RF-21).
     pub(crate) fn victim_priority(&self, machine: MachineIndex, preemptor: i32) -> Option<i32> {
         let record = self.record(machine);
-        let stamped = self.catalog.terms[record.terms].terms.priority;
-        let priority = self
-            .claimant(machine)
-            .map_or(stamped, |claimant| stamped.max(self.priority(claimant)));
-        (record.state == Some(State::Configured) && priority < preemptor).then_some(priority)
+        let priority = self.stands_at(machine);
+        let may_be_taken = record.state == Some(State::Configured) && record.leaving.is_none();
+        (may_be_taken && priority < preemptor).then_some(priority)
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! loose Configured machine ──┬─ a Need waits for machines on their way ──▶ held
+//!                            ├─ it leaves soon and its Need does ──▶ held
 //!                            ├─ an equal serves that is dearer or disturbs less ──▶ they change places
 //!                            └─ otherwise ──▶ Reclaim
 //! ```
@@ -12,8 +13,11 @@ use crate::{
     fleet_tables::{FleetTables, Fold, Record},
     index::{ClassIndex, ClusterIndex, MachineIndex, NeedIndex},
 };
-use bigfleet_model::State;
-use std::collections::{BTreeMap, BTreeSet};
+use bigfleet_model::{Leaving, State};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// Machines that no Need claims, and which of them are held.
 #[derive(Clone, Debug, Default)]
@@ -47,17 +51,25 @@ impl FleetTables {
         let robbed: BTreeSet<NeedIndex> = robbed.collect();
         let mut excess = Excess::default();
         for cluster in self.loose_clusters.clone() {
-            if !self.may_reclaim(cluster) {
-                continue;
-            }
-            self.work.machines += self.clusters[cluster].bound.len() as u64;
-            let loose = self.loose(cluster);
+            let loose = if self.may_reclaim(cluster) {
+                self.work.machines += self.clusters[cluster].bound.len() as u64;
+                self.loose(cluster)
+            } else {
+                self.leaving_now(cluster)
+            };
             if loose.is_empty() {
                 continue;
             }
             let waiting = self.waiting(cluster, &robbed);
             for machine in &loose {
-                let for_need = |need: &NeedIndex| self.is_held_for(*machine, *need);
+                let leaving = self.record(*machine).leaving;
+                if leaving == Some(Leaving::Now) {
+                    continue;
+                }
+                let for_need = |need: &NeedIndex| {
+                    let is_its_own = || self.belongs_to(*machine) == Some(self.need(*need).slot);
+                    (leaving.is_none() || is_its_own()) && self.is_held_for(*machine, *need)
+                };
                 let needs = waiting.iter().copied().filter(for_need);
                 let needs = needs.chain(self.holders_of_its_own(*machine));
                 if let Some(priority) = needs.map(|need| self.priority(need)).max() {
@@ -72,6 +84,18 @@ impl FleetTables {
     pub(crate) fn may_reclaim(&self, cluster: ClusterIndex) -> bool {
         let cluster = &self.clusters[cluster];
         cluster.known && cluster.ready
+    }
+
+    /// Configured machines that leave now, of a cluster that has not reported: they go all the same (RF-21).
+    fn leaving_now(&self, cluster: ClusterIndex) -> Vec<MachineIndex> {
+        let leaves = |machine: &MachineIndex| {
+            let record = self.record(*machine);
+            record.cluster == Some(cluster) && record.state == Some(State::Configured)
+        };
+        let mut machines: Vec<MachineIndex> = self.leave_now.iter().copied().collect();
+        machines.retain(leaves);
+        machines.sort_by(|one, other| self.keep_order(*one, *other));
+        machines
     }
 
     /// Configured machines of a cluster that nobody claims and nobody preempts, in keep order.
@@ -157,7 +181,7 @@ impl FleetTables {
     /// The Needs a machine is attributed to that have no replacement for it yet, though they do not claim it:
     /// it is unfit, they have outgrown it, or they went where they need victims and found none.
     fn holders_of_its_own(&self, machine: MachineIndex) -> Vec<NeedIndex> {
-        let Some(slot) = self.attribution(machine) else {
+        let Some(slot) = self.belongs_to(machine) else {
             return Vec::new();
         };
         let record = self.record(machine);
@@ -185,7 +209,8 @@ impl FleetTables {
             let of_cluster = |at: &NeedIndex| self.need(*at).cluster == *cluster;
             let short: Vec<NeedIndex> = short.iter().copied().filter(of_cluster).collect();
             for machine in loose {
-                if !excess.is_held(*machine) && !self.record(*machine).not_ready {
+                let Record { unfit, leaving, .. } = *self.record(*machine);
+                if !excess.is_held(*machine) && !unfit && leaving.is_none() {
                     touched.extend(self.exchange_one(*machine, *cluster, &short));
                 }
             }
@@ -267,7 +292,8 @@ impl FleetTables {
         }
     }
 
-    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1).
+    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1); before all
+    /// others what leaves now, then what leaves soon (RF-21).
     pub(crate) fn reclaims(&self, excess: &Excess) -> Vec<MachineIndex> {
         let mut clusters: Vec<_> = excess.loose.iter().collect();
         clusters.sort_by(|one, other| self.cluster_names.compare(one.0, other.0));
@@ -280,6 +306,7 @@ impl FleetTables {
             reclaims[from..]
                 .sort_by_key(|machine| (self.keep_key(*machine), self.disturbs(*machine)));
         }
+        reclaims.sort_by_key(|machine| Reverse(self.record(*machine).leaving));
         reclaims
     }
 }

@@ -229,7 +229,7 @@ impl FleetTables {
             slot.is_none_or(|slot| slot == class.slot || !self.slots[slot].is_current())
         };
         let bound = self.clusters[class.cluster].bound.iter().copied();
-        let bound = bound.filter(|machine| !self.record(*machine).not_ready);
+        let bound = bound.filter(|machine| !self.record(*machine).unfit);
         let promised = self.attributed(class.slot).into_iter();
         let promised = promised.filter(|machine| {
             self.record(*machine)

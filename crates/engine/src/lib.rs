@@ -60,6 +60,7 @@ mod own_machines;
 mod domain;
 mod pass_a;
 mod pass_b;
+mod replace;
 mod spread;
 
 mod excess;
@@ -74,7 +75,7 @@ mod explain;
 pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Edit, Equal, Equals, Explainer,
-    Explanation, Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule,
+    Explanation, Fate, LeftOut, MachineKind, Mark, NotReplaced, Outranks, Preemption, Remedy, Rule,
     StaysBecause, Victim, VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};
@@ -206,6 +207,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         } = *machine;
         let beside = Beside {
             idle_since,
@@ -213,6 +215,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         };
         self.put_record(machine, beside);
     }

@@ -7,6 +7,8 @@
 //! B5 claims of strictly lower priority in the cluster                the claim moves
 //! ```
 //!
+//! Then what leaves soon is replaced (`replace.rs`), in the same turn.
+//!
 //! Free machines are taken along the order of their shapes, which is fixed per use; only shapes of
 //! equal key are compared by id. A Need costs what it takes, plus the shapes it can use.
 
@@ -16,7 +18,7 @@ use crate::{
     fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
-    spread::Balance,
+    spread::{Balance, Place},
 };
 use bigfleet_model::{Cost, State};
 use std::cmp::Ordering;
@@ -57,13 +59,25 @@ impl TurnQueue {
 
 /// Where a Need may take machines from.
 #[derive(Clone, Copy)]
-enum SearchScope {
+pub(crate) enum SearchScope<'p> {
     Anywhere,
     Domain(DomainIndex),
+    /// Anywhere, but what lies here may always be taken (RF-21).
+    InPlace(&'p Place),
+}
+
+impl<'p> SearchScope<'p> {
+    fn place(self) -> Option<&'p Place> {
+        match self {
+            Self::InPlace(place) => Some(place),
+            Self::Anywhere | Self::Domain(_) => None,
+        }
+    }
 }
 
 impl FleetTables {
-    /// Serves the Needs that are short; returns every Need that was served, in order.
+    /// Serves the Needs that are short, and those that are to replace machines; returns every Need that had a
+    /// turn, in order.
     pub(crate) fn serve_short(
         &mut self,
         short: Vec<NeedIndex>,
@@ -71,36 +85,43 @@ impl FleetTables {
     ) -> Vec<NeedIndex> {
         let mut turns = TurnQueue::new(self, short);
         while let Some(need) = turns.next() {
-            if self.holding(need).is_covered() {
-                continue;
+            if !self.holding(need).is_covered() {
+                if self.is_gang(need) {
+                    self.serve_gang(need, &mut turns, &mut weighed);
+                } else {
+                    let anywhere = SearchScope::Anywhere;
+                    self.serve(need, anywhere, DomainCase::Complete, &mut turns);
+                }
             }
-            if !self.is_gang(need) {
-                self.serve(
-                    need,
-                    SearchScope::Anywhere,
-                    DomainCase::Complete,
-                    &mut turns,
-                );
-                continue;
+            if 0 < self.holding(need).leaving {
+                self.replace_leaving(need, &mut weighed);
             }
-            let domains = self.weigh(need);
-            weighed(self, need, &domains);
-            let (domain, case) = self.choose(need, &domains);
-            self.trace_choice(need, &domains, case);
-            let holding = self.holding_mut(need);
-            (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
-            holding.by_victims = case == DomainCase::WithVictims;
-            let Some(domain) = domain else {
-                // Nothing anywhere, so it has no claims either: those would be in a domain.
-                continue;
-            };
-            self.leave_other_domains(need, domain);
-            self.serve(need, SearchScope::Domain(domain), case, &mut turns);
         }
         turns.into_needs()
     }
 
-    fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
+    fn serve_gang(
+        &mut self,
+        need: NeedIndex,
+        turns: &mut TurnQueue,
+        weighed: &mut impl FnMut(&Self, NeedIndex, &Domains),
+    ) {
+        let domains = self.weigh(need);
+        weighed(self, need, &domains);
+        let (domain, case) = self.choose(need, &domains);
+        self.trace_choice(need, &domains, case);
+        let holding = self.holding_mut(need);
+        (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
+        holding.by_victims = case == DomainCase::WithVictims;
+        // Without a domain there is nothing anywhere, so it has no claims either: those would be in one.
+        if let Some(domain) = domain {
+            self.leave_other_domains(need, domain);
+            self.serve(need, SearchScope::Domain(domain), case, turns);
+        }
+    }
+
+    /// Gives back the claims of a gang outside a domain.
+    pub(crate) fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
         for machine in self.claims(need).to_vec() {
             if self.domain_of(need, self.record(machine).shape) != Some(domain) {
                 self.unclaim(need, machine);
@@ -111,7 +132,7 @@ impl FleetTables {
     fn serve(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
@@ -143,34 +164,39 @@ impl FleetTables {
             self.holding_mut(need).provisions = (self.claims(need).len() - before) as u32;
         }
         if self.holding(need).is_covered() {
-            self.prune(need, before);
+            let taken = self.claims(need)[before..].to_vec();
+            self.prune(need, taken);
         } else if case != DomainCase::Partial {
             self.outrank(need, scope, case, turns);
         }
     }
 
-    /// Takes from a list of machines in keep order (B0, B1, B1a).
-    fn take_from(
+    /// Takes from a list of machines in keep order (B0, B1, B1a), first all it can from those that stay.
+    pub(crate) fn take_from(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         machines: &[MachineIndex],
         order: impl Fn(&Self, MachineIndex, MachineIndex) -> Ordering,
         is_own: bool,
     ) {
-        if self.holding(need).is_covered() || machines.is_empty() {
-            return;
-        }
         let spread = self.is_spread(need);
-        match scope {
-            SearchScope::Domain(domain) => self.take_in_domain(need, machines, domain),
-            SearchScope::Anywhere if spread && is_own => {
-                // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
-                self.take_spread(need, machines, order);
-                self.take(need, machines);
+        let (staying, leaving) = self.staying_first(machines);
+        for round in [staying, leaving] {
+            if self.holding(need).is_covered() || round.is_empty() {
+                continue;
             }
-            SearchScope::Anywhere if spread => self.take_spread(need, machines, order),
-            SearchScope::Anywhere => self.take(need, machines),
+            match scope {
+                SearchScope::Domain(domain) => self.take_in_domain(need, round, domain),
+                _ if !spread => self.take(need, round),
+                _ => {
+                    self.take_spread(need, round, &order, scope.place());
+                    // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
+                    if is_own {
+                        self.take(need, round);
+                    }
+                }
+            }
         }
     }
 
@@ -180,11 +206,14 @@ impl FleetTables {
             .is_empty()
     }
 
-    /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order.
+    /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order; those that leave
+    /// come last, and only if they are attributed to no Need (RF-21).
     pub(crate) fn leftovers(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
         let is_leftover = |machine: &MachineIndex| {
             let record = self.record(*machine);
-            !record.is_unfit() && self.serves(need, record.shape)
+            !record.is_unfit()
+                && self.serves(need, record.shape)
+                && !(record.leaves_soon() && self.is_spoken_for(*machine))
         };
         let cluster = self.need(need).cluster;
         let unclaimed = self.unclaimed(cluster).filter(is_leftover);
@@ -192,12 +221,21 @@ impl FleetTables {
         if 0 < self.clusters[cluster].loose {
             self.work.machines += self.clusters[cluster].bound.len() as u64;
         }
-        machines.sort_by(|one, other| self.keep_order(*one, *other));
+        machines.sort_by(|one, other| {
+            self.by_leaving(*one, *other)
+                .then_with(|| self.keep_order(*one, *other))
+        });
         machines
     }
 
+    /// Those that leave soon after those that stay (RF-21).
+    fn by_leaving(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
+        let leaves = |machine: MachineIndex| self.record(machine).leaves_soon();
+        leaves(one).cmp(&leaves(other))
+    }
+
     /// Takes drains back (B1a).
-    fn take_back(&mut self, need: NeedIndex, scope: SearchScope) {
+    fn take_back(&mut self, need: NeedIndex, scope: SearchScope<'_>) {
         let reversible = self.restorable(need);
         self.take_from(need, scope, &reversible, Self::by_way_back, false);
     }
@@ -229,7 +267,7 @@ impl FleetTables {
 
     /// Keep order but for the id, of machines whose drain can be taken back: on the terms they were bound on,
     /// since an intent that has ended is none.
-    fn by_way_back(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
+    pub(crate) fn by_way_back(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
         let key = |machine: MachineIndex| {
             let way_back = self.ways_back.get(&machine);
             way_back.map(|way_back| self.terms_key(way_back.terms))
@@ -238,13 +276,13 @@ impl FleetTables {
     }
 
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
-    fn take_free(&mut self, need: NeedIndex, scope: SearchScope, kind: PoolKind) {
+    pub(crate) fn take_free(&mut self, need: NeedIndex, scope: SearchScope<'_>, kind: PoolKind) {
         if self.holding(need).is_covered() {
             return;
         }
         let groups = self.shape_groups(need, scope, kind);
-        if self.is_spread(need) && matches!(scope, SearchScope::Anywhere) {
-            self.take_groups_spread(need, kind, &groups);
+        if self.is_spread(need) && !matches!(scope, SearchScope::Domain(_)) {
+            self.take_groups_spread(need, kind, &groups, scope.place());
             return;
         }
         for group in groups {
@@ -261,7 +299,7 @@ impl FleetTables {
     fn shape_groups(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: PoolKind,
     ) -> Vec<Vec<ShapeIndex>> {
         let mut groups: Vec<Vec<ShapeIndex>> = Vec::new();
@@ -290,7 +328,7 @@ impl FleetTables {
     fn free_shapes(
         &self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: PoolKind,
     ) -> Vec<(Cost, ShapeIndex)> {
         let usage = self.need(need).usage;
@@ -310,9 +348,9 @@ impl FleetTables {
         }
     }
 
-    fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {
+    fn is_in(&self, need: NeedIndex, scope: SearchScope<'_>, shape: ShapeIndex) -> bool {
         match scope {
-            SearchScope::Anywhere => self.lies_somewhere(need, shape),
+            SearchScope::Anywhere | SearchScope::InPlace(_) => self.lies_somewhere(need, shape),
             SearchScope::Domain(domain) => self.domain_of(need, shape) == Some(domain),
         }
     }
@@ -347,10 +385,16 @@ impl FleetTables {
         lowest
     }
 
-    fn take_groups_spread(&mut self, need: NeedIndex, kind: PoolKind, groups: &[Vec<ShapeIndex>]) {
+    fn take_groups_spread(
+        &mut self,
+        need: NeedIndex,
+        kind: PoolKind,
+        groups: &[Vec<ShapeIndex>],
+        place: Option<&Place>,
+    ) {
         let useful = |shape: &ShapeIndex| self.contributes(need, *shape);
         let candidates: Vec<ShapeIndex> = groups.iter().flatten().copied().filter(useful).collect();
-        let mut balance = Balance::new(self, need, candidates);
+        let mut balance = Balance::in_place(self, need, candidates, place);
         let mut sorted: Vec<Vec<Vec<ShapeIndex>>> = Vec::new();
         for group in groups {
             let mut group = group.clone();
@@ -376,11 +420,10 @@ impl FleetTables {
     }
 
     /// Gives back each newly taken machine that the Need is covered without (RF-8).
-    fn prune(&mut self, need: NeedIndex, from: usize) {
+    pub(crate) fn prune(&mut self, need: NeedIndex, taken: Vec<MachineIndex>) {
         if self.is_spread(need) {
             return;
         }
-        let taken: Vec<MachineIndex> = self.claims(need)[from..].to_vec();
         for machine in taken {
             if !self.is_redundant(need, machine) {
                 continue;
@@ -409,7 +452,7 @@ impl FleetTables {
     fn outrank(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
@@ -462,6 +505,7 @@ impl FleetTables {
             cluster.bound.iter().filter(is_outranked).copied().collect();
         machines.sort_by(|one, other| {
             self.by_owner(*one, *other)
+                .then_with(|| self.by_leaving(*one, *other))
                 .then_with(|| self.keep_order(*one, *other))
         });
         machines
@@ -485,6 +529,7 @@ impl FleetTables {
         machines.sort_by(|one, other| {
             let shapes = (self.record(*one).shape, self.record(*other).shape);
             self.by_owner(*one, *other)
+                .then_with(|| self.by_leaving(*one, *other))
                 .then_with(|| self.by_keep_key(*one, *other))
                 .then_with(|| self.by_values(need, shapes.0, shapes.1))
                 .then_with(|| self.ids.compare(*one, *other))

@@ -5,13 +5,24 @@ use crate::{
     index::{DomainIndex, KeyIndex, MachineIndex, NeedIndex, ShapeIndex},
     pass_a::Draft,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Per constraint, the domains that count in one step of pass B and how many machines are in each.
 pub(crate) struct Balance {
     /// (topology key, skew).
     constraints: Vec<(KeyIndex, i64)>,
     counts: Vec<BTreeMap<DomainIndex, i64>>,
+    /// The domains of a machine that is replaced: what lies there is always admitted (RF-21).
+    like: Option<Vec<DomainIndex>>,
+}
+
+/// The place of a machine that is replaced (RF-21).
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Its domains of all topology keys, if it has them.
+    domains: Option<Vec<DomainIndex>>,
+    /// Per topology key its domain, if a bound machine of the cluster that stays is there.
+    alive: Vec<Option<DomainIndex>>,
 }
 
 /// Machines that are in the same domains, in keep order.
@@ -35,6 +46,25 @@ impl Balance {
         balance
     }
 
+    /// As [`Self::new`], for what is to take the place of a machine.
+    pub(crate) fn in_place(
+        tables: &FleetTables,
+        need: NeedIndex,
+        candidates: impl IntoIterator<Item = ShapeIndex>,
+        place: Option<&Place>,
+    ) -> Self {
+        let mut balance = Self::new(tables, need, candidates);
+        if let Some(place) = place {
+            for (alive, counts) in place.alive.iter().zip(&mut balance.counts) {
+                if let Some(domain) = alive {
+                    counts.entry(*domain).or_insert(0);
+                }
+            }
+            balance.like.clone_from(&place.domains);
+        }
+        balance
+    }
+
     /// The domains of a step of a Need without claims.
     fn empty(
         tables: &FleetTables,
@@ -54,11 +84,20 @@ impl Balance {
         Self {
             constraints,
             counts,
+            like: None,
         }
     }
 
-    /// Whether one more machine of this shape keeps every skew.
+    /// Whether one more machine of this shape keeps every skew, or lies where the one lay that it replaces.
     pub(crate) fn admits(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
+        let lies_in = |((key, _), domain): (&(KeyIndex, i64), &DomainIndex)| {
+            tables.catalog.keys[*key].domain(shape) == Some(*domain)
+        };
+        let is_like = |like: &Vec<DomainIndex>| self.constraints.iter().zip(like).all(lies_in);
+        self.like.as_ref().is_some_and(is_like) || self.keeps_every_skew(tables, shape)
+    }
+
+    fn keeps_every_skew(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
         self.constraints
             .iter()
             .zip(&self.counts)
@@ -81,6 +120,42 @@ impl Balance {
 }
 
 impl FleetTables {
+    /// Per key a Need is spread over, the domains where a bound machine of its cluster stays (RF-21).
+    pub(crate) fn domains_alive(&self, need: NeedIndex) -> Vec<BTreeSet<DomainIndex>> {
+        let profile = self.profile(need);
+        let mut alive = vec![BTreeSet::new(); profile.spreads.len()];
+        for machine in &self.clusters[self.need(need).cluster].bound {
+            let record = self.record(*machine);
+            if record.leaving.is_none() {
+                for ((key, _), alive) in profile.spreads.iter().zip(&mut alive) {
+                    alive.extend(self.catalog.keys[*key].domain(record.shape));
+                }
+            }
+        }
+        alive
+    }
+
+    /// The place of a machine that a spread Need replaces.
+    pub(crate) fn place_of(
+        &self,
+        need: NeedIndex,
+        machine: MachineIndex,
+        alive: &[BTreeSet<DomainIndex>],
+    ) -> Place {
+        let shape = self.record(machine).shape;
+        let spreads = self.profile(need).spreads.iter();
+        let domains: Vec<Option<DomainIndex>> = spreads
+            .map(|(key, _)| self.catalog.keys[*key].domain(shape))
+            .collect();
+        let each = domains.iter().zip(alive);
+        Place {
+            alive: each
+                .map(|(domain, alive)| domain.filter(|domain| alive.contains(domain)))
+                .collect(),
+            domains: domains.into_iter().collect(),
+        }
+    }
+
     /// Whether a shape lies in a domain of every key a Need is spread over.
     pub(crate) fn lies_somewhere(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
         let profile = &self.catalog.profiles[self.need(need).profile];
@@ -114,6 +189,7 @@ impl FleetTables {
         need: NeedIndex,
         machines: &[MachineIndex],
         order: impl Fn(&Self, MachineIndex, MachineIndex) -> std::cmp::Ordering,
+        place: Option<&Place>,
     ) {
         let candidate = |machine: &&MachineIndex| {
             let record = self.record(**machine);
@@ -130,7 +206,7 @@ impl FleetTables {
                 .then_with(|| self.ids.compare(*one, *other))
         });
         let shapes = candidates.iter().map(|machine| self.record(*machine).shape);
-        let mut balance = Balance::new(self, need, shapes);
+        let mut balance = Balance::in_place(self, need, shapes, place);
         self.work.machines += candidates.len() as u64;
         while !self.holding(need).is_covered() {
             let eligible = |machine: &MachineIndex| {
@@ -169,6 +245,9 @@ impl FleetTables {
             }
         }
         let mut balance = Balance::empty(self, need, shapes);
+        for machine in draft.claims() {
+            balance.count(self, self.record(*machine).shape);
+        }
         while !draft.is_covered() {
             let mut lowest: Option<(usize, usize, MachineIndex)> = None;
             for (at, line) in lines.iter().enumerate() {

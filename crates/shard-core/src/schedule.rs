@@ -138,9 +138,10 @@ impl Schedule {
         self.is_wanted = true;
     }
 
-    /// The reminder of a cycle: it counts if one is due by now.
+    /// The reminder of a cycle: it counts if one is due by now. It is spent, so one that has to be put off
+    /// is asked for anew.
     pub(crate) fn reminded_of_cycle(&mut self, now: Time) {
-        self.is_wanted |= self.next.is_some_and(|next| next <= now);
+        self.is_wanted |= self.next.take_if(|next| *next <= now).is_some();
     }
 
     /// SH-1: between two cycles at least 100 ms, and twice what the last one took: events have half of
@@ -210,6 +211,21 @@ mod tests {
         assert_eq!(schedule.due(at(10)), Some(Timer::Flush));
         assert_eq!(schedule.due(at(10)), None);
         assert_eq!(schedule.due(at(30)), Some(Timer::List));
+    }
+
+    /// SH-1: a cycle that takes longer than half of the interval puts the next one off, and loses none.
+    #[test]
+    fn after_a_long_cycle_the_next_is_put_off_and_comes() {
+        let mut schedule = schedule();
+        schedule.begin_cycle(at(0));
+        schedule.cycle_took(Duration::from_secs(8));
+        assert_eq!(schedule.due(at(10_000)), Some(Timer::Cycle));
+        schedule.reminded_of_cycle(at(10_000));
+        assert!(!schedule.is_cycle_due(at(10_000)), "events come first");
+        assert_eq!(schedule.next_wake(at(10_000)), Some(at(16_000)));
+        assert_eq!(schedule.due(at(16_000)), Some(Timer::Cycle));
+        schedule.reminded_of_cycle(at(16_000));
+        assert!(schedule.is_cycle_due(at(16_000)));
     }
 
     /// A moment is asked for once, and again after waking: a clock may be early.

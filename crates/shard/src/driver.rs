@@ -407,7 +407,8 @@ impl Running {
                 let (now, cycle) = (self.driver.clock.now(), self.driver.core.cycle());
                 self.driver.history.committed(now, cycle, &records);
                 self.handed = barrier;
-                if let Err(problem) = self.driver.store.persist(barrier, records) {
+                let ages = self.driver.core.take_lacking_changes();
+                if let Err(problem) = self.driver.store.persist(barrier, records, ages) {
                     self.lose("store", problem);
                 }
             }

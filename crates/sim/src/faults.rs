@@ -93,6 +93,7 @@ impl World {
             Change::ProviderAway { millis, restart } => {
                 self.cloud.away_until = self.now.after(millis);
                 if restart {
+                    self.creates_fail(self.cloud.away_until);
                     let changed = self.cloud.restart();
                     self.cloud_changed(changed);
                 }

@@ -1,6 +1,7 @@
 //! What reaches the provider, and what comes back.
 
 use crate::{
+    clock::Moment,
     cloud::{Changed, ListAsked, fault, host},
     dice::Latency,
     watch::Rule,
@@ -203,6 +204,16 @@ impl World {
     fn create_failed(&mut self, machine: &MachineId) {
         if let Some(known) = self.cloud.machine(machine) {
             self.watch.pool_failed(&known.offer, self.now);
+        }
+    }
+
+    /// Every Create under way fails, and a shard can hear of it from that moment on.
+    pub(crate) fn creates_fail(&mut self, heard: Moment) {
+        let under_way = self.cloud.machines();
+        let under_way = under_way.filter(|one| one.state == State::Creating);
+        let offers: Vec<Arc<kit::Offer>> = under_way.map(|one| Arc::clone(&one.offer)).collect();
+        for offer in offers {
+            self.watch.pool_failed(&offer, heard);
         }
     }
 

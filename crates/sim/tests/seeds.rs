@@ -214,6 +214,12 @@ mod found {
         holds("random-faults", 419..=419);
     }
 
+    /// The simulator had not counted them, and the shard waited for its one probe of the pool, as it should.
+    #[test]
+    fn creates_that_a_restart_of_the_provider_ends_are_bad_ends_too() {
+        holds("random-faults", 12..=12);
+    }
+
     #[test]
     fn a_cursor_shows_what_a_call_led_to_before_its_answer() {
         holds("twins", 3..=3);

@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bigfleet_model::ClusterId;
+use bigfleet_model::{ClusterId, INSTANCE_TYPE_KEY, ZONE_KEY};
 
 use crate::cluster::Order;
 use crate::demand::Workload;
@@ -189,6 +189,18 @@ impl Script {
             says: says.to_owned(),
             does,
         });
+    }
+
+    /// Leaves out which types and zones will do: they are those of the simulated cloud, and a provider of
+    /// somebody else has others.
+    pub(crate) fn take_any_type(&mut self) {
+        for step in &mut self.steps {
+            if let StepAction::Orders(_, Order::Ask(_, Some(row))) = &mut step.does {
+                let placed = [INSTANCE_TYPE_KEY, ZONE_KEY];
+                row.requirements
+                    .retain(|one| !placed.contains(&one.key.as_str()));
+            }
+        }
     }
 }
 

@@ -194,7 +194,10 @@ impl Up {
             folder,
             interval,
         };
-        let script = Script::new(options.scenario, options.clusters);
+        let mut script = Script::new(options.scenario, options.clusters);
+        if options.provider_addr.is_some() {
+            script.take_any_type();
+        }
         let scripted = script.clusters.iter().cloned();
         let mut clusters: Vec<Cluster> = scripted.map(|id| Cluster::new(id, Vec::new())).collect();
         for step in script.steps.iter().filter(|step| step.at.is_zero()) {

@@ -25,5 +25,6 @@ mod panics;
 mod providers;
 mod reads;
 mod soak;
+mod taken_back;
 mod twins;
 mod watching;

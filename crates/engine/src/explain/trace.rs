@@ -115,11 +115,10 @@ impl FleetTables {
         let configured = shapes.flat_map(|shape| &self.stocks[shape].configured);
         let others = configured.filter(|machine| self.claimant(**machine) != Some(need));
         let weighed = others.map(|machine| {
-            let stands_at = self.victim_priority(*machine, i32::MAX);
             let raised = excess.hold_priority(*machine).unwrap_or(i32::MIN);
             WeighedVictim {
                 machine: *machine,
-                standing: stands_at.unwrap_or(i32::MAX).max(raised),
+                standing: self.stands_at(*machine).max(raised),
                 rank: ranks.get(machine).copied(),
                 is_taken: self.record(*machine).preempted,
             }

@@ -266,6 +266,18 @@ impl ShardCore {
         self.demand.lacking().iter()
     }
 
+    /// What changed of that since this was last asked, `None` for a Need that is served in full again. It
+    /// decides nothing and is among no records: whoever writes those may write it beside them, and hand it
+    /// back with [`Self::recall_lacking`], so that ages outlive the process.
+    pub fn take_lacking_changes(&mut self) -> Vec<(NeedKey, Option<Time>)> {
+        self.demand.lacking_mut().take_unwritten()
+    }
+
+    /// Since when a Need was not served in full, as an earlier process wrote it down.
+    pub fn recall_lacking(&mut self, need: NeedKey, since: Time) {
+        self.demand.lacking_mut().recall(need, since);
+    }
+
     /// Since when the provider cannot be reached: no List comes to its end.
     pub fn provider_lost(&self) -> Option<Time> {
         self.list_pace.lost_since(self.now)

@@ -6,7 +6,12 @@
 //!
 //! One way to write, so inventory, indexes and engine cannot disagree, and a cycle costs what changed.
 
-use super::stock::Stock;
+use super::{
+    changes::Changes,
+    indexes::{GaugeKey, Indexes},
+    mistakes::wrongly_told,
+    stock::Stock,
+};
 use crate::{
     defect::Defect,
     effect::{ListId, OperationId},
@@ -15,16 +20,10 @@ use crate::{
 };
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Bucket, CapacityType, Cluster, ClusterId, Disruption, Fingerprint, FleetMachine, Group,
-    Inventory, Machine, MachineId, Need, Shape, State, Time, Via, WriteRefused,
+    Cluster, ClusterId, Disruption, FleetMachine, Inventory, Machine, MachineId, Need, State, Time,
+    Via, WriteRefused,
 };
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
-
-/// A series of the inventory gauge.
-pub type GaugeKey = (State, CapacityType, Bucket);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a machine beside its record; most machines have nothing here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -57,17 +56,8 @@ pub(crate) struct Ledger {
     beside: BTreeMap<MachineId, Beside>,
     /// The operation each bound machine was bound by, as far as its provider echoes it or we know.
     bound_by: BTreeMap<MachineId, OperationId>,
-    /// By the cluster each is bound to, in any state.
-    bound: BTreeMap<ClusterId, BTreeSet<MachineId>>,
-    /// By the cluster each is meant for.
-    promised: BTreeMap<ClusterId, BTreeSet<MachineId>>,
-    configured: BTreeMap<ClusterId, u32>,
-    speculative: BTreeMap<Pool, BTreeSet<MachineId>>,
-    /// Those that are Failed: a store that somebody has to empty.
-    failed: BTreeSet<MachineId>,
     closed: BTreeSet<Pool>,
-    stock: Stock,
-    gauge: BTreeMap<GaugeKey, u32>,
+    indexes: Indexes,
     /// The last machines that changed, oldest first, for copies made in steps.
     changes: Changes,
 }
@@ -132,12 +122,12 @@ impl Ledger {
     }
 
     pub(crate) fn stock(&self) -> &Stock {
-        &self.stock
+        self.indexes.stock()
     }
 
     /// Machines by state, capacity type and bucket; a series once set stays, at zero.
     pub(crate) fn gauge(&self) -> &BTreeMap<GaugeKey, u32> {
-        &self.gauge
+        self.indexes.gauge()
     }
 
     /// Which machines changed lately.
@@ -171,7 +161,7 @@ impl Ledger {
 
     /// Since when the machine is Failed that has been for longest, as far as it was seen.
     pub(crate) fn failed_since(&self) -> Option<Time> {
-        let failed = self.failed.iter();
+        let failed = self.indexes.failed();
         failed.filter_map(|id| self.machines.state_since(id)).min()
     }
 
@@ -181,22 +171,21 @@ impl Ledger {
 
     /// Clusters that machines are bound to.
     pub(crate) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
-        self.bound.keys()
+        self.indexes.clusters()
     }
 
     /// Machines bound to a cluster, by id.
     pub(crate) fn bound_to(&self, cluster: &ClusterId) -> impl Iterator<Item = &MachineId> {
-        self.bound.get(cluster).into_iter().flatten()
+        self.indexes.bound_to(cluster)
     }
 
     /// Machines meant for a cluster, by id.
     pub(crate) fn promised_to(&self, cluster: &ClusterId) -> Vec<MachineId> {
-        let ids = self.promised.get(cluster);
-        ids.into_iter().flatten().cloned().collect()
+        self.indexes.promised_to(cluster).cloned().collect()
     }
 
     pub(crate) fn configured(&self, cluster: &ClusterId) -> u32 {
-        self.configured.get(cluster).copied().unwrap_or(0)
+        self.indexes.configured(cluster)
     }
 
     /// Makes room for so many machines, which are to come.
@@ -206,10 +195,10 @@ impl Ledger {
 
     /// Adds a machine seen for the first time.
     pub(super) fn insert(&mut self, mut machine: Machine, now: Time) -> Result<(), WriteRefused> {
-        self.stock.share_with(&mut machine);
+        self.indexes.share_shape(&mut machine);
         let id = machine.id().clone();
         self.machines.insert(machine, now)?;
-        self.index(&id, None);
+        self.indexes.replace(&id, None, self.machines.get(&id));
         self.tell_engine(&id);
         Ok(())
     }
@@ -226,7 +215,8 @@ impl Ledger {
         let (state, is_bound) = (machine.state(), machine.state().is_bound());
         let cluster = machine.cluster().cloned();
         let former = self.machines.apply(machine, via, now)?;
-        self.index(&id, Some(&former));
+        let is = self.machines.get(&id);
+        self.indexes.replace(&id, Some(&former), is);
         if former.cluster() != cluster.as_ref() {
             self.bound_by.remove(&id);
         }
@@ -252,7 +242,7 @@ impl Ledger {
 
     pub(super) fn remove(&mut self, id: &MachineId) -> Option<Machine> {
         let former = self.machines.remove(id)?;
-        self.index(id, Some(&former));
+        self.indexes.replace(id, Some(&former), None);
         self.beside.remove(id);
         self.bound_by.remove(id);
         self.engine.remove_machine(id);
@@ -344,16 +334,16 @@ impl Ledger {
         } else {
             self.closed.remove(pool)
         };
-        let ids = self.speculative.get(pool).filter(|_| changed).cloned();
-        for id in ids.into_iter().flatten() {
-            self.tell_engine(&id);
+        if changed {
+            let ids: Vec<MachineId> = self.indexes.speculative(pool).cloned().collect();
+            ids.iter().for_each(|id| self.tell_engine(id));
         }
         changed
     }
 
     /// Has a machine share the one copy of its shape.
     pub(super) fn share_shape(&mut self, machine: &mut Machine) {
-        self.stock.share_with(machine);
+        self.indexes.share_shape(machine);
     }
 
     fn tell_engine(&mut self, id: &MachineId) {
@@ -363,7 +353,11 @@ impl Ledger {
         self.is_touched = true;
         self.changes.note(id);
         if let Some(defect) = self.defect {
-            return self.tell_engine_wrongly(id, defect);
+            match self.told(id).and_then(|told| wrongly_told(told, defect)) {
+                Some(told) => self.engine.put_machine(&told),
+                None => self.engine.remove_machine(id),
+            }
+            return;
         }
         let beside = self.beside(id);
         let beside = bigfleet_engine::Beside {
@@ -372,6 +366,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: None,
         };
         self.engine.put_record(machine, beside);
     }
@@ -387,6 +382,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: None,
         })
     }
 
@@ -395,166 +391,6 @@ impl Ledger {
         machine.state() == State::Speculative
             && !self.closed.is_empty()
             && self.closed.contains(&Pool::of(machine.shape()))
-    }
-
-    /// The mistakes that consist in what the engine believes of a machine.
-    fn tell_engine_wrongly(&mut self, id: &MachineId, defect: Defect) {
-        let Some(mut told) = self.told(id) else {
-            return;
-        };
-        let promised = told.machine.intent().is_some();
-        let mut facts = told.machine.clone().into_facts();
-        match (defect, told.machine.state()) {
-            (Defect::CreatingNotCredited, State::Creating) => {
-                facts.intent = None;
-                told.unavailable = true;
-            }
-            (Defect::CreditByClusterOnly, state) if state.is_bound() => {
-                facts.assignment.fingerprint = Fingerprint::default();
-                facts.assignment.group = Group::default();
-            }
-            (Defect::NoMakeBeforeBreak, State::Configuring) => {
-                facts.state = State::Configured.into();
-            }
-            (Defect::UnjoinedCounted, _) => told.not_ready = false,
-            (Defect::DrainingNotPromised, State::Draining) if promised => {
-                self.engine.remove_machine(told.machine.id());
-                return;
-            }
-            _ => {}
-        }
-        told.machine = Machine::new(facts).unwrap_or(told.machine);
-        self.engine.put_machine(&told);
-    }
-
-    /// Brings the indexes and gauges from what a machine was to what it is; either may be nothing. What
-    /// stays the same is not touched.
-    fn index(&mut self, id: &MachineId, was: Option<&Machine>) {
-        let is = self.machines.get(id);
-        let (from, to) = (IndexKeys::of(was), IndexKeys::of(is));
-        if from.bound != to.bound {
-            member(&mut self.bound, from.bound, to.bound, id);
-        }
-        if from.configured() != to.configured() {
-            count(&mut self.configured, from.configured(), to.configured());
-        }
-        if from.promised != to.promised {
-            member(&mut self.promised, from.promised, to.promised, id);
-        }
-        if from.speculative() != to.speculative() {
-            let pool = |shape: Option<&Arc<Shape>>| shape.map(|shape| Pool::of(shape));
-            let (from, to) = (pool(from.speculative()), pool(to.speculative()));
-            member(&mut self.speculative, from.as_ref(), to.as_ref(), id);
-        }
-        if from.state != to.state {
-            self.failed.remove(id);
-            if to.state == Some(State::Failed) {
-                self.failed.insert(id.clone());
-            }
-        }
-        if from.gauge != to.gauge {
-            count(&mut self.gauge, from.gauge.as_ref(), to.gauge.as_ref());
-        }
-        self.stock.replace(was, is);
-    }
-}
-
-/// The keys a machine is found by in the indexes.
-#[derive(Default)]
-struct IndexKeys<'a> {
-    state: Option<State>,
-    shape: Option<&'a Arc<Shape>>,
-    bound: Option<&'a ClusterId>,
-    promised: Option<&'a ClusterId>,
-    gauge: Option<GaugeKey>,
-}
-
-impl<'a> IndexKeys<'a> {
-    fn of(machine: Option<&'a Machine>) -> Self {
-        let Some(machine) = machine else {
-            return Self::default();
-        };
-        let bucket = match machine.cluster() {
-            Some(_) => Bucket::of(machine.assignment().terms.interruption.dollars()),
-            None => Bucket::UNSPECIFIED,
-        };
-        let shape = machine.shape();
-        Self {
-            state: Some(machine.state()),
-            shape: Some(shape),
-            bound: machine.cluster(),
-            promised: machine.intent().map(|intent| &intent.need.cluster),
-            gauge: Some((machine.state(), shape.capacity_type, bucket)),
-        }
-    }
-
-    fn configured(&self) -> Option<&'a ClusterId> {
-        self.bound.filter(|_| self.state == Some(State::Configured))
-    }
-
-    fn speculative(&self) -> Option<&'a Arc<Shape>> {
-        self.shape
-            .filter(|_| self.state == Some(State::Speculative))
-    }
-}
-
-/// Which machines changed lately. Bounded: whoever has fallen further behind begins anew.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
-    latest: VecDeque<MachineId>,
-    /// How many there were before those.
-    forgotten: u64,
-}
-
-/// Changes that are remembered.
-const MOST_CHANGES: usize = 16_384;
-
-impl Changes {
-    fn note(&mut self, id: &MachineId) {
-        if self.latest.len() == MOST_CHANGES {
-            self.latest.pop_front();
-            self.forgotten += 1;
-        }
-        self.latest.push_back(id.clone());
-    }
-
-    /// How many there have been.
-    pub(crate) fn count(&self) -> u64 {
-        self.forgotten + self.latest.len() as u64
-    }
-
-    /// Those since a count, oldest first; `None` if some are forgotten.
-    pub(crate) fn since(&self, count: u64) -> Option<impl Iterator<Item = &MachineId>> {
-        let skip = count.checked_sub(self.forgotten)?;
-        Some(self.latest.iter().skip(usize::try_from(skip).ok()?))
-    }
-}
-
-/// Takes a machine from where it was and puts it where it is.
-fn member<K: Ord + Clone>(
-    index: &mut BTreeMap<K, BTreeSet<MachineId>>,
-    from: Option<&K>,
-    to: Option<&K>,
-    id: &MachineId,
-) {
-    if let Some((key, ids)) = from.and_then(|key| Some((key, index.get_mut(key)?))) {
-        ids.remove(id);
-        if ids.is_empty() {
-            index.remove(key);
-        }
-    }
-    if let Some(key) = to {
-        index.entry(key.clone()).or_default().insert(id.clone());
-    }
-}
-
-/// Counts one less where a machine was and one more where it is. What reaches zero stays.
-fn count<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, from: Option<&K>, to: Option<&K>) {
-    if let Some(count) = from.and_then(|key| counts.get_mut(key)) {
-        *count = count.saturating_sub(1);
-    }
-    if let Some(key) = to {
-        *counts.entry(key.clone()).or_default() += 1;
     }
 }
 
@@ -587,23 +423,5 @@ mod tests {
         };
         assert!(searched(&drawn) < 2 * names.len());
         assert!(100 * names.len() < searched(&known), "nobody would notice");
-    }
-
-    /// Whoever has fallen further behind than is remembered begins anew.
-    #[test]
-    fn the_latest_changes_are_remembered_and_no_more() {
-        let mut changes = Changes::default();
-        let id = |number: usize| MachineId::new(&format!("m{number}")).unwrap();
-        for number in 0..MOST_CHANGES {
-            changes.note(&id(number));
-        }
-        assert_eq!(changes.count(), MOST_CHANGES as u64);
-        assert_eq!(changes.since(0).map(Iterator::count), Some(MOST_CHANGES));
-        changes.note(&id(MOST_CHANGES));
-        assert_eq!(changes.count(), MOST_CHANGES as u64 + 1);
-        assert!(changes.since(0).is_none(), "the first is forgotten");
-        let since: Vec<&MachineId> = changes.since(changes.count() - 1).unwrap().collect();
-        assert_eq!(since, [&id(MOST_CHANGES)]);
-        assert_eq!(changes.since(changes.count()).map(Iterator::count), Some(0));
     }
 }

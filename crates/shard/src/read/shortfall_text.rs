@@ -1,6 +1,6 @@
 //! Words: what is behind a verdict, in a sentence with its numbers.
 
-use bigfleet_model::{Amounts, Time, quantity::format_short, shown};
+use bigfleet_model::{Amounts, Time, counted, quantity::format_short, shown};
 use bigfleet_shard_core::{BackoffView, BreakerView, NeedStage, NeedView, Progress, Withheld};
 use bigfleet_wire::v1alpha1::UnmetReason;
 
@@ -36,7 +36,7 @@ pub(super) fn status(
 
 /// `2 machines, Create: the provider works on it, for 40 s`, and what holds them up.
 fn at_stage(stage: &NeedStage, now: Time) -> String {
-    let machines = machines(stage.machines);
+    let machines = counted(stage.machines, "machine", "machines");
     let said = format!(
         "{machines}, {}, for {}",
         stage.stage,
@@ -45,14 +45,6 @@ fn at_stage(stage: &NeedStage, now: Time) -> String {
     match &stage.stuck {
         Some(why) => format!("{said}: {why}"),
         None => said,
-    }
-}
-
-/// `1 machine`, `2 machines`.
-pub(super) fn machines(count: u32) -> String {
-    match count {
-        1 => "1 machine".to_owned(),
-        count => format!("{count} machines"),
     }
 }
 
@@ -71,7 +63,7 @@ fn missing_why(view: &NeedView, progress: &Progress, reason: UnmetReason) -> Str
         None if verdict.satisfied => {
             "machines for it are chosen, and none has begun yet".to_owned()
         }
-        None => unmet(view, reason),
+        None => unmet(view, progress, reason),
     };
     if verdict.parked && !verdict.satisfied {
         why + "; parked: it is tried again when something changes"
@@ -89,7 +81,7 @@ fn is_withheld(reason: UnmetReason) -> bool {
     )
 }
 
-fn unmet(view: &NeedView, reason: UnmetReason) -> String {
+fn unmet(view: &NeedView, progress: &Progress, reason: UnmetReason) -> String {
     let verdict = &view.verdict;
     let supply = &verdict.matching_supply;
     let least = if supply.capped { "at least " } else { "" };
@@ -99,9 +91,14 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
     );
     match reason {
         UnmetReason::Unspecified => exist,
-        UnmetReason::PriorityStarved => {
-            format!("{exist}, but serve Needs this one does not outrank")
-        }
+        UnmetReason::PriorityStarved if holds_all(view, progress) => format!(
+            "it already holds every machine that fits, {}",
+            verdict.claimed
+        ),
+        UnmetReason::PriorityStarved => match verdict.claimed {
+            0 => format!("{exist}, but serve Needs this one does not outrank"),
+            own => format!("{exist}; it has {own}, and no Need it outranks has another"),
+        },
         UnmetReason::NoMatchingSupply => {
             "no machine, not even one that could be bought, meets its requirements and smallest size".to_owned()
         }
@@ -115,7 +112,8 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
         UnmetReason::PreemptionExhausted => {
             let (victims, freed) = (verdict.victims_found, amounts(&verdict.capacity_freed));
             let left = amounts(&view.unresolved);
-            format!("{victims} machines make way and free {freed}, which leaves {left}")
+            let make_way = counted(victims, "machine makes way and frees", "machines make way and free");
+            format!("{make_way} {freed}, which leaves {left}")
         }
         UnmetReason::SpreadUnsatisfiable => {
             format!("{exist}, but taking one would break its hard spread")
@@ -126,6 +124,18 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
         UnmetReason::NoOperatorSession => Withheld::NoOperatorSession.words().to_owned(),
         UnmetReason::ActuationPaused => Withheld::ActuationPaused.words().to_owned(),
     }
+}
+
+/// Whether no machine fits but those that serve it: then nobody stands in its way.
+fn holds_all(view: &NeedView, progress: &Progress) -> bool {
+    let (verdict, supply) = (&view.verdict, &view.verdict.matching_supply);
+    let free = supply.idle + supply.speculative;
+    let all_serve = progress.coming.is_zero() && progress.stuck.is_zero();
+    !supply.capped
+        && free == 0
+        && all_serve
+        && 0 < verdict.claimed
+        && supply.configured <= verdict.claimed
 }
 
 /// What a person could do about what the shard itself holds back. What the fleet lacks is tried, not guessed.
@@ -160,10 +170,10 @@ pub(super) fn breaker(view: &BreakerView, now: Time) -> String {
         error => format!(", the last with \"{}\"", shown(error)),
     };
     format!(
-        "{} in zone {} failed {} times in a row{said}; {next}",
+        "{} in zone {} failed {} in a row{said}; {next}",
         shown(&pool.instance_type),
         shown(&pool.zone),
-        breaker.failures
+        counted(breaker.failures, "time", "times")
     )
 }
 
@@ -187,19 +197,17 @@ pub(super) fn stuck(backoff: &BackoffView) -> String {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
-    format!(
-        "stuck at {step}, {} failures in a row{last}",
-        breaker.failures
-    )
+    let failures = counted(breaker.failures, "failure", "failures");
+    format!("stuck at {step}, {failures} in a row{last}")
 }
 
 /// The same, and when the next machine is tried.
 pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
     let next = if backoff.exhausted {
         format!(
-            "{} machines were used up, so no more are tried until one of them can be used again or \
+            "{} used up, so no more are tried until one of them can be used again or \
              somebody pauses and resumes the cluster",
-            backoff.spent
+            counted(backoff.spent, "machine was", "machines were")
         )
     } else if now < backoff.breaker.until {
         format!("tried again in {}", span(now, backoff.breaker.until))
@@ -288,6 +296,17 @@ pub(super) mod tests {
             said(&starved, UnmetReason::PriorityStarved),
             "missing cpu=1500m for 3 min: 0 idle, 7 configured and 0 speculative machines \
              fit, but serve Needs this one does not outrank"
+        );
+        let mut alone = starved.clone();
+        alone.verdict.claimed = 7;
+        assert_eq!(
+            said(&alone, UnmetReason::PriorityStarved),
+            "missing cpu=1500m for 3 min: it already holds every machine that fits, 7"
+        );
+        alone.verdict.claimed = 3;
+        assert!(
+            said(&alone, UnmetReason::PriorityStarved)
+                .ends_with("machines fit; it has 3, and no Need it outranks has another")
         );
         assert!(
             said(&starved, UnmetReason::PreemptionExhausted)

@@ -3,18 +3,25 @@
 //! A value is a checksum and a message. Fields are numbered, so a later version may add some; what an
 //! earlier one does not know it passes over. Anything else that does not read is damage, and is said.
 
-use std::borrow::Borrow;
-use std::collections::BTreeSet;
+mod demand;
+mod moments;
+mod names;
+mod rails;
+
+pub(super) use demand::cluster;
+pub(super) use moments::{moment, seconds};
+pub(super) use names::Names;
+pub(super) use rails::{breaker, breaker_key, paused, reclaims, scope_key};
 
 use bigfleet_model::{
-    ActionKind, Amounts, Assignment, ClusterId, Dimension, Dollars, Fingerprint, Group, Intent,
-    MachineId, NeedKey, Price, Reason, Terms, Time,
+    ActionKind, Assignment, ClusterId, Dollars, Fingerprint, Group, Intent, MachineId, NeedKey,
+    Price, Reason, Terms,
 };
-use bigfleet_shard_core::{
-    Baseline, BreakerKey, JoinStep, Kept, KeptBreaker, KeptOperation, KeptPause, OperationId,
-    PauseNote, Pool, Record, Scope,
-};
+use bigfleet_shard_core::{Kept, KeptOperation, OperationId, Record};
 use prost::Message;
+
+use demand::StoredCluster;
+use rails::{StoredBreaker, StoredPause, StoredReclaims};
 
 const CHECKSUM: usize = 4;
 
@@ -128,85 +135,6 @@ struct StoredOperation {
     not_ready: bool,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct StoredCluster {
-    #[prost(uint64, tag = "1")]
-    rows: u64,
-    #[prost(message, repeated, tag = "2")]
-    totals: Vec<Total>,
-    /// Absent: nothing larger is remembered, as in every file before there was this field.
-    #[prost(message, repeated, tag = "3")]
-    replaced: Vec<ReplacedDemand>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ReplacedDemand {
-    #[prost(double, tag = "1")]
-    until: f64,
-    #[prost(uint64, tag = "2")]
-    rows: u64,
-    #[prost(message, repeated, tag = "3")]
-    totals: Vec<Total>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct StoredPause {
-    #[prost(double, tag = "1")]
-    since: f64,
-    #[prost(double, optional, tag = "2")]
-    until: Option<f64>,
-    #[prost(string, tag = "3")]
-    requested_by: String,
-    #[prost(string, tag = "4")]
-    reason: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct StoredBreaker {
-    #[prost(uint32, tag = "1")]
-    failures: u32,
-    #[prost(uint32, tag = "2")]
-    waits: u32,
-    #[prost(double, tag = "3")]
-    since: f64,
-    #[prost(double, tag = "4")]
-    until: f64,
-    #[prost(string, tag = "5")]
-    last_error: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct StoredReclaims {
-    #[prost(message, repeated, tag = "1")]
-    left: Vec<Departure>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Departure {
-    #[prost(double, tag = "1")]
-    at: f64,
-    #[prost(uint32, tag = "2")]
-    count: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Total {
-    #[prost(string, tag = "1")]
-    dimension: String,
-    #[prost(bytes = "vec", tag = "2")]
-    milli: Vec<u8>,
-}
-
-impl Total {
-    fn all(amounts: &Amounts) -> Vec<Self> {
-        let totals = amounts.iter().map(|(dimension, milli)| Self {
-            dimension: dimension.to_string(),
-            milli: milli.to_le_bytes().to_vec(),
-        });
-        totals.collect()
-    }
-}
-
 /// Numbers of this format; never changed, never used again.
 const ACTIONS: [(ActionKind, u32); 6] = [
     (ActionKind::Bootstrap, 1),
@@ -224,6 +152,7 @@ const REASONS: [(Reason, u32); 7] = [
     (Reason::Excess, 5),
     (Reason::Release, 6),
     (Reason::Restored, 7),
+    (Reason::Leaving, 8),
 ];
 
 fn number<T: PartialEq>(table: &[(T, u32)], of: &T) -> u32 {
@@ -262,64 +191,6 @@ impl Value {
         };
         Self {
             machine: Some(Box::new(machine)),
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn of_cluster(baseline: &Baseline, replaced: &[(Time, Baseline)]) -> Self {
-        let replaced = replaced.iter().map(|(until, demand)| ReplacedDemand {
-            until: seconds(*until),
-            rows: demand.rows as u64,
-            totals: Total::all(&demand.totals),
-        });
-        let cluster = StoredCluster {
-            rows: baseline.rows as u64,
-            totals: Total::all(&baseline.totals),
-            replaced: replaced.collect(),
-        };
-        Self {
-            cluster: Some(cluster),
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn of_pause(kept: &KeptPause) -> Self {
-        let pause = StoredPause {
-            since: seconds(kept.since),
-            until: kept.until.map(seconds),
-            requested_by: kept.note.requested_by.clone(),
-            reason: kept.note.reason.clone(),
-        };
-        Self {
-            pause: Some(pause),
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn of_breaker(kept: &KeptBreaker) -> Self {
-        let breaker = StoredBreaker {
-            failures: kept.failures,
-            waits: kept.waits,
-            since: seconds(kept.since),
-            until: seconds(kept.until),
-            last_error: kept.last_error.clone(),
-        };
-        Self {
-            breaker: Some(breaker),
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn of_reclaims(left: &[(Time, u32)]) -> Self {
-        let left = left.iter().map(|(at, count)| Departure {
-            at: seconds(*at),
-            count: *count,
-        });
-        let reclaims = StoredReclaims {
-            left: left.collect(),
-        };
-        Self {
-            reclaims: Some(reclaims),
             ..Self::default()
         }
     }
@@ -458,79 +329,12 @@ impl StoredOperation {
     }
 }
 
-const NANOS_PER_SECOND: i64 = 1_000_000_000;
-const MICROS_PER_SECOND: f64 = 1e6;
-const NANOS_PER_MICRO: i64 = 1_000;
-
-/// A moment as the file has it: unix seconds, as the nearest double. That is less than half a microsecond
-/// away within 272 years of the origin, so whole microseconds are read back exactly.
-pub(super) fn seconds(moment: Time) -> f64 {
-    let whole = moment.nanos().div_euclid(NANOS_PER_SECOND);
-    let nanos = moment.nanos().rem_euclid(NANOS_PER_SECOND);
-    whole as f64 + nanos as f64 / NANOS_PER_SECOND as f64
-}
-
-/// The moment to the microsecond, if the number can be one.
-pub(super) fn moment(seconds: f64) -> Result<Time, String> {
-    let whole = seconds.floor();
-    let nanos = ((seconds - whole) * MICROS_PER_SECOND).round() as i64 * NANOS_PER_MICRO;
-    let in_range = whole.is_finite() && whole.abs() < i64::MAX as f64;
-    let all = in_range.then(|| (whole as i64).checked_mul(NANOS_PER_SECOND));
-    let all = all.flatten().and_then(|whole| whole.checked_add(nanos));
-    let moment = all.map(Time::from_nanos);
-    moment.ok_or_else(|| format!("{seconds} is no moment"))
-}
-
 fn cluster_id(text: &str) -> Result<ClusterId, String> {
     ClusterId::new(text).map_err(|why| why.to_string())
 }
 
 fn machine_id(text: &str) -> Result<MachineId, String> {
     MachineId::new(text).map_err(|why| why.to_string())
-}
-
-/// Texts that many records name, as one copy each.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    clusters: BTreeSet<ClusterId>,
-    fingerprints: BTreeSet<Fingerprint>,
-    groups: BTreeSet<Group>,
-}
-
-impl Names {
-    fn cluster(&mut self, text: &str) -> Result<ClusterId, String> {
-        if let Some(known) = self.clusters.get(text) {
-            return Ok(known.clone());
-        }
-        let cluster = cluster_id(text)?;
-        self.clusters.insert(cluster.clone());
-        Ok(cluster)
-    }
-
-    fn of_option(&mut self, text: &Option<String>) -> Result<Option<ClusterId>, String> {
-        text.as_deref().map(|text| self.cluster(text)).transpose()
-    }
-
-    fn fingerprint(&mut self, text: &str) -> Fingerprint {
-        shared(&mut self.fingerprints, text, Fingerprint::new)
-    }
-
-    fn group(&mut self, text: &str) -> Group {
-        shared(&mut self.groups, text, Group::new)
-    }
-}
-
-fn shared<T: Ord + Clone + Borrow<str>>(
-    known: &mut BTreeSet<T>,
-    text: &str,
-    new: impl FnOnce(&str) -> T,
-) -> T {
-    if let Some(known) = known.get(text) {
-        return known.clone();
-    }
-    let one = new(text);
-    known.insert(one.clone());
-    one
 }
 
 /// What is remembered of a machine.
@@ -570,35 +374,6 @@ pub(super) fn machine(key: &str, bytes: &[u8], names: &mut Names) -> Result<Reco
     })
 }
 
-/// What is remembered of a cluster.
-pub(super) fn cluster(key: &str, bytes: &[u8]) -> Result<Record, String> {
-    let stored = Value::unseal(bytes)?.cluster;
-    let stored = stored.ok_or("it is no cluster's")?;
-    let replaced = stored.replaced.iter().map(|demand| {
-        let baseline = baseline(demand.rows, &demand.totals)?;
-        Ok((moment(demand.until)?, baseline))
-    });
-    let replaced: Result<Vec<(Time, Baseline)>, String> = replaced.collect();
-    Ok(Record::Cluster {
-        cluster: cluster_id(key)?,
-        baseline: baseline(stored.rows, &stored.totals)?,
-        replaced: replaced?,
-    })
-}
-
-fn baseline(rows: u64, stored: &[Total]) -> Result<Baseline, String> {
-    let mut totals = Vec::with_capacity(stored.len());
-    for total in stored {
-        let dimension = Dimension::new(&total.dimension).map_err(|why| why.to_string())?;
-        let milli: [u8; 16] = total.milli.as_slice().try_into().map_err(|_| "no amount")?;
-        totals.push((dimension, i128::from_le_bytes(milli)));
-    }
-    Ok(Baseline {
-        rows: usize::try_from(rows).map_err(|why| why.to_string())?,
-        totals: Amounts::from_entries(totals),
-    })
-}
-
 /// A machine of the owned set.
 pub(super) fn owned(key: &str) -> Result<Record, String> {
     let machine = machine_id(key)?;
@@ -620,95 +395,6 @@ pub(super) fn released(key: &str) -> Result<Record, String> {
     let cluster = cluster_id(key)?;
     let released = true;
     Ok(Record::Released { cluster, released })
-}
-
-/// What a pause covers, as a key. An id has no colon, so nothing is taken for something else.
-pub(super) fn scope_key(scope: &Scope) -> String {
-    match scope {
-        Scope::All => "all".to_owned(),
-        Scope::Cluster(id) => format!("cluster:{id}"),
-        Scope::Provider(name) => format!("provider:{name}"),
-    }
-}
-
-/// What an admin has paused.
-pub(super) fn paused(key: &str, bytes: &[u8]) -> Result<Record, String> {
-    let stored = Value::unseal(bytes)?.pause;
-    let stored = stored.ok_or("it is no pause's")?;
-    let scope = match key.split_once(':') {
-        None if key == "all" => Scope::All,
-        Some(("cluster", id)) => Scope::Cluster(cluster_id(id)?),
-        Some(("provider", name)) => Scope::Provider(name.to_owned()),
-        None | Some(_) => return Err("it is no scope's".to_owned()),
-    };
-    let kept = KeptPause {
-        since: moment(stored.since)?,
-        until: stored.until.map(moment).transpose()?,
-        note: PauseNote {
-            requested_by: stored.requested_by,
-            reason: stored.reason,
-        },
-    };
-    Ok(Record::Paused {
-        scope,
-        kept: Some(kept),
-    })
-}
-
-/// What keeps ending badly, as a key. A cluster's id has no colon; a zone and a type have their lengths.
-pub(super) fn breaker_key(key: &BreakerKey) -> String {
-    match key {
-        BreakerKey::Create(Pool {
-            instance_type,
-            zone,
-        }) => format!("create:{}:{instance_type}{zone}", instance_type.len()),
-        BreakerKey::Join(cluster, step) => format!("{}:{cluster}", step.word()),
-    }
-}
-
-/// Something that keeps ending badly.
-pub(super) fn breaker(key: &str, bytes: &[u8]) -> Result<Record, String> {
-    let stored = Value::unseal(bytes)?.breaker;
-    let stored = stored.ok_or("it is no breaker's")?;
-    let kept = KeptBreaker {
-        failures: stored.failures,
-        waits: stored.waits,
-        since: moment(stored.since)?,
-        until: moment(stored.until)?,
-        last_error: stored.last_error,
-    };
-    let no_key = || "it is no breaker's key".to_owned();
-    let (kind, of) = key.split_once(':').ok_or_else(no_key)?;
-    let key = if kind == "create" {
-        let (length, names) = of.split_once(':').ok_or_else(no_key)?;
-        let length = length.parse().map_err(|_| no_key())?;
-        let (instance_type, zone) = names.split_at_checked(length).ok_or_else(no_key)?;
-        BreakerKey::Create(Pool {
-            instance_type: instance_type.to_owned(),
-            zone: zone.to_owned(),
-        })
-    } else {
-        let mut steps = JoinStep::ALL.into_iter();
-        let step = steps.find(|step| step.word() == kind);
-        BreakerKey::Join(cluster_id(of)?, step.ok_or_else(no_key)?)
-    };
-    Ok(Record::Breaker {
-        key,
-        kept: Some(kept),
-    })
-}
-
-/// When machines were reclaimed from a cluster.
-pub(super) fn reclaims(key: &str, bytes: &[u8]) -> Result<Record, String> {
-    let stored = Value::unseal(bytes)?.reclaims;
-    let stored = stored.ok_or("it is no reclaims'")?;
-    let left = stored.left.iter();
-    let left = left.map(|one| Ok((moment(one.at)?, one.count)));
-    let left: Result<Vec<(Time, u32)>, String> = left.collect();
-    Ok(Record::Reclaims {
-        cluster: cluster_id(key)?,
-        left: left?,
-    })
 }
 
 /// When a row arrived.
