@@ -17,7 +17,7 @@ pub(crate) struct Fleet {
     pod_controller: Option<Process>,
     shard: Option<Process>,
     provider: Option<Process>,
-    daemons: Daemons,
+    _daemons: Daemons,
     _kubelet: HollowKubelet,
     world: World,
     folder: Folder,
@@ -104,7 +104,7 @@ impl Fleet {
             pod_controller: None,
             shard: Some(shard),
             provider: Some(provider),
-            daemons: Daemons(folder.0.clone()),
+            _daemons: Daemons(folder.0.clone()),
             _kubelet: HollowKubelet::start(&cluster),
             world,
             folder,
@@ -372,7 +372,6 @@ impl Drop for Fleet {
         ] {
             drop(part.take());
         }
-        let _ = &self.daemons;
     }
 }
 

@@ -80,11 +80,11 @@ async fn pods_that_do_not_add_up_run_too() {
     fleet.runs("wide", 4).await;
     let zones = fleet.zones("wide");
     assert_eq!(zones.len(), 2, "{zones:?}");
-    fleet.apply(&fleet::deployment("big", 10, "3"));
     fleet.apply(&fleet::gang("gang", 3, "3"));
     fleet.runs("gang", 3).await;
     let zones = fleet.zones("gang");
     assert_eq!(zones.len(), 1, "{zones:?}");
+    fleet.apply(&fleet::deployment("big", 10, "3"));
     fleet.runs("big", 10).await;
 }
 

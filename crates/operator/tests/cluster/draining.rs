@@ -141,9 +141,7 @@ pub(crate) async fn ex_op6_killed_in_the_middle(scene: &mut Scene) {
 pub(crate) async fn ex_op7_ex_op23_taken_back(scene: &mut Scene) {
     let mut settings = scene.settings();
     settings.core.reclaim_settle = std::time::Duration::from_secs(600);
-    let operator = scene
-        .operator_with(settings, &scene.world.kubeconfig())
-        .await;
+    let operator = scene.operator_with(settings).await;
     for id in ["d3", "d4"] {
         bound(scene, id).await;
     }
