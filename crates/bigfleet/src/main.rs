@@ -17,6 +17,7 @@ mod conformance;
 mod connection;
 mod crds;
 mod decide;
+mod drain;
 mod engines;
 mod explain;
 mod failure;
@@ -94,6 +95,10 @@ enum Verb {
     Retire(verbs::RetireArgs),
     /// Give back the machines of a cluster that no longer exists.
     Release(verbs::ReleaseArgs),
+    /// Take machines out of service, each once another serves in its place.
+    Drain(drain::DrainArgs),
+    /// Keep machines after all that were to be drained, or give them back to service.
+    Undrain(drain::UndrainArgs),
     /// Ask an audit log what happened, when, to whom and why; needs no shard.
     Audit(audit::Args),
     /// Name shards and how to call them, so that the other verbs need no flags.
@@ -168,6 +173,8 @@ fn main() -> ExitCode {
         Verb::Resume(args) => verbs::resume(&args),
         Verb::Retire(args) => verbs::retire(&args),
         Verb::Release(args) => verbs::release(&args),
+        Verb::Drain(args) => drain::drain(&args),
+        Verb::Undrain(args) => drain::undrain(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Config(args) => config::run(&args),
         Verb::Certs(args) => certs::run(&args),

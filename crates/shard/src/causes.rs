@@ -161,6 +161,9 @@ fn unmet(requirement: &Requirement, none: &str, have: String) -> String {
 
 /// Why no domain holds a gang.
 fn gang(explained: &Explanation) -> Option<String> {
+    if explained.verdict.parked {
+        return None; // no domain was looked at
+    }
     let key = explained.verdict.need.row.profile.same_key()?;
     let (key, best) = (shown(key), explained.verdict.same_candidates.first());
     Some(match best {

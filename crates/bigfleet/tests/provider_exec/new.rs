@@ -45,6 +45,21 @@ fn what_is_written_is_the_certified_template_and_resolves() {
     }
     // No file of the template is forgotten.
     assert_eq!(std::fs::read_dir(template.join("src")).unwrap().count(), 4);
+    // Nor any dependency.
+    let names = |manifest: &Path| -> Vec<String> {
+        let text = std::fs::read_to_string(manifest.join("Cargo.toml")).unwrap();
+        let sections = text.split("\n[").skip(1);
+        let dependencies =
+            sections.filter(|it| it.split(']').next().unwrap().ends_with("dependencies"));
+        let lines = dependencies.flat_map(|section| section.lines().skip(1));
+        let names = lines.filter_map(|line| line.split([' ', '.', '=']).next());
+        names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(names(&made), names(&template));
+    assert_eq!(names(&made).len(), 4);
     // Resolved with the versions of this repository, without asking anybody.
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     std::fs::copy(lock, made.join("Cargo.lock")).unwrap();

@@ -12,6 +12,7 @@ mod adversary;
 mod capped;
 mod coordinator;
 mod departures;
+mod drained;
 mod flags;
 mod following;
 mod gates;

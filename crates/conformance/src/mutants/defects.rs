@@ -16,6 +16,7 @@ mod idempotency;
 mod lifecycle;
 mod lists;
 mod metadata;
+mod notices;
 mod records;
 mod restarts;
 
@@ -76,7 +77,7 @@ pub(super) const NONE: Defect = Defect {
 };
 
 /// In the order in which they are hunted.
-static GROUPS: [&[Defect]; 9] = [
+static GROUPS: [&[Defect]; 10] = [
     codes::ALL,
     fence::ALL,
     idempotency::ALL,
@@ -84,6 +85,7 @@ static GROUPS: [&[Defect]; 9] = [
     metadata::ALL,
     records::ALL,
     lists::ALL,
+    notices::ALL,
     restarts::ALL,
     failures::ALL,
 ];

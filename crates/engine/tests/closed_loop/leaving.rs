@@ -43,7 +43,8 @@ fn served(fleet: &Fleet, decision: &Decision, need: &Need) -> Amounts {
     })
 }
 
-/// One cycle: a machine that leaves soon goes only if others that serve its Need cover it.
+/// One cycle: a machine that leaves soon goes only if it has nothing of what others that serve its Need lack.
+/// Rows of whole units are counted elsewhere.
 fn step(run: &mut Loop, what: &str) -> Decision {
     let before = run.fleet.clone();
     let decision = run.step();
@@ -54,11 +55,12 @@ fn step(run: &mut Loop, what: &str) -> Decision {
         let mut needs = decision.needs.iter().map(|verdict| &verdict.need);
         if let Some(need) = needs.find(|need| Some(need.key()) == attribution)
             && found.leaving == Some(Leaving::Soon)
+            && !need.row.whole_units
         {
-            let has = served(&before, &decision, need);
+            let lacks = need.row.aggregate.sub(&served(&before, &decision, need));
             assert!(
-                has.covers(&need.row.aggregate),
-                "{what}: {} leaves {} with {has:?}\n{}",
+                !found.machine.shape().effective().contributes_to(&lacks),
+                "{what}: {} leaves {}, which lacks {lacks:?}\n{}",
                 action.machine,
                 need.key(),
                 run.story.join("\n")

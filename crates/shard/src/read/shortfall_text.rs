@@ -100,7 +100,7 @@ fn unmet(view: &NeedView, progress: &Progress, reason: UnmetReason) -> String {
             own => format!("{exist}; it has {own}, and no Need it outranks has another"),
         },
         UnmetReason::NoMatchingSupply => {
-            "no machine, not even one that could be bought, meets its requirements and smallest size".to_owned()
+            "no machine that works, not even one that could be bought, meets its requirements and smallest size".to_owned()
         }
         UnmetReason::TopologyUnsatisfiable => {
             let Some(best) = verdict.same_candidates.first() else {
@@ -169,11 +169,14 @@ pub(super) fn breaker(view: &BreakerView, now: Time) -> String {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
+    let failed = match breaker.failures {
+        1 => "failed".to_owned(),
+        failures => format!("failed {failures} times in a row"),
+    };
     format!(
-        "{} in zone {} failed {} in a row{said}; {next}",
+        "{} in zone {} {failed}{said}; {next}",
         shown(&pool.instance_type),
         shown(&pool.zone),
-        counted(breaker.failures, "time", "times")
     )
 }
 

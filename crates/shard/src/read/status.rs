@@ -9,6 +9,8 @@
 //! Whoever is paged asks this one question. It is answered from what the shard knows at that moment, and waits
 //! for no cycle. Nothing is listed that is as it should be; an empty list means that all is well.
 
+mod leaving;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +24,7 @@ use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{InspectStatusResponse, ProblemSeverity, ProblemView};
 use tonic::Status;
 
-use super::shortfall_text::{machines, span};
+use super::shortfall_text::span;
 use super::{Reads, ShardInfo};
 use crate::audit::AuditCounts;
 use crate::clock::Clock;
@@ -187,6 +189,7 @@ fn of_core(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
     of_sessions(clusters, found);
     of_work(core, found);
     of_needs(core, found);
+    leaving::of_leaving(core, found);
     of_provider(core, info, found);
 }
 
