@@ -22,11 +22,7 @@ pub(super) static ALL: &[Defect] = &[
     ),
 ];
 
-fn silent(
-    _: &ListFilter,
-    mut list: MachineList,
-    _: &mut Memory,
-) -> Result<MachineList, Status> {
+fn silent(_: &ListFilter, mut list: MachineList, _: &mut Memory) -> Result<MachineList, Status> {
     for machine in &mut list.machines {
         machine.leaving_unix_nanos = 0;
     }
