@@ -32,6 +32,7 @@ mod shard;
 mod sim;
 mod table;
 mod up;
+mod up_kubernetes;
 mod verbs;
 
 use bigfleet_shard::Trouble;

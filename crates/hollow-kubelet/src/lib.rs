@@ -7,7 +7,9 @@
 //! The kubelet is the one part of Kubernetes that cannot run without containers. This stands for those of all Nodes at
 //! once, and does no more than this table. A Pod with the annotation `hollow-kubelet/stays` takes its time to end: its grace.
 
-use bigfleet_k8s::{Call, Cluster, Follow, Followed, Followers, Refused, nanos, seconds_text};
+use bigfleet_k8s::{
+    Call, Cluster, Condition, Follow, Followed, Followers, Refused, nanos, seconds_text,
+};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -48,6 +50,7 @@ struct Spec {
 #[serde(default)]
 struct Status {
     phase: Option<String>,
+    conditions: Vec<Condition>,
 }
 
 /// Kubelets of all Nodes; over when dropped.
@@ -119,8 +122,13 @@ async fn look_after(cluster: &Cluster, pod: &Pod) -> Result<(), Refused> {
         let call = Call::delete_now(&path, &pod.metadata.uid);
         return cluster.done(call).await;
     }
-    if pod.status.phase.as_deref() != Some("Pending") {
-        return Ok(());
+    let is_not_ready = |it: &Condition| it.kind == "Ready" && it.status != "True";
+    let was_given_up = pod.status.conditions.iter().any(is_not_ready);
+    match pod.status.phase.as_deref() {
+        Some("Pending") => {}
+        // Its Node was silent for a while, and is back.
+        Some("Running") if was_given_up => {}
+        _ => return Ok(()),
     }
     let at = seconds_text(now());
     let condition =

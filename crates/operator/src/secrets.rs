@@ -1,6 +1,7 @@
 //! Secrets: tokens with which a machine may join (OP-46).
 
-use bigfleet_k8s::{Call, Cluster, seconds_text};
+use base64::Engine;
+use bigfleet_k8s::{Call, Cluster, Refused, nanos, seconds_text};
 use bigfleet_model::Time;
 use bigfleet_operator_core::JoinToken;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -10,12 +11,13 @@ const FOLDER: &str = "/api/v1/namespaces/kube-system/secrets";
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const SECRET_LETTERS: usize = 16;
 
-/// Makes the token of this id, or finds the one another process of this cluster made.
+/// Makes the token of this id, or reads the one that a process of this cluster made before.
 pub(crate) async fn join_token(
     cluster: &Cluster,
     id: &str,
     expires: Time,
 ) -> Result<JoinToken, String> {
+    let said = |refused: Refused| refused.to_string();
     let secret = secret()?;
     let name = format!("bootstrap-token-{id}");
     let body = json!({
@@ -30,28 +32,45 @@ pub(crate) async fn join_token(
             "description": "machines of BigFleet join with this",
         },
     });
-    let made = cluster.done(Call::create(FOLDER, &body)).await;
-    match made {
-        Ok(()) => Ok(JoinToken {
-            text: format!("{id}.{secret}"),
-            expires,
-        }),
+    let path = format!("{FOLDER}/{name}");
+    match cluster.done(Call::create(FOLDER, &body)).await {
+        Ok(()) => {}
         Err(refused) if refused.code() == Some(409) => {
-            let path = format!("{FOLDER}/{name}");
-            // Its secret is unknown to this process: it is made anew, and blobs that are out keep their time.
-            let removed = cluster.done(Call::delete(&path, None)).await;
-            removed.map_err(|why| why.to_string())?;
+            let there: Value = cluster.call(Call::get(&path)).await.map_err(said)?;
+            if let Some(token) = read(&there, id) {
+                return Ok(token);
+            }
+            // It is nothing a machine could join with.
             cluster
-                .call::<Value>(Call::create(FOLDER, &body))
+                .done(Call::delete(&path, None))
                 .await
-                .map_err(|why| why.to_string())?;
-            Ok(JoinToken {
-                text: format!("{id}.{secret}"),
-                expires,
-            })
+                .map_err(said)?;
+            cluster
+                .done(Call::create(FOLDER, &body))
+                .await
+                .map_err(said)?;
         }
-        Err(refused) => Err(refused.to_string()),
+        Err(refused) => return Err(said(refused)),
     }
+    Ok(JoinToken {
+        text: format!("{id}.{secret}"),
+        expires,
+    })
+}
+
+/// The token in a Secret.
+fn read(secret: &Value, id: &str) -> Option<JoinToken> {
+    let text = |name: &str| {
+        let data = secret["data"][name].as_str()?;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    Some(JoinToken {
+        text: format!("{id}.{}", text("token-secret")?),
+        expires: Time::from_nanos(nanos(&text("expiration")?)?),
+    })
 }
 
 fn secret() -> Result<String, String> {

@@ -23,19 +23,20 @@ pub(crate) async fn write(
     namespace: &str,
     write: Write,
 ) -> (WriteOutcome, Option<Refused>) {
-    let written = match write {
-        Write::SpareRecord { text } => record(cluster, namespace, &text).await,
-        Write::ApplyUpcoming {
-            name,
-            machine,
-            content,
-        } => upcoming(cluster, &name, &machine, &content).await,
-        other => cluster.done(call(other)).await,
-    };
-    match written {
+    match written(cluster, namespace, write).await {
         Ok(()) => (WriteOutcome::Done, None),
         Err(refused) => (outcome(&refused), Some(refused)),
     }
+}
+
+async fn written(cluster: &Cluster, namespace: &str, write: Write) -> Result<(), Refused> {
+    if let Write::SpareRecord { text } = &write {
+        return record(cluster, namespace, text).await;
+    }
+    for call in calls(write) {
+        cluster.done(call).await?;
+    }
+    Ok(())
 }
 
 fn outcome(refused: &Refused) -> WriteOutcome {
@@ -66,9 +67,9 @@ fn of(kind: ResourceKind, name: &str) -> String {
     format!("{}/{name}", kind.path())
 }
 
-/// The call of a write that is one call.
-fn call(write: Write) -> Call {
-    match write {
+/// The calls of a write, in order; a record of spares needs an answer in between, and has none here.
+fn calls(write: Write) -> Vec<Call> {
+    let call = match write {
         Write::Acknowledge {
             request,
             uid,
@@ -112,6 +113,11 @@ fn call(write: Write) -> Call {
             &json!({ "metadata": { "uid": uid, "labels": { key: value } } }),
         ),
         Write::DeleteNode { node, uid } => Call::delete(&node_path(&node), Some(&uid)),
+        Write::ApplyUpcoming {
+            name,
+            machine,
+            content,
+        } => return upcoming(&name, &machine, &content).to_vec(),
         Write::DeleteUpcoming { name } => {
             Call::delete(&of(ResourceKind::UpcomingNode, &name), None)
         }
@@ -119,9 +125,9 @@ fn call(write: Write) -> Call {
         Write::DeleteAvailable { name } => {
             Call::delete(&of(ResourceKind::AvailableCapacity, &name), None)
         }
-        // More than one call each; a read of nothing stands for them, and is never made.
-        Write::ApplyUpcoming { .. } | Write::SpareRecord { .. } => Call::get("/livez"),
-    }
+        Write::SpareRecord { .. } => return Vec::new(),
+    };
+    vec![call]
 }
 
 /// OP-28: a uid in a merge patch on a status is ignored, so it is tested.
@@ -163,29 +169,24 @@ fn texts(amounts: &Amounts) -> BTreeMap<String, String> {
     amounts.iter().map(text).collect()
 }
 
-async fn upcoming(
-    cluster: &Cluster,
-    name: &str,
-    machine: &MachineId,
-    content: &UpcomingNode,
-) -> Result<(), Refused> {
+/// The object, then its status.
+fn upcoming(name: &str, machine: &MachineId, content: &UpcomingNode) -> [Call; 2] {
     let path = of(ResourceKind::UpcomingNode, name);
-    let metadata = json!({ "name": name, "annotations": { MACHINE_LABEL: machine.as_str() } });
     let taint = |taint: &bigfleet_operator_core::Taint| json!({ "key": taint.key, "value": taint.value, "effect": taint.effect });
     let taints: Vec<Value> = content.taints.iter().map(taint).collect();
     let head = json!({ "apiVersion": OBJECT_VERSION, "kind": ResourceKind::UpcomingNode.name() });
-    let mut body = head.clone();
-    body["metadata"] = metadata;
-    body["spec"] = json!({
+    let (mut object, mut status) = (head.clone(), head);
+    object["metadata"] =
+        json!({ "name": name, "annotations": { MACHINE_LABEL: machine.as_str() } });
+    object["spec"] = json!({
         "resources": texts(&content.resources), "labels": content.labels, "taints": taints,
     });
-    cluster.done(Call::apply(&path, MANAGER, &body)).await?;
-    let mut body = head;
-    body["metadata"] = json!({ "name": name });
-    body["status"] = upcoming_status(content);
-    cluster
-        .done(Call::apply(&format!("{path}/status"), MANAGER, &body))
-        .await
+    status["metadata"] = json!({ "name": name });
+    status["status"] = upcoming_status(content);
+    [
+        Call::apply(&path, MANAGER, &object),
+        Call::apply(&format!("{path}/status"), MANAGER, &status),
+    ]
 }
 
 fn upcoming_status(content: &UpcomingNode) -> Value {

@@ -9,6 +9,7 @@ no file, command line or variable has it. Every call may come twice; the second 
 """
 import base64
 import fcntl
+import http.client
 import json
 import os
 import shutil
@@ -91,6 +92,9 @@ class Node:
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": self.labels}}
         self.api.put_in_place("/api/v1/nodes", self.name, body | {"spec": {"providerID": self.provider_id}})
         self.beat()
+        self.say_ready()
+
+    def say_ready(self):
         now = time.strftime("%FT%TZ", time.gmtime())
         ready = {"type": "Ready", "status": "True", "reason": "NodeReady", "message": "a node of an example"}
         ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
@@ -105,14 +109,21 @@ class Node:
         folder = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         self.api.put_in_place(folder, self.name, lease | {"spec": spec})
 
+    def renew(self):
+        """Renews the Lease; a Node that was given up while the API server was away says that it is back."""
+        self.beat()
+        conditions = (self.api.call("GET", f"/api/v1/nodes/{self.name}") or {}).get("status", {}).get("conditions", [])
+        if any(it["type"] == "Ready" and it["status"] != "True" for it in conditions):
+            self.say_ready()
+
     def live(self):
         """Renews the Lease if it is time; how many seconds until the next time."""
         left = self.next_beat - time.monotonic()
         if left <= 0:
             self.next_beat, left = time.monotonic() + LEASE_SECONDS / 4, LEASE_SECONDS / 4
             try:
-                self.beat()
-            except OSError:
+                self.renew()
+            except (OSError, ValueError, http.client.HTTPException):
                 pass  # the API server is away; the Lease lasts a while
         return left
 
@@ -161,7 +172,7 @@ def keep(node):
     door = socket.socket(socket.AF_UNIX)
     door.bind("socket")
     door.listen(16)
-    while True:
+    while os.path.exists("socket"):  # a machine whose folder was removed is gone
         door.settimeout(node.live())
         try:
             line, _ = door.accept()

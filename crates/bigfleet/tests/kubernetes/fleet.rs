@@ -5,16 +5,19 @@ use bigfleet_hollow_kubelet::HollowKubelet;
 use bigfleet_k8s::Cluster;
 use bigfleet_kube_world::{Parts, World};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 pub(crate) struct Fleet {
     operator: Option<Process>,
     pod_controller: Option<Process>,
     shard: Option<Process>,
     provider: Option<Process>,
-    daemons: Daemons,
+    _daemons: Daemons,
     _kubelet: HollowKubelet,
     world: World,
     folder: Folder,
@@ -58,8 +61,30 @@ pub(crate) fn budget(name: &str) -> Value {
     })
 }
 
+/// The same, two domains of a zone never more than one apart.
+pub(crate) fn spread(name: &str, replicas: u32, cpu: &str) -> Value {
+    let mut spread = deployment(name, replicas, cpu);
+    spread["spec"]["template"]["spec"]["topologySpreadConstraints"] = json!([{
+        "topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": { "matchLabels": { "app": name } },
+    }]);
+    spread
+}
+
+/// The same, all in one zone.
+pub(crate) fn gang(name: &str, replicas: u32, cpu: &str) -> Value {
+    let mut gang = deployment(name, replicas, cpu);
+    gang["spec"]["template"]["spec"]["affinity"] = json!({ "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "topologyKey": ZONE, "labelSelector": { "matchLabels": { "app": name } },
+        }],
+    } });
+    gang
+}
+
 impl Fleet {
-    pub(crate) async fn start() -> Self {
+    /// With so many machines to be had in each of these zones.
+    pub(crate) async fn start(zones: &[(&str, u32)]) -> Self {
         let parts = Parts {
             controllers: true,
             scheduler: true,
@@ -68,7 +93,7 @@ impl Fleet {
         let world = World::start(&parts).unwrap();
         let cluster = Cluster::connect(Some(&world.kubeconfig()), None).unwrap();
         let folder = Folder::new("kubernetes");
-        let provider = provider(&folder);
+        let provider = provider(&folder, zones);
         let shard = shard(
             &folder.file("data"),
             provider.addr,
@@ -79,7 +104,7 @@ impl Fleet {
             pod_controller: None,
             shard: Some(shard),
             provider: Some(provider),
-            daemons: Daemons(folder.0.clone()),
+            _daemons: Daemons(folder.0.clone()),
             _kubelet: HollowKubelet::start(&cluster),
             world,
             folder,
@@ -99,14 +124,7 @@ impl Fleet {
         ]);
         let kubeconfig = std::fs::read(fleet.world.kubeconfig()).unwrap();
         std::fs::write(fleet.folder.file("join.tmpl"), kubeconfig).unwrap();
-        let kubeconfig = format!("--kubeconfig={}", fleet.world.kubeconfig().display());
-        let flags = [
-            kubeconfig,
-            any("metrics"),
-            any("health"),
-            "--qps=200".to_owned(),
-        ];
-        fleet.pod_controller = Some(Process::start(&["pod-controller"], &flags));
+        fleet.start_pod_controller();
         fleet.operator = Some(fleet.start_operator());
         fleet
     }
@@ -126,6 +144,59 @@ impl Fleet {
             ),
         ];
         Process::start(&["operator"], &flags)
+    }
+
+    /// Starts a pod controller, unless there is one.
+    pub(crate) fn start_pod_controller(&mut self) {
+        let flags = [
+            format!("--kubeconfig={}", self.world.kubeconfig().display()),
+            any("metrics"),
+            any("health"),
+            "--qps=200".to_owned(),
+        ];
+        self.pod_controller = Some(Process::start(&["pod-controller"], &flags));
+    }
+
+    /// Kills the shard and starts it again where it was.
+    pub(crate) fn restart_shard(&mut self) {
+        let old = self.shard.take().unwrap();
+        let listen = format!("--listen={}", old.addr);
+        old.kill();
+        let provider = self.provider.as_ref().unwrap().addr;
+        self.shard = Some(shard(
+            &self.folder.file("data"),
+            provider,
+            &["--cycle-interval=500ms", &listen],
+        ));
+    }
+
+    /// Ends the pod controller, and deletes every request there is.
+    pub(crate) async fn wipe_requests(&mut self) {
+        self.pod_controller.take().unwrap().kill();
+        self.kubectl(&["delete", "capacityrequests", "--all", "--wait=true"]);
+    }
+
+    pub(crate) async fn requests_are(&self, count: usize) {
+        let what = format!("{count} requests");
+        self.until(&what, async |fleet| {
+            fleet.items(&["get", "capacityrequests"]).len() == count
+        })
+        .await;
+    }
+
+    /// Waits until the operator has said that a human must hear of this.
+    pub(crate) async fn alarms(&self, alert: &str) {
+        let metric = format!("bigfleet_operator_alerts_total{{cluster=\"e2e\",alert=\"{alert}\"}}");
+        let operator = self.operator.as_ref().unwrap();
+        self.until(&metric, async |_| 0.0 < operator.metric(&metric))
+            .await;
+    }
+
+    /// Takes the API server away for so long, and waits until it is back.
+    pub(crate) async fn without_api_server(&mut self, away: std::time::Duration) {
+        self.world.stop_api_server();
+        tokio::time::sleep(away).await;
+        self.world.start_api_server().unwrap();
     }
 
     /// Kills the operator and starts another, which waits until the lease is old.
@@ -212,7 +283,7 @@ impl Fleet {
     }
 
     async fn until(&self, what: &str, mut look: impl AsyncFnMut(&Self) -> bool) {
-        let end = Instant::now() + 2 * WITHIN;
+        let end = Instant::now() + 3 * WITHIN;
         while !look(self).await {
             assert!(Instant::now() < end, "never: {what}\n{}", self.told());
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
@@ -226,14 +297,31 @@ impl Fleet {
             .await;
     }
 
-    pub(crate) async fn some_node_is_cordoned(&self) {
-        self.until("a Node is cordoned", async |fleet| {
-            let nodes = fleet.items(&["get", "nodes"]);
-            nodes
-                .iter()
-                .any(|node| node["spec"]["unschedulable"] == true)
+    /// Waits for a Node that is like this.
+    pub(crate) async fn some_node(&self, what: &str, is: impl Fn(&Value) -> bool) {
+        let what = format!("a Node {what}");
+        self.until(&what, async |fleet| {
+            fleet.items(&["get", "nodes"]).iter().any(&is)
         })
         .await;
+    }
+
+    /// The zones in which the Pods of a Deployment are.
+    pub(crate) fn zones(&self, name: &str) -> BTreeSet<String> {
+        let nodes = self.items(&["get", "nodes"]);
+        let zone_of = |pod: &Value| {
+            let node = nodes
+                .iter()
+                .find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"]);
+            node.map(|node| {
+                node["metadata"]["labels"][ZONE]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
+        };
+        let pods = self.items(&["get", "pods", "-l", &format!("app={name}")]);
+        pods.iter().filter_map(zone_of).collect()
     }
 
     /// Waits for something while so many Pods of a Deployment run at every moment that is looked at.
@@ -284,7 +372,6 @@ impl Drop for Fleet {
         ] {
             drop(part.take());
         }
-        let _ = &self.daemons;
     }
 }
 
@@ -293,19 +380,26 @@ fn any(what: &str) -> String {
 }
 
 /// The example whose machines become Nodes, as Spot, so that nobody waits long for them to be given back.
-fn provider(folder: &Folder) -> Process {
+fn provider(folder: &Folder, zones: &[(&str, u32)]) -> Process {
     let example =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/providers/kubernetes-nodes");
     std::fs::copy(example.join("node.py"), folder.file("node.py")).unwrap();
     let config = std::fs::read_to_string(example.join("provider.yaml")).unwrap();
-    let spot = config.replace("on_demand", "spot\n    interruption_probability: 0.01");
-    std::fs::write(folder.file("provider.yaml"), spot).unwrap();
+    let (head, offering) = config.split_once("offerings:\n").unwrap();
+    let offering = offering.replace("on_demand", "spot\n    interruption_probability: 0.01");
+    let in_zone = |(zone, count): &(&str, u32)| {
+        let offering = offering.replace("zone-a", zone);
+        offering.replace("count: 10", &format!("count: {count}"))
+    };
+    let offerings: String = zones.iter().map(in_zone).collect();
+    let config = format!("{head}offerings:\n{offerings}");
+    std::fs::write(folder.file("provider.yaml"), config).unwrap();
     let flags = [
         format!("--config={}", folder.file("provider.yaml").display()),
         format!("--state={}", folder.file("state").display()),
         "--addr=127.0.0.1:0".to_owned(),
         "--metrics-addr=127.0.0.1:0".to_owned(),
-        "--reconcile-interval=1s".to_owned(),
+        "--reconcile-interval=5s".to_owned(),
     ];
     Process::start(&["provider", "exec"], &flags)
 }

@@ -1,7 +1,7 @@
 //! Request: a CapacityRequest as the core and the pod controller see it.
 
 use super::{Metadata, moment, peers};
-use bigfleet_k8s::{CapacityRequestSpec, CapacityRequestStatus, Condition, Quantity};
+use bigfleet_k8s::{CapacityRequestSpec, Condition, Quantity};
 use bigfleet_model::Time;
 use bigfleet_operator_core::{
     LabelRule, RequestFacts, RequestSpec, RequestStatus, Served, ShownRequest, SpreadRule, Stuck,
@@ -28,16 +28,6 @@ struct Status {
     phase: String,
     acknowledged_at: Option<String>,
     conditions: Vec<Condition>,
-}
-
-impl From<CapacityRequestStatus> for Status {
-    fn from(status: CapacityRequestStatus) -> Self {
-        Self {
-            phase: status.phase,
-            acknowledged_at: status.acknowledged_at,
-            conditions: status.conditions,
-        }
-    }
 }
 
 impl Request {

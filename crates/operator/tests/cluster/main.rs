@@ -15,6 +15,7 @@
 mod draining;
 mod operating;
 mod pods;
+mod roles;
 mod scene;
 mod shard;
 

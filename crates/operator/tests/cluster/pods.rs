@@ -1,5 +1,6 @@
 //! The pod controller: a request for every Pod that needs one.
 
+use crate::roles::POD_CONTROLLER;
 use crate::scene::{Scene, pod_path};
 use bigfleet_k8s::{Cluster, ResourceKind};
 use bigfleet_operator::{PodSettings, start_pods};
@@ -33,7 +34,7 @@ pub(crate) async fn pods_have_requests(scene: &mut Scene) {
         { "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": { "app": "p3" } } },
     ] } } });
     let apart = scene.create(pods, &pod("p3", &apart)).await;
-    let cluster = Cluster::connect(Some(&scene.world.kubeconfig()), None).unwrap();
+    let cluster = Cluster::connect(Some(&scene.world.kubeconfig_of(POD_CONTROLLER)), None).unwrap();
     let settings = PodSettings {
         config: PodConfig::default(),
         unmanaged_nodes: Vec::new(),

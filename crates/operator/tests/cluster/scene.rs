@@ -1,5 +1,6 @@
 //! A cluster, somebody who may do anything in it, a shard from a script, and operators that can be killed.
 
+use crate::roles::{self, NOBODY, OPERATOR, POD_CONTROLLER};
 use crate::shard::{ScriptedShard, WITHIN};
 use bigfleet_hollow_kubelet::{HollowKubelet, HollowNode, register};
 use bigfleet_k8s::{Call, Cluster, ResourceKind, crds};
@@ -11,8 +12,6 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-
-pub(crate) const NOBODY: &str = "nobody-in-particular";
 
 pub(crate) struct Scene {
     pub(crate) shard: ScriptedShard,
@@ -54,7 +53,9 @@ impl Drop for Running {
 impl Scene {
     pub(crate) async fn start() -> Self {
         let parts = Parts {
-            users: vec![NOBODY.to_owned()],
+            users: [NOBODY, OPERATOR, POD_CONTROLLER]
+                .map(str::to_owned)
+                .to_vec(),
             ..Parts::default()
         };
         let world = World::start(&parts).unwrap();
@@ -65,6 +66,7 @@ impl Scene {
             admin,
             world,
         };
+        roles::give(&scene).await;
         for crd in crds() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             scene.admin.done(Call::create(path, &crd)).await.unwrap();
@@ -104,17 +106,13 @@ impl Scene {
 
     /// An operator that has spoken to the shard.
     pub(crate) async fn operator(&self) -> Running {
-        self.operator_with(self.settings(), &self.world.kubeconfig())
-            .await
+        self.operator_with(self.settings()).await
     }
 
-    pub(crate) async fn operator_with(
-        &self,
-        settings: OperatorSettings,
-        kubeconfig: &Path,
-    ) -> Running {
+    pub(crate) async fn operator_with(&self, settings: OperatorSettings) -> Running {
         let before = self.shard.sessions();
-        let running = Self::begin(settings, kubeconfig).await;
+        let kubeconfig = self.world.kubeconfig_of(OPERATOR);
+        let running = Self::begin(settings, &kubeconfig).await;
         until("a session", async || {
             (before < self.shard.sessions()).then_some(())
         })

@@ -74,13 +74,15 @@ pub(super) const FOR_TESTS: &[&str] = &[
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
-/// --engine oracle`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
+/// --engine oracle`, `bigfleet bench`, `bigfleet sim` and `bigfleet up --kubernetes` are verbs of the binary, and
 /// `bigfleet up` plays the workloads everything is measured with, through scripted operators.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
     ("bigfleet", "sim"),
+    ("bigfleet", "kube-world"),
+    ("bigfleet", "hollow-kubelet"),
     ("up", "workloads"),
     ("up", "scripted-operator"),
 ];
