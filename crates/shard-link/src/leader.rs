@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bigfleet_net::{Dial, DialRefused, Tls};
 use bigfleet_wire::v1alpha1::coordinator_client::CoordinatorClient;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 
 /// Where a follower says the leader is.
 const LEADER_ADDRESS: &str = "bigfleet-leader-addr";
@@ -124,14 +124,6 @@ impl Round {
         self.addresses.insert(self.tried, named.to_owned());
         self.addresses.truncate(MOST_ADDRESSES);
     }
-}
-
-/// Whether another replica may do better: this one does not lead, or is not there.
-pub(crate) fn is_elsewhere(code: Code) -> bool {
-    matches!(
-        code,
-        Code::FailedPrecondition | Code::Unavailable | Code::DeadlineExceeded
-    )
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tonic::Status;
 
 use crate::counts::{Counts, Ended};
-use crate::leader::{Leader, is_elsewhere};
+use crate::leader::Leader;
 use crate::messages::{self, About};
 
 /// A report that takes longer has not arrived (wire 8.3).
@@ -170,7 +170,8 @@ impl Reporter {
                     self.leader.answered(address);
                     return Ok(Ok(()));
                 }
-                Err((_, status)) if is_elsewhere(status.code()) => {
+                // Another replica may do better.
+                Err((Ended::NotLeader | Ended::Unreachable, status)) => {
                     round.refused(&status);
                     failed = Some(worse(failed, status));
                 }
