@@ -229,13 +229,13 @@ fn histories_touch_no_more_than_they_did() {
     };
     let few = Work {
         needs: 1697,
-        machines: 18_670,
+        machines: 31_820,
         classes: 507,
         marked: 5078,
     };
     let crowd = Work {
         needs: 3435,
-        machines: 343_755,
+        machines: 224_968,
         classes: 1266,
         marked: 8854,
     };

@@ -111,9 +111,12 @@ fn why_unfit(explained: &Explanation, unfit: &[&Alike]) -> Vec<String> {
             _ => nothing += alike.count,
         }
     }
-    let how_many = |of: usize| match of == total {
-        true => "no machine".to_owned(),
-        false => format!("{of} of {total} machines fail at this: none"),
+    let how_many = |of: usize| {
+        if of == total {
+            "no machine".to_owned()
+        } else {
+            format!("{of} of {total} machines fail at this: none")
+        }
     };
     let mut causes = Vec::new();
     for (requirement, values) in required {
