@@ -5,7 +5,7 @@ use crate::{
     output::{FormArgs, say},
 };
 use bigfleet_ctl::{
-    Answer, Client, CtlError, SteeredShard,
+    Answer, Client, CtlError, Form, SteeredShard,
     address::{Origin, Said},
 };
 use bigfleet_net::{Tls, TlsFlags};
@@ -165,7 +165,7 @@ impl SteerArgs {
                 confirm(&format!("{question} on {shard}?"))?;
             }
             let mut answer = work(&connected.client).await?;
-            if matches!(self.output, Form::Table | Form::Wide) {
+            if matches!(self.form.output, Form::Table | Form::Wide) {
                 answer.notes.push(format!("on {shard}"));
             }
             Ok(answer)
@@ -180,7 +180,7 @@ impl SteerArgs {
 
     /// The form of the answer.
     pub(crate) fn form(&self) -> &Form {
-        &self.output
+        &self.form.output
     }
 }
 
