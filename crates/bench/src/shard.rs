@@ -229,7 +229,11 @@ impl<'a> Shard<'a> {
             reference: machine.to_string(),
         };
         let machine = bare(known.arrive(host).ok()?);
-        Some(Sighting { machine, echoed })
+        Some(Sighting {
+            machine,
+            echoed,
+            leaving: None,
+        })
     }
 
     fn failed(&self, machine: &MachineId) -> Option<Sighting> {

@@ -1,8 +1,8 @@
 //! `bigfleet config`: shards by name.
 
-use crate::{connection::print, failure::Failure};
+use crate::{connection::print, failure::Failure, output::ListFormArgs};
 use bigfleet_ctl::{
-    CtlError, Form, Style,
+    CtlError, Style,
     config::{self, Config, Context},
 };
 use bigfleet_net::{Dial, TlsFlags};
@@ -20,15 +20,8 @@ pub(crate) struct Args {
 enum What {
     /// List the contexts: named shards, and how to call them
     GetContexts {
-        /// The form of the answer, as for `bigfleet get`
-        #[arg(
-            short,
-            long,
-            value_name = "FORM",
-            default_value = "table",
-            hide_possible_values = true
-        )]
-        output: Form,
+        #[command(flatten)]
+        form: ListFormArgs,
     },
     /// Use this context from now on
     UseContext {
@@ -57,9 +50,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = config::path().ok_or_else(|| Failure::Undone(nowhere.to_owned()))?;
     let mut config = Config::load(&path)?;
     match &args.what {
-        What::GetContexts { output } => {
+        What::GetContexts { form } => {
             let style = Style {
-                form: output.clone(),
+                form: form.output.clone(),
                 ..Style::default()
             };
             return print(config.list(&style));

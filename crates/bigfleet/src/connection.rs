@@ -1,8 +1,11 @@
 //! Which shard a verb means, how it connects, and what it asks before it steers.
 
-use crate::{failure::Failure, output::say};
+use crate::{
+    failure::Failure,
+    output::{FormArgs, say},
+};
 use bigfleet_ctl::{
-    Answer, Client, CtlError, Form, SteeredShard,
+    Answer, Client, CtlError, SteeredShard,
     address::{Origin, Said},
 };
 use bigfleet_net::{Tls, TlsFlags};
@@ -120,15 +123,8 @@ pub(crate) struct SteerArgs {
     /// Do not ask, although the shard was not named
     #[arg(short, long)]
     yes: bool,
-    /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        default_value = "table",
-        hide_possible_values = true
-    )]
-    output: Form,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -148,16 +144,55 @@ impl SteerArgs {
                 confirm(&format!("{what} on {shard} ({why})?"))?;
             }
             let answer = work(&connected.client).await?;
-            Ok(shard.sign(answer, self.dry_run, &self.output)?)
+            Ok(shard.sign(answer, self.dry_run, &self.form.output)?)
         })?;
         print(answer)
     }
 }
 
+impl SteerArgs {
+    /// The same for a verb whose question takes asking the shard, and whose answer is a list: it is asked
+    /// wherever somebody is there to answer, whichever way the shard was named.
+    pub(crate) fn steer_asking(
+        &self,
+        question: impl AsyncFnOnce(&Client) -> Result<String, CtlError>,
+        work: impl AsyncFnOnce(&Client) -> Result<Answer, CtlError>,
+    ) -> Result<(), Failure> {
+        let answer = self.shard.connected(async |connected: Connected| {
+            let shard = SteeredShard::ask(&connected.client).await?;
+            if !self.yes && !self.dry_run && is_somebody_there() {
+                let question = question(&connected.client).await?;
+                confirm(&format!("{question} on {shard}?"))?;
+            }
+            let mut answer = work(&connected.client).await?;
+            if matches!(self.output, Form::Table | Form::Wide) {
+                answer.notes.push(format!("on {shard}"));
+            }
+            Ok(answer)
+        })?;
+        print(answer)
+    }
+
+    /// Whether whoever asks has said so beforehand.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.yes
+    }
+
+    /// The form of the answer.
+    pub(crate) fn form(&self) -> &Form {
+        &self.output
+    }
+}
+
+/// Whether a question can be answered.
+fn is_somebody_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Asks on a terminal; where there is none, nobody could answer.
 fn confirm(question: &str) -> Result<(), Failure> {
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
+    let stdin = std::io::stdin();
+    if !is_somebody_there() {
         return Ok(());
     }
     eprint!("{question} [y/N] ");

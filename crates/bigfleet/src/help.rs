@@ -48,7 +48,7 @@ _bigfleet_live() {
     case "${COMP_WORDS[1]}" in
         get|describe|wait) [[ $COMP_CWORD -gt 2 ]] && kind="${COMP_WORDS[2]}" ;;
         explain|release) kind=clusters ;;
-        retire) kind=machines ;;
+        retire|drain|undrain) kind=machines ;;
     esac
     [[ -z $kind ]] && return
     local names="$(bigfleet get "$kind" -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"
@@ -65,7 +65,7 @@ const FISH_NAMES: &str = r#"function __fish_bigfleet_names
             test (count $words) -ge 3; and bigfleet get $words[3] -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
         case explain release
             bigfleet get clusters -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
-        case retire
+        case retire drain undrain
             bigfleet get machines -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
     end
 end

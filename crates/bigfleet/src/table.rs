@@ -4,7 +4,7 @@ pub(crate) use bigfleet_ctl::text::{amounts, columns};
 
 use bigfleet_engine::{Equal, Equals, StaysBecause};
 use bigfleet_model::{
-    Action, ActionKind, Decision, Fleet, MachineId, NeedKey, Row, Verdict, shown,
+    Action, ActionKind, Decision, Fleet, FleetMachine, MachineId, NeedKey, Row, Verdict, shown,
 };
 
 /// Of how many Reclaims it is said why it is this machine.
@@ -25,6 +25,15 @@ pub(crate) fn decision(fleet: &Fleet, decision: &Decision) -> String {
     }
     text += "\n";
     text += &ids("kept until a replacement serves", &decision.held);
+    let claimed = decision.claims.iter().map(|claim| &claim.machine);
+    let leaves_soon = |id: &&MachineId| {
+        let found = fleet.machines.get(*id);
+        found.is_some_and(FleetMachine::leaves_soon)
+    };
+    text += &ids(
+        "to leave, but nothing that is free can replace them",
+        claimed.filter(leaves_soon),
+    );
     text += &ids(
         "no longer meant for the Need they were bought for",
         &decision.ended_intents,

@@ -4,7 +4,7 @@ use crate::{
     connection::{Connected, ShardArgs, SteerArgs, print},
     failure::Failure,
     kinds::{DescribedKind, Kinds, KindsParser, listings},
-    output::say,
+    output::{FormArgs, ListFormArgs, say},
 };
 use bigfleet_ctl::{
     Awaited, CtlError, Form, PauseTarget, ProblemRecord, Selection, Selector, SortKey, Style,
@@ -70,16 +70,8 @@ struct SelectArgs {
     /// The same for columns alone: a key that is none is an error
     #[arg(long, value_name = "SELECTOR", default_value = None)]
     field_selector: Option<Selector>,
-    /// The form of the answer: table, wide, json, yaml, name, csv, custom-columns=NAME:.path,… or
-    /// jsonpath={.path}
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        default_value = "table",
-        hide_possible_values = true
-    )]
-    output: Form,
+    #[command(flatten)]
+    form: ListFormArgs,
 }
 
 impl SelectArgs {
@@ -100,7 +92,7 @@ impl SelectArgs {
 pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
     let listings = listings(&args.kinds, &args.names).map_err(Failure::Input)?;
     let style = Style {
-        form: args.select.output.clone(),
+        form: args.select.form.output.clone(),
         no_headers: args.no_headers,
         colour: has_colour(),
         label_columns: args.label_columns.clone(),
@@ -218,15 +210,8 @@ pub(crate) struct DescribeArgs {
     /// The cluster of the Need, if several clusters have one of that name
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
-    /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        default_value = "table",
-        hide_possible_values = true
-    )]
-    output: Form,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -238,7 +223,7 @@ pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
         .named(args.name.as_deref())
         .map_err(Failure::Input)?;
     let style = Style {
-        form: args.output.clone(),
+        form: args.form.output.clone(),
         colour: has_colour(),
         ..Style::default()
     };
@@ -250,15 +235,8 @@ pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
 /// `bigfleet status`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StatusArgs {
-    /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        default_value = "table",
-        hide_possible_values = true
-    )]
-    output: Form,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -269,7 +247,7 @@ const CERTIFICATE_SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// Says how a shard is; the exit status is 0 only if all is well.
 pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
     let style = Style {
-        form: args.output.clone(),
+        form: args.form.output.clone(),
         colour: has_colour(),
         ..Style::default()
     };
@@ -309,15 +287,8 @@ pub(crate) struct VersionArgs {
     /// Only of this program, without asking a shard
     #[arg(long)]
     client: bool,
-    /// The form of the answer: table, json, yaml, jsonpath={.path}
-    #[arg(
-        short,
-        long,
-        value_name = "FORM",
-        default_value = "table",
-        hide_possible_values = true
-    )]
-    output: Form,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -338,7 +309,7 @@ pub(crate) fn version(args: &VersionArgs) -> Result<(), Failure> {
     say(&bigfleet_ctl::versions(
         own,
         server.as_deref(),
-        &args.output,
+        &args.form.output,
     )?)?;
     failed.map_or(Ok(()), Err)
 }
@@ -364,7 +335,7 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     let names = Vec::from_iter(args.need.clone());
     let selection = args.select.selection(names, &args.cluster, args.limit);
-    let form = &args.select.output;
+    let form = &args.select.form.output;
     let explained = async |client| bigfleet_ctl::explain(&client, &selection, form).await;
     print(args.shard.ask(explained)?)
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bigfleet_model::counted;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
@@ -320,15 +321,16 @@ impl AuditSummary {
             return format!("{}: nothing happened\n", printable(&about));
         };
         let mut text = format!(
-            "{}: {} lines from {first:.0} to {last:.0}\n",
+            "{}: {} from {first:.0} to {last:.0}\n",
             printable(&about),
-            self.lines
+            counted(self.lines, "line", "lines")
         );
         for ((kind, outcome), group) in &self.actions {
             let kind = if kind.is_empty() { "other" } else { kind };
             let mut line = format!("  {:>6} {kind} {outcome}", group.count);
             if !group.machines.is_empty() {
-                line += &format!(" of {} machines", group.machines.len());
+                let machines = counted(group.machines.len(), "machine", "machines");
+                line += &format!(" of {machines}");
             }
             let reasons = group.reasons.iter();
             let reasons: Vec<String> = reasons

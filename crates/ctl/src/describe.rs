@@ -172,6 +172,19 @@ async fn machine(
         };
         page.line("Flag", format!("{flag}{why}"));
     }
+    if let Some(leaving) = &machine.leaving {
+        page.line("Leaves", &leaving.word);
+        let by = match leaving.requested_by.as_str() {
+            "" => "its provider's word".to_owned(),
+            who => format!("{who}: {}", leaving.reason),
+        };
+        page.line("Leaves by", by);
+        page.at("Marked", leaving.since);
+        page.at("Deadline", leaving.deadline);
+        page.line("Leaving", &leaving.status);
+        page.at("Phase since", leaving.phase_since);
+        page.line("Replacements", leaving.replacements.join(", "));
+    }
     page.line("Error", &machine.last_error);
     page.line(
         "Failure",

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use bigfleet_model::counted;
 use bigfleet_wire::v1alpha1 as wire;
 use wire::pause_scope::{All, Scope};
 
@@ -66,8 +67,10 @@ pub async fn pause(
     }
     text += &match answered.work_paused {
         0 => "; no operation was in progress".to_owned(),
-        1 => "; 1 operation in progress waits".to_owned(),
-        held => format!("; {held} operations in progress wait"),
+        held => {
+            let wait = ("operation in progress waits", "operations in progress wait");
+            format!("; {}", counted(held, wait.0, wait.1))
+        }
     };
     Ok(Answer::of(text + "\n"))
 }

@@ -9,6 +9,7 @@
 //! has to name how many machines the cluster has, so that a mistyped name releases nothing; a dry run
 //! prints the number.
 
+use bigfleet_model::counted;
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::client::Client;
@@ -56,8 +57,8 @@ pub async fn release(
     let verb = if dry_run { "would release" } else { "released" };
     let text = format!(
         "{verb} cluster {cluster}: {} dropped, {} to give back",
-        counted(needs, "Need"),
-        counted(machines, "machine")
+        counted(needs, "Need", "Needs"),
+        counted(machines, "machine", "machines")
     );
     let confirm = || {
         let command = format!("bigfleet release {cluster} --machines {machines}");
@@ -68,11 +69,4 @@ pub async fn release(
         notes: Vec::from_iter(dry_run.then(confirm)),
         failed: None,
     })
-}
-
-fn counted(count: i32, thing: &str) -> String {
-    match count {
-        1 => format!("1 {thing}"),
-        count => format!("{count} {thing}s"),
-    }
 }

@@ -1,6 +1,6 @@
 //! What was weighed for a Need, as text: the same for a running shard and for a fleet file.
 
-use bigfleet_model::ordinal;
+use bigfleet_model::{self as model, ordinal};
 
 use crate::record::{Choice, TableRecord, Victims, WholeUnits};
 use crate::text::{columns, printable};
@@ -52,8 +52,10 @@ fn competition(explained: &TableRecord) -> String {
     };
     match holders {
         0 => String::new(),
-        1 => format!("; {least}one Need ahead of it holds machines this one could use"),
-        count => format!("; {least}{count} Needs ahead of it hold machines this one could use"),
+        count => {
+            let hold = model::counted(count, "Need ahead of it holds", "Needs ahead of it hold");
+            format!("; {least}{hold} machines this one could use")
+        }
     }
 }
 
@@ -168,6 +170,9 @@ fn machines(explained: &TableRecord) -> String {
     let left_out = &explained.candidates_left_out;
     text + &more(
         left_out.groups,
-        &format!(" with {} machines", left_out.machines),
+        &format!(
+            " with {}",
+            model::counted(left_out.machines, "machine", "machines")
+        ),
     )
 }

@@ -37,7 +37,7 @@ pub use decision::{
     Reason, Restamp, UnmetReason, Verdict,
 };
 pub use echoed::Echoed;
-pub use fleet::{Cluster, Disruption, Fleet, FleetMachine, Holds};
+pub use fleet::{Cluster, Disruption, Fleet, FleetMachine, Holds, Leaving};
 pub use hash::HashKey;
 pub use inventory::{Inventory, WriteRefused};
 pub use machine::{
@@ -50,7 +50,7 @@ pub use quantity::{QuantityProblem, QuantityRefused};
 pub use shape::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, Shape, ZONE_KEY};
 pub use state::{State, StateNumber, Via};
 pub use text::{
-    ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey,
+    ClusterId, Dimension, Fingerprint, Group, IdRefused, MAX_ID_BYTES, MachineId, NeedKey, counted,
     need_name, ordinal, shown,
 };
 pub use time::Time;

@@ -187,6 +187,13 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// So many of something, as people say it: `1 machine`, `2 machines`; `1 machine is`, `2 machines are`.
+pub fn counted(count: impl fmt::Display, one: &str, many: &str) -> String {
+    let count = count.to_string();
+    let noun = if count == "1" { one } else { many };
+    format!("{count} {noun}")
+}
+
 /// `1st`, `2nd`, `3rd`, `4th`, as people count.
 pub fn ordinal(position: usize) -> String {
     let ending = match (position % 100, position % 10) {
@@ -202,6 +209,16 @@ pub fn ordinal(position: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_something_is_not_several() {
+        let machines = [0, 1, 2, 11].map(|count| counted(count, "machine", "machines"));
+        assert_eq!(
+            machines,
+            ["0 machines", "1 machine", "2 machines", "11 machines"]
+        );
+        assert_eq!(counted(1_u64, "Need is", "Needs are"), "1 Need is");
+    }
 
     #[test]
     fn positions_are_counted_as_people_do() {

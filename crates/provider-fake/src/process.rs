@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_net::{LogFlags, LogsRefused, ServingFlags, TlsRefused, asked_to_end, chain};
+use bigfleet_model::Time;
+use bigfleet_net::{LogsRefused, TlsRefused, asked_to_end, chain};
 use bigfleet_provider_kit::{
-    Clock, Fencing, Instance, Options, Settings, StartRefused, Timeouts, start,
+    Clock, Instance, ProviderFlags, Settings, StartRefused, Timeouts, start,
 };
 
 use crate::backend::FakeBackend;
@@ -17,20 +18,12 @@ use crate::substrate::Substrate;
 
 /// How often random events (failures, price changes) are drawn.
 const TICK: Duration = Duration::from_millis(250);
-const USUAL_METRICS: &str = ":9090";
+/// Its name, unless the flags give it another.
+const NAME: &str = "fake";
 
 /// Runs a provider on a simulated cloud.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProviderFakeArgs {
-    /// The address shards connect to; without a host, only from this one
-    #[arg(long, default_value = ":9000")]
-    pub addr: String,
-    /// The provider's name, written on every host
-    #[arg(long, default_value = "fake")]
-    pub provider: String,
-    /// Keep all state in this file [default: none, everything is lost when the process ends]
-    #[arg(long)]
-    pub state: Option<PathBuf>,
     /// How many machines to offer (slots), from the built-in catalogue
     #[arg(long, default_value_t = 32)]
     pub seed_count: usize,
@@ -40,9 +33,6 @@ pub struct ProviderFakeArgs {
     /// Offer machines that already exist and cannot be deleted (bare metal)
     #[arg(long)]
     pub bare_metal: bool,
-    /// Ignored; other providers have this flag, and this one always simulates
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub use_fake_backend: Option<bool>,
     /// For tests: callers choose faults by the name of the cluster, and some machines cannot be created
     #[arg(long)]
     pub fault_hooks: bool,
@@ -55,35 +45,13 @@ pub struct ProviderFakeArgs {
     /// A JSON file that says how the cloud misbehaves: latencies, failures, stock, losses, untrue lists
     #[arg(long)]
     pub knobs: Option<PathBuf>,
-    /// How often to compare its records with the simulated cloud
-    #[arg(long, value_parser = duration, default_value = "2m")]
-    pub reconcile_interval: Duration,
-    /// How often to read the price list; until then the last known prices are shown
-    #[arg(long, value_parser = duration, default_value = "30m")]
-    pub price_refresh: Duration,
-    /// The address of /metrics, /healthz and /readyz; empty for none [default: :9090 if it is free]
-    #[arg(long)]
-    pub metrics_addr: Option<String>,
-    /// Answer gRPC reflection, if --addr is only for this host
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          default_value = "true", action = clap::ArgAction::Set)]
-    pub reflection: bool,
-    /// Offer a failed machine again after this long [default: never]
-    #[arg(long, value_parser = duration)]
-    pub clean_up_after: Option<Duration>,
     /// After a restart, show a machine whose Configure was interrupted as idle, to be configured again,
     /// instead of failed
     #[arg(long)]
     pub reconfigure: bool,
-    /// Refuse changes without a fencing token, and changes by an older process of the same shard
-    #[arg(long)]
-    pub strict_fencing: bool,
-    /// Certificates.
+    /// What every provider takes.
     #[command(flatten)]
-    pub serving: ServingFlags,
-    /// Logs.
-    #[command(flatten)]
-    pub logs: LogFlags,
+    pub flags: ProviderFlags,
 }
 
 /// Why the process ended without having served.
@@ -153,7 +121,7 @@ pub struct Timepiece {
 
 /// Runs the provider until the process is asked to end.
 pub fn run(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), FakeRefused> {
-    args.logs.start()?;
+    args.flags.logs.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -164,7 +132,13 @@ async fn serve(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), F
     let asked = asked_to_end()?;
     let knobs = knobs(args)?;
     let lies = Arc::new(Lies::new(&knobs));
-    let restless = restless(&knobs);
+    let restless = restless(&knobs) || args.fault_hooks;
+    let clock = time.clone();
+    let now = move || {
+        let time = clock.as_ref();
+        let since_1970 = time.map(|time| time.began_at.saturating_add((time.clock)()));
+        Time::ZERO + since_1970.unwrap_or_default()
+    };
     let backend = Arc::new(backend(args, knobs)?);
     let provider = start(Arc::clone(&backend), lies, settings(args, time)?).await?;
     let chance = async {
@@ -172,7 +146,7 @@ async fn serve(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), F
         loop {
             ticks.tick().await;
             let machines = provider.machines().await;
-            let events = backend.substrate().tick(TICK, machines.iter());
+            let events = backend.substrate().tick(now(), TICK, machines.iter());
             for event in events {
                 provider.report(event).await;
             }
@@ -220,15 +194,16 @@ fn knobs(args: &ProviderFakeArgs) -> Result<Knobs, FakeRefused> {
 
 /// The simulated cloud these flags ask for.
 fn backend(args: &ProviderFakeArgs, knobs: Knobs) -> Result<FakeBackend, FakeRefused> {
+    let provider = args.flags.provider.as_deref().unwrap_or(NAME);
     let mut slots: Vec<Instance> = match &args.offerings {
-        Some(path) => offerings(&args.provider, &read(path)?)?,
-        None if args.bare_metal => bare_metal(&args.provider, args.seed_count),
-        None => conventional(&args.provider, args.seed_count),
+        Some(path) => offerings(provider, &read(path)?)?,
+        None if args.bare_metal => bare_metal(provider, args.seed_count),
+        None => conventional(provider, args.seed_count),
     };
     if args.fault_hooks {
         slots.extend(create_faults());
     }
-    let substrate = Substrate::new(&args.provider, slots, knobs, args.fault_hooks);
+    let substrate = Substrate::new(provider, slots, knobs, args.fault_hooks);
     let backend = FakeBackend::new(substrate, !args.bare_metal, args.fault_hooks);
     Ok(backend.reconfiguring(args.reconfigure))
 }
@@ -239,35 +214,9 @@ fn settings(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<Settings
         .transition_timeout
         .map(Timeouts::all)
         .unwrap_or_default();
-    let metrics_addr = args
-        .metrics_addr
-        .clone()
-        .unwrap_or_else(|| USUAL_METRICS.to_owned());
     Ok(Settings {
-        metrics_addr: Some(metrics_addr),
-        // Two providers on one host both want the usual address; the second goes without.
-        metrics_required: args.metrics_addr.is_some(),
-        state: args
-            .state
-            .clone()
-            .filter(|state| !state.as_os_str().is_empty()),
-        reflection: args.reflection,
-        tls: args.serving.tls.files()?,
-        insecure: args.serving.insecure,
-        options: Options {
-            timeouts,
-            clean_up_after: args.clean_up_after,
-            fencing: if args.strict_fencing {
-                Fencing::Strict
-            } else {
-                Fencing::PerMachine
-            },
-            ..Options::default()
-        },
-        reconcile_interval: args.reconcile_interval,
-        price_refresh: args.price_refresh,
         clock_began_at: time.as_ref().map_or(Duration::ZERO, |time| time.began_at),
         clock: time.map(|time| time.clock),
-        ..Settings::new("fake", &args.addr)
+        ..args.flags.settings(NAME, timeouts)?
     })
 }

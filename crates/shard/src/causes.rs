@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bigfleet_engine::{Alike, Explanation, Fate, Outranks, VictimFate};
 use bigfleet_model::{
-    ClusterId, INSTANCE_TYPE_KEY, Operator, Requirement, ZONE_KEY, quantity::format_short, shown,
+    ClusterId, INSTANCE_TYPE_KEY, Operator, Requirement, ZONE_KEY, counted, quantity::format_short,
+    shown,
 };
 
 /// Values or holders that one cause names.
@@ -40,7 +41,7 @@ pub fn causes(explained: &Explanation, around: &Around) -> Vec<String> {
     }
     let verdict = &explained.verdict;
     if verdict.residual.sub(&verdict.capacity_freed).is_zero() {
-        let victims = machines(verdict.victims_found as usize);
+        let victims = counted(verdict.victims_found, "machine", "machines");
         return vec![format!(
             "drained for it, which is enough: {victims} of lower priority"
         )];
@@ -66,14 +67,6 @@ fn is_fit(fate: &Fate) -> bool {
 
 fn count(groups: &[&Alike]) -> usize {
     groups.iter().map(|alike| alike.count).sum()
-}
-
-/// `1 machine`, `2 machines`.
-fn machines(count: usize) -> String {
-    match count {
-        1 => "1 machine".to_owned(),
-        count => format!("{count} machines"),
-    }
 }
 
 /// `a (3), b (1)`, the most first, and how many more there are.
@@ -168,6 +161,9 @@ fn unmet(requirement: &Requirement, none: &str, have: String) -> String {
 
 /// Why no domain holds a gang.
 fn gang(explained: &Explanation) -> Option<String> {
+    if explained.verdict.parked {
+        return None; // no domain was looked at
+    }
     let key = explained.verdict.need.row.profile.same_key()?;
     let (key, best) = (shown(key), explained.verdict.same_candidates.first());
     Some(match best {
@@ -203,7 +199,12 @@ fn why_not_had(explained: &Explanation, fit: &[&Alike], around: &Around) -> Vec<
     let mut said: Vec<String> = causes
         .into_iter()
         .take(MOST_NAMED)
-        .map(|(why, count)| format!("{} that would fit: {why}", machines(count)))
+        .map(|(why, count)| {
+            format!(
+                "{} that would fit: {why}",
+                counted(count, "machine", "machines")
+            )
+        })
         .collect();
     if 0 < more {
         said.push(format!("and {more} more reasons; the table has them"));
@@ -254,6 +255,7 @@ fn obstacle(explained: &Explanation, alike: &Alike, around: &Around) -> String {
             Some(why) => format!("free, but its cluster gets no new machines: {why}"),
             None => "free, but its cluster may get no new machines now".to_owned(),
         },
+        Fate::Leaves(_) => "marked to leave".to_owned(),
         Fate::NotReady => "bound, but not Ready as a Node, so nothing can run there".to_owned(),
         Fate::OutsideDomain => "outside of the gang's domain".to_owned(),
         Fate::NoDomain(key) => format!("without any {}", shown(key)),
@@ -300,6 +302,7 @@ fn holder(explained: &Explanation, alike: &Alike, cluster: &ClusterId, around: &
         Some((VictimFate::NotOutranked, standing)) => {
             format!("{held} at priority {standing}, which is not below {own}{kept}")
         }
+        Some((VictimFate::Leaves, _)) => format!("{held}, and marked to leave"),
         Some((VictimFate::AlreadyTaken, _)) => {
             format!("{held}, and about to make way for another Need")
         }

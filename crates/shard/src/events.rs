@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bigfleet_model::{Amounts, ClusterId, MachineId, Time, quantity::format_short, shown};
+use bigfleet_model::{Amounts, ClusterId, MachineId, Time, counted, quantity::format_short, shown};
 use bigfleet_shard_core::RailsView;
 
 /// Events that are kept.
@@ -235,7 +235,8 @@ pub(crate) fn differences(before: &RailsView, after: &RailsView, said: &str) -> 
         (0, missing @ 1..) => news.push(News::warning(
             "removals-held",
             format!(
-                "{missing} machines are missing from the List, and are kept until more Lists agree"
+                "{} missing from the List, and kept until more Lists agree",
+                counted(missing, "machine is", "machines are")
             ),
         )),
         (1.., 0) => news.push(News::info(
@@ -286,8 +287,7 @@ pub(crate) fn demand_changed(
         let words: Vec<String> = amounts.iter().take(MOST_NAMED).map(word).collect();
         match rows {
             0 => "nothing".to_owned(),
-            1 => format!("1 row, {}", words.join(" ")),
-            rows => format!("{rows} rows, {}", words.join(" ")),
+            rows => format!("{}, {}", counted(rows, "row", "rows"), words.join(" ")),
         }
     };
     let text = format!("demand changed: from {} to {}", words(before), words(after));
@@ -362,7 +362,8 @@ impl Losses {
             .map(|(who, count)| format!("{count} of {who}"))
             .collect();
         if 0 < more {
-            words.push(format!("more of {more} other clusters"));
+            let clusters = counted(more, "other cluster", "other clusters");
+            words.push(format!("more of {clusters}"));
         }
         let text = format!(
             "mass loss: {total} machines are not where they were left: {}",

@@ -61,7 +61,7 @@ impl From<Stopping> for Broken {
 
 impl From<Status> for Broken {
     fn from(status: Status) -> Self {
-        Self::Provider(bigfleet_net::chain(&status))
+        Self::Provider(bigfleet_net::answered(&status))
     }
 }
 

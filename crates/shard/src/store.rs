@@ -53,6 +53,8 @@ const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("relea
 const PAUSES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("pauses");
 /// What keeps ending badly, by what it is.
 const BREAKERS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("breakers");
+/// What admins have marked to leave, by machine.
+const DRAINS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("drains");
 /// When machines were reclaimed lately, by cluster.
 const RECLAIMS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("reclaims");
 /// Cluster, fingerprint, group; unix seconds.
@@ -288,6 +290,9 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     if has(read, BREAKERS.name())? {
         each(read, BREAKERS, &mut records, format::breaker)?;
     }
+    if has(read, DRAINS.name())? {
+        each(read, DRAINS, &mut records, format::drained)?;
+    }
     if has(read, RECLAIMS.name())? {
         each(read, RECLAIMS, &mut records, format::reclaims)?;
     }
@@ -478,6 +483,7 @@ struct Tables<'t> {
     released: Table<'t, &'static str, ()>,
     pauses: Table<'t, &'static str, &'static [u8]>,
     breakers: Table<'t, &'static str, &'static [u8]>,
+    drains: Table<'t, &'static str, &'static [u8]>,
     reclaims: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
     domains: Table<'t, (&'static str, &'static str), bool>,
@@ -495,6 +501,7 @@ impl<'t> Tables<'t> {
             released: write.open_table(RELEASED)?,
             pauses: write.open_table(PAUSES)?,
             breakers: write.open_table(BREAKERS)?,
+            drains: write.open_table(DRAINS)?,
             reclaims: write.open_table(RECLAIMS)?,
             arrivals: write.open_table(ARRIVALS)?,
             domains: write.open_table(DOMAINS)?,
@@ -555,6 +562,13 @@ impl<'t> Tables<'t> {
                     None => drop(self.breakers.remove(key.as_str())?),
                 }
             }
+            Record::Drained { machine, mark } => match mark {
+                Some(mark) => {
+                    let value = Value::of_drain(mark).seal();
+                    self.drains.insert(machine.as_str(), value.as_slice())?;
+                }
+                None => drop(self.drains.remove(machine.as_str())?),
+            },
             Record::Reclaims { cluster, left } if left.is_empty() => {
                 drop(self.reclaims.remove(cluster.as_str())?);
             }

@@ -53,7 +53,6 @@ async fn other_hosts_are_served_without_certificates_only_if_somebody_says_so() 
     assert_eq!(reflection(provider.addr).await, Code::Unimplemented);
     for verb in [
         &["provider", "fake", "--addr=0.0.0.0:0"][..],
-        &["provider", "exec", "--config=none.yaml", "--addr=0.0.0.0:0"],
         &["up", "--listen=0.0.0.0:0", "--for=1s"],
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_bigfleet"))

@@ -232,7 +232,8 @@ async fn a_shell_completes_the_names_a_shard_has() {
     let machines = completed(&scene, &["bigfleet", "get", "machines"]);
     assert!(machines.contains(&scene.serving()), "{machines:?}");
     let needs = completed(&scene, &["bigfleet", "describe", "need"]);
-    assert!(needs.contains(&scene.need("missing")), "{needs:?}");
+    let missing = format!("a/{}", scene.need("missing"));
+    assert!(needs.contains(&missing), "{needs:?}");
     for verb in ["explain", "release"] {
         let clusters = completed(&scene, &["bigfleet", verb]);
         assert!(clusters.contains(&"a".to_owned()), "{verb}: {clusters:?}");

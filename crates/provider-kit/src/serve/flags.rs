@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bigfleet_net::{LogFlags, TlsFlags, TlsRefused};
+use bigfleet_net::{LogFlags, ServingFlags, TlsRefused};
 
 use super::process::Settings;
 use crate::options::{Fencing, Options, Timeouts};
@@ -13,16 +13,16 @@ const USUAL_METRICS: &str = ":9090";
 /// The flags every provider has.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProviderFlags {
-    /// The address shards connect to
+    /// The address shards connect to; without a host, only from this one
     #[arg(long, default_value = ":9000")]
     pub addr: String,
-    /// The provider's name, written on every host
+    /// The provider's name, written on every host [default: the one it has by itself]
     #[arg(long)]
     pub provider: Option<String>,
     /// Keep all state in this file [default: none, everything is lost when the process ends]
     #[arg(long)]
     pub state: Option<PathBuf>,
-    /// Accepted because every provider has it; this one has no simulated backend
+    /// Accepted because every provider has it; changes nothing
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub use_fake_backend: Option<bool>,
     /// How often to compare its records with the machines that exist
@@ -34,7 +34,7 @@ pub struct ProviderFlags {
     /// The address of /metrics, /healthz and /readyz; empty for none [default: :9090 if it is free]
     #[arg(long)]
     pub metrics_addr: Option<String>,
-    /// Answer gRPC reflection
+    /// Answer gRPC reflection, if --addr is only for this host
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = clap::ArgAction::Set)]
     pub reflection: bool,
@@ -46,7 +46,7 @@ pub struct ProviderFlags {
     pub strict_fencing: bool,
     /// Certificates.
     #[command(flatten)]
-    pub tls: TlsFlags,
+    pub serving: ServingFlags,
     /// Logs.
     #[command(flatten)]
     pub logs: LogFlags,
@@ -68,7 +68,8 @@ impl ProviderFlags {
             metrics_required: self.metrics_addr.is_some(),
             state: state.filter(|state| !state.as_os_str().is_empty()),
             reflection: self.reflection,
-            tls: self.tls.files()?,
+            tls: self.serving.tls.files()?,
+            insecure: self.serving.insecure,
             options: Options {
                 timeouts,
                 clean_up_after: self.clean_up_after,

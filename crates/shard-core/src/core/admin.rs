@@ -12,7 +12,7 @@
 
 use super::ShardCore;
 use crate::{audit::Outcome, effect::Effect, record::Record};
-use bigfleet_model::{ClusterId, Machine, MachineId, State, Time};
+use bigfleet_model::{ClusterId, Machine, MachineId, State, Time, counted};
 use std::collections::BTreeSet;
 
 impl ShardCore {
@@ -24,8 +24,10 @@ impl ShardCore {
                 "cluster {cluster} has an operator connected (AD-1)"
             ));
         }
-        (bound != machines)
-            .then(|| format!("cluster {cluster} has {bound} machines, not {machines} (AD-1)"))
+        (bound != machines).then(|| {
+            let bound = counted(bound, "machine", "machines");
+            format!("cluster {cluster} has {bound}, not {machines} (AD-1)")
+        })
     }
 
     pub(super) fn release_cluster(&mut self, now: Time, cluster: &ClusterId, machines: usize) {

@@ -28,6 +28,7 @@ impl ShardCore {
             demand: &self.demand,
             work: &self.work,
             sessions: &self.sessions,
+            leaving: &self.leaving,
             rails: &self.rails,
             schedule: &self.schedule,
             uplink: &self.uplink,

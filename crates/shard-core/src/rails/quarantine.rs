@@ -11,7 +11,7 @@
 //! often one was held does not: after a restart it is counted anew, which holds it for longer.
 
 use super::peak::Peak;
-use bigfleet_model::{Amounts, ClusterId, Row, Time, quantity::format_short};
+use bigfleet_model::{Amounts, ClusterId, Row, Time, counted, quantity::format_short};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The third suspicious roll-up in a row is believed.
@@ -295,7 +295,8 @@ fn is_dwarfed(now: i128, before: i128) -> bool {
 fn withdrawn(before: &Baseline, new: &Baseline) -> Option<String> {
     let (rows, were) = (new.rows, before.rows);
     if rows * 10 < were {
-        return Some(format!("it has {rows} rows, and {were} were asked for"));
+        let rows = counted(rows, "row", "rows");
+        return Some(format!("it has {rows}, and {were} were asked for"));
     }
     before.totals.iter().find_map(|(name, total)| {
         let is = new.totals.get(name.as_str());

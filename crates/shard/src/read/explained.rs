@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use bigfleet_engine::{Alike, Choice, ClaimSource, Explanation, Fate, Rule, VictimFate};
-use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, ordinal, shown};
+use bigfleet_model::{Amounts, ClusterId, Machine, NeedKey, State, counted, ordinal, shown};
 use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
 use super::shortfall_text;
@@ -95,6 +95,7 @@ impl ClaimOrigin {
     fn by_how(how: ClaimSource) -> Self {
         match how {
             ClaimSource::Own => Self::Own,
+            ClaimSource::Leaving(_) => Self::Own,
             ClaimSource::Bound => Self::Leftovers,
             ClaimSource::Idle => Self::Idle,
             ClaimSource::Creating => Self::Creating,
@@ -127,6 +128,7 @@ fn is_of_cluster(fate: &Fate, cluster: &ClusterId) -> bool {
         | Fate::Held
         | Fate::FreedLater
         | Fate::NotReady
+        | Fate::Leaves(_)
         | Fate::Draining
         | Fate::Deleting
         | Fate::Requirement(..)
@@ -154,6 +156,7 @@ fn obstacle(fate: &Fate) -> Option<&'static str> {
         Fate::PreemptedFor(_) => Some("preempted for another Need"),
         Fate::Serving(_) | Fate::OnItsWayTo(_) => Some("another cluster's"),
         Fate::NotReady => Some("not ready"),
+        Fate::Leaves(_) => Some("to leave"),
         Fate::Draining => Some("draining"),
         Fate::Deleting => Some("not to be had any more"),
         Fate::Failed => Some("failed"),
@@ -239,10 +242,8 @@ fn turn(explained: &Explanation) -> Option<ExplanationStep> {
     let ahead = explained.ahead.iter().filter(|ahead| 0 < ahead.holds);
     let first = ahead.clone().next()?;
     let (position, needs) = (ordinal(explained.position), explained.needs);
-    let holders = match ahead.count() {
-        1 => "one Need ahead of it holds".to_owned(),
-        count => format!("{count} Needs ahead of it hold"),
-    };
+    let ahead = ahead.count();
+    let holders = counted(ahead, "Need ahead of it holds", "Needs ahead of it hold");
     Some(ExplanationStep {
         step: "order".to_owned(),
         text: format!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bigfleet_model::Time;
+use bigfleet_model::{Time, counted};
 use bigfleet_shard_core::{BackoffView, CappedView, HeldView, Pause, PausedBy, RailsView, Scope};
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{
@@ -72,7 +72,10 @@ fn capped_cluster(view: &RailsView, capped: &CappedView) -> RailView {
     let waiting = capped.machines;
     RailView {
         cluster_id: capped.cluster.to_string(),
-        detail: format!("{waiting} machines to be reclaimed wait: so many have just left"),
+        detail: format!(
+            "{} to be reclaimed: so many have just left",
+            counted(waiting, "machine waits", "machines wait")
+        ),
         withheld_total: waiting.try_into().unwrap_or(i64::MAX),
         reports: waiting.try_into().unwrap_or(i64::MAX),
         since_unix_nanos: unix_nanos(capped.since),
@@ -94,7 +97,10 @@ fn guard(view: &RailsView) -> RailView {
         },
         detail: match held {
             0 => String::new(),
-            held => format!("the last roll-up of {held} clusters is held"),
+            held => {
+                let clusters = counted(held, "cluster", "clusters");
+                format!("the last roll-up of {clusters} is held")
+            }
         },
         ..RailView::default()
     }
@@ -106,7 +112,8 @@ fn held_rollup(view: &RailsView, held: &HeldView) -> RailView {
         cluster_id: held.cluster.to_string(),
         engaged: true,
         detail: format!(
-            "{reports} roll-ups in a row are held; its earlier demand stays in force: {why}"
+            "{} held; its earlier demand stays in force: {why}",
+            counted(reports, "roll-up is", "roll-ups in a row are")
         ),
         withheld_total: reports.into(),
         reports: reports.into(),
@@ -124,7 +131,10 @@ fn sweep(view: &RailsView) -> RailView {
             .to_owned(),
         detail: match view.removals_held {
             0 => String::new(),
-            held => format!("{held} machines were missing from the last List and are kept"),
+            held => {
+                let missing = counted(held, "machine is", "machines are");
+                format!("{missing} kept that the last List did not have")
+            }
         },
         withheld_total: i64::try_from(view.removals_held).unwrap_or(i64::MAX),
         ..RailView::default()

@@ -1,6 +1,6 @@
 //! Words: what is behind a verdict, in a sentence with its numbers.
 
-use bigfleet_model::{Amounts, Time, quantity::format_short, shown};
+use bigfleet_model::{Amounts, Time, counted, quantity::format_short, shown};
 use bigfleet_shard_core::{BackoffView, BreakerView, NeedStage, NeedView, Progress, Withheld};
 use bigfleet_wire::v1alpha1::UnmetReason;
 
@@ -36,7 +36,7 @@ pub(super) fn status(
 
 /// `2 machines, Create: the provider works on it, for 40 s`, and what holds them up.
 fn at_stage(stage: &NeedStage, now: Time) -> String {
-    let machines = machines(stage.machines);
+    let machines = counted(stage.machines, "machine", "machines");
     let said = format!(
         "{machines}, {}, for {}",
         stage.stage,
@@ -45,14 +45,6 @@ fn at_stage(stage: &NeedStage, now: Time) -> String {
     match &stage.stuck {
         Some(why) => format!("{said}: {why}"),
         None => said,
-    }
-}
-
-/// `1 machine`, `2 machines`.
-pub(super) fn machines(count: u32) -> String {
-    match count {
-        1 => "1 machine".to_owned(),
-        count => format!("{count} machines"),
     }
 }
 
@@ -108,7 +100,7 @@ fn unmet(view: &NeedView, progress: &Progress, reason: UnmetReason) -> String {
             own => format!("{exist}; it has {own}, and no Need it outranks has another"),
         },
         UnmetReason::NoMatchingSupply => {
-            "no machine, not even one that could be bought, meets its requirements and smallest size".to_owned()
+            "no machine that works, not even one that could be bought, meets its requirements and smallest size".to_owned()
         }
         UnmetReason::TopologyUnsatisfiable => {
             let Some(best) = verdict.same_candidates.first() else {
@@ -120,7 +112,8 @@ fn unmet(view: &NeedView, progress: &Progress, reason: UnmetReason) -> String {
         UnmetReason::PreemptionExhausted => {
             let (victims, freed) = (verdict.victims_found, amounts(&verdict.capacity_freed));
             let left = amounts(&view.unresolved);
-            format!("{victims} machines make way and free {freed}, which leaves {left}")
+            let make_way = counted(victims, "machine makes way and frees", "machines make way and free");
+            format!("{make_way} {freed}, which leaves {left}")
         }
         UnmetReason::SpreadUnsatisfiable => {
             format!("{exist}, but taking one would break its hard spread")
@@ -176,11 +169,14 @@ pub(super) fn breaker(view: &BreakerView, now: Time) -> String {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
+    let failed = match breaker.failures {
+        1 => "failed".to_owned(),
+        failures => format!("failed {failures} times in a row"),
+    };
     format!(
-        "{} in zone {} failed {} times in a row{said}; {next}",
+        "{} in zone {} {failed}{said}; {next}",
         shown(&pool.instance_type),
         shown(&pool.zone),
-        breaker.failures
     )
 }
 
@@ -204,19 +200,17 @@ pub(super) fn stuck(backoff: &BackoffView) -> String {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
-    format!(
-        "stuck at {step}, {} failures in a row{last}",
-        breaker.failures
-    )
+    let failures = counted(breaker.failures, "failure", "failures");
+    format!("stuck at {step}, {failures} in a row{last}")
 }
 
 /// The same, and when the next machine is tried.
 pub(super) fn backoff(backoff: &BackoffView, now: Time) -> String {
     let next = if backoff.exhausted {
         format!(
-            "{} machines were used up, so no more are tried until one of them can be used again or \
+            "{} used up, so no more are tried until one of them can be used again or \
              somebody pauses and resumes the cluster",
-            backoff.spent
+            counted(backoff.spent, "machine was", "machines were")
         )
     } else if now < backoff.breaker.until {
         format!("tried again in {}", span(now, backoff.breaker.until))

@@ -9,12 +9,14 @@
 //! Whoever is paged asks this one question. It is answered from what the shard knows at that moment, and waits
 //! for no cycle. Nothing is listed that is as it should be; an empty list means that all is well.
 
+mod leaving;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bigfleet_model::{Time, shown};
+use bigfleet_model::{Time, counted, shown};
 use bigfleet_shard_core::{
     BackoffView, ClusterView, PausedBy, RailsView, Scope, ShardCore, Stage, Value, WorkView,
 };
@@ -22,7 +24,7 @@ use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{InspectStatusResponse, ProblemSeverity, ProblemView};
 use tonic::Status;
 
-use super::shortfall_text::{machines, span};
+use super::shortfall_text::span;
 use super::{Reads, ShardInfo};
 use crate::audit::AuditCounts;
 use crate::clock::Clock;
@@ -187,6 +189,7 @@ fn of_core(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
     of_sessions(clusters, found);
     of_work(core, found);
     of_needs(core, found);
+    leaving::of_leaving(core, found);
     of_provider(core, info, found);
 }
 
@@ -251,19 +254,18 @@ fn of_rails(view: &RailsView, found: &mut Found) {
     });
     let capped = view.capped.clone();
     found.bounded("rail", rails, capped, |found, capped| {
-        let count = u32::try_from(capped.machines).unwrap_or(u32::MAX);
-        let (cluster, machines) = (&capped.cluster, machines(count));
+        let cluster = &capped.cluster;
+        let machines = counted(capped.machines, "machine", "machines");
         let what =
             format!("cluster {cluster}: {machines} to be reclaimed, held by the reclaim cap");
         found.warning("rail", what, Some(capped.since), rails);
     });
     if 0 < view.removals_held {
-        let what = match view.removals_held {
-            1 => "1 machine was missing from the provider's last List and is kept".to_owned(),
-            held => {
-                format!("{held} machines were missing from the provider's last List and are kept")
-            }
-        };
+        let what = counted(
+            view.removals_held,
+            "machine was missing from the provider's last List and is kept",
+            "machines were missing from the provider's last List and are kept",
+        );
         found.warning("rail", what, None, rails);
     }
     let pools: Vec<_> = view
@@ -304,12 +306,10 @@ fn of_sessions(clusters: impl Iterator<Item = ClusterView>, found: &mut Found) {
         .collect();
     found.bounded("session", "bigfleet get clusters", gone, |found, one| {
         let cluster = &one.cluster;
-        let machines = match one.machines.values().sum() {
-            1 => "its 1 machine stays".to_owned(),
-            machines => format!("its {machines} machines stay"),
-        };
+        let machines: u32 = one.machines.values().sum();
+        let machines = counted(machines, "machine stays", "machines stay");
         let what = format!(
-            "the operator of cluster {cluster} is not connected: {machines}, and it gets no new ones"
+            "the operator of cluster {cluster} is not connected: its {machines}, and it gets no new ones"
         );
         let verb = format!("bigfleet describe cluster {cluster}");
         found.warning("session", what, one.gone_since, verb);
@@ -342,10 +342,7 @@ fn of_work(core: &ShardCore, found: &mut Found) {
         "bigfleet get work",
         stuck,
         |found, ((why, action), (count, since))| {
-            let many = match count {
-                1 => "1 operation is".to_owned(),
-                count => format!("{count} operations are"),
-            };
+            let many = counted(count, "operation is", "operations are");
             let what = format!("{many} stuck in {action}: {why}");
             found.warning("work", what, Some(since), "bigfleet get work");
         },
@@ -383,10 +380,7 @@ fn of_needs(core: &ShardCore, found: &mut Found) {
     let lacking: Vec<_> = lacking.into_iter().collect();
     let verb = "bigfleet get shortfalls";
     found.bounded("need", verb, lacking, |found, (cluster, (count, since))| {
-        let many = match count {
-            1 => "1 Need is".to_owned(),
-            count => format!("{count} Needs are"),
-        };
+        let many = counted(count, "Need is", "Needs are");
         let what = format!("cluster {cluster}: {many} not served in full for more than 5 minutes");
         let verb = format!("bigfleet explain {cluster}");
         found.critical("need", what, Some(since), &verb);
@@ -478,8 +472,8 @@ fn of_disk(around: &Surroundings, found: &mut Found) {
     }
     let lost = around.audit.lost.load(Ordering::Relaxed);
     if 0 < lost {
-        let lines = if lost == 1 { "line" } else { "lines" };
-        let what = format!("{lost} {lines} of the audit log could not be written");
+        let lines = counted(lost, "line", "lines");
+        let what = format!("{lines} of the audit log could not be written");
         found.warning("disk", what, None, verb);
     }
 }

@@ -143,6 +143,18 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             last_error: "no".to_owned(),
         }),
     };
+    let drained = |id: &str, deadline: Option<Option<f64>>| Record::Drained {
+        machine: machine(id),
+        mark: deadline.map(|deadline| DrainMark {
+            passed: deadline == Some(9.0),
+            ..DrainMark::new(
+                "somebody",
+                "new disks",
+                moment.unwrap(),
+                deadline.and_then(Time::from_seconds),
+            )
+        }),
+    };
     let reclaims = |cluster: &str, left: &[f64]| Record::Reclaims {
         cluster: ClusterId::new(cluster).unwrap(),
         left: left
@@ -167,6 +179,9 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(provider(), Some(Some(9.0))),
             breaker(JoinStep::Blob, Some(3)),
             breaker(JoinStep::Node, Some(4)),
+            drained("m5", Some(None)),
+            drained("m6", Some(Some(30.5))),
+            drained("m7", Some(None)),
             reclaims("a", &[1.5]),
             reclaims("b", &[1.5]),
         ],
@@ -204,6 +219,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(provider(), Some(Some(10.5))),
             breaker(JoinStep::Blob, None),
             breaker(JoinStep::Node, Some(5)),
+            drained("m6", None),
+            drained("m7", Some(Some(9.0))),
             reclaims("a", &[2.25, 3.0]),
             reclaims("b", &[]),
         ],
@@ -230,6 +247,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(10.5))),
             breaker(JoinStep::Node, Some(5)),
+            drained("m5", Some(None)),
+            drained("m7", Some(Some(9.0))),
             reclaims("a", &[2.25, 3.0]),
             arrival("f", moment),
             cluster_record,
@@ -500,6 +519,7 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
         Reason::Excess,
         Reason::Release,
         Reason::Restored,
+        Reason::Leaving,
     ]);
     let ids = (any::<u64>(), any::<u64>(), any::<u64>());
     let held = prop::option::of(stored_time());

@@ -1,12 +1,13 @@
 //! Providers in trouble: dead, slow, out of stock, its machines lost at once.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Drill, is_well, need, until_need, verb};
 use crate::called::call;
 use crate::shard_scene::operator::{Manner, cpus};
 use crate::shard_scene::scene::Scene;
-use crate::shard_scene::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_dies_is_said_first_by_everything() {
@@ -109,7 +110,7 @@ async fn a_stock_out_says_which_pool_and_its_age_goes_on() {
     let mood = json!({"stock": [{"instance_type": "m4", "hosts": 0}]});
     let scene = Scene::with("drill-stock", 0, 4, &mood, &[]).await;
     let a = scene.operator("a", Manner::Plain).await;
-    let drill = Drill::begins("out of stock");
+    let drill = Drill::begins("out of stock").within(Duration::from_secs(90));
     a.needs(vec![cpus(1)]).await;
     let short = until_need(&scene, "missing", |need| {
         need["missing"] == json!({"cpu": "4"})

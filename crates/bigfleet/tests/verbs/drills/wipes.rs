@@ -27,7 +27,7 @@ async fn twelve(name: &str) -> (Scene, Operator) {
 /// Every surface says that the roll-ups of cluster a are held.
 async fn is_held(drill: &Drill, scene: &Scene) {
     drill.status(scene, "quarantine", "cluster a: ").await;
-    drill.verb(scene, &["get", "rails"], "roll-up-guard").await;
+    drill.verb(scene, &["get", "rails"], "rollup-guard").await;
     drill.verb(scene, &["get", "events"], "roll-up-held").await;
     drill
         .verb(
