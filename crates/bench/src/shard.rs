@@ -229,7 +229,11 @@ impl<'a> Shard<'a> {
             reference: machine.to_string(),
         };
         let machine = bare(known.arrive(host).ok()?);
-        Some(Sighting { machine, echoed })
+        Some(Sighting {
+            machine,
+            echoed,
+            leaving: None,
+        })
     }
 
     fn failed(&self, machine: &MachineId) -> Option<Sighting> {
@@ -301,6 +305,11 @@ fn bytes(record: &Record) -> u64 {
         Record::ClusterForgotten(cluster) => text(cluster.as_str()),
         Record::Released { cluster, .. } => text(cluster.as_str()) + 1,
         Record::Retired { machine, .. } => text(machine.as_str()),
+        Record::Drained { machine, mark } => {
+            let said = mark.as_ref();
+            let said = said.map_or(1, |mark| text(&mark.by) + text(&mark.reason) + 19);
+            text(machine.as_str()) + said
+        }
         Record::Paused { kept, .. } => kept.as_ref().map_or(1, |kept| {
             text(&kept.note.requested_by) + text(&kept.note.reason) + 17
         }),

@@ -159,6 +159,7 @@ impl Reading<'_> {
             let held = file.metadata().map_err(|why| unreadable(path, &why))?;
             let is_same = std::fs::metadata(path).is_ok_and(|there| there.ino() == held.ino());
             if !is_same && let Ok(next) = File::open(path) {
+                self.lines(path, file, at)?; // what was written between the look and the move
                 (file, at) = (next, 0);
                 continue;
             }

@@ -5,7 +5,7 @@ use crate::{
     output::{FormArgs, say},
 };
 use bigfleet_ctl::{
-    Answer, Client, CtlError, SteeredShard,
+    Answer, Client, CtlError, Form, SteeredShard,
     address::{Origin, Said},
 };
 use bigfleet_net::{Tls, TlsFlags};
@@ -150,10 +150,49 @@ impl SteerArgs {
     }
 }
 
+impl SteerArgs {
+    /// The same for a verb whose question takes asking the shard, and whose answer is a list: it is asked
+    /// wherever somebody is there to answer, whichever way the shard was named.
+    pub(crate) fn steer_asking(
+        &self,
+        question: impl AsyncFnOnce(&Client) -> Result<String, CtlError>,
+        work: impl AsyncFnOnce(&Client) -> Result<Answer, CtlError>,
+    ) -> Result<(), Failure> {
+        let answer = self.shard.connected(async |connected: Connected| {
+            let shard = SteeredShard::ask(&connected.client).await?;
+            if !self.yes && !self.dry_run && is_somebody_there() {
+                let question = question(&connected.client).await?;
+                confirm(&format!("{question} on {shard}?"))?;
+            }
+            let mut answer = work(&connected.client).await?;
+            if matches!(self.form.output, Form::Table | Form::Wide) {
+                answer.notes.push(format!("on {shard}"));
+            }
+            Ok(answer)
+        })?;
+        print(answer)
+    }
+
+    /// Whether whoever asks has said so beforehand.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.yes
+    }
+
+    /// The form of the answer.
+    pub(crate) fn form(&self) -> &Form {
+        &self.form.output
+    }
+}
+
+/// Whether a question can be answered.
+fn is_somebody_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Asks on a terminal; where there is none, nobody could answer.
 fn confirm(question: &str) -> Result<(), Failure> {
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
+    let stdin = std::io::stdin();
+    if !is_somebody_there() {
         return Ok(());
     }
     eprint!("{question} [y/N] ");

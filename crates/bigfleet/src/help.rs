@@ -32,6 +32,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     match args.shell {
         Shell::Bash => script += BASH_NAMES,
         Shell::Fish => script += &(fish_words(&command) + FISH_NAMES),
+        Shell::Zsh => script = with_zsh_names(&script),
         _ => {}
     }
     say(&script)
@@ -47,7 +48,7 @@ _bigfleet_live() {
     case "${COMP_WORDS[1]}" in
         get|describe|wait) [[ $COMP_CWORD -gt 2 ]] && kind="${COMP_WORDS[2]}" ;;
         explain|release) kind=clusters ;;
-        retire) kind=machines ;;
+        retire|drain|undrain) kind=machines ;;
     esac
     [[ -z $kind ]] && return
     local names="$(bigfleet get "$kind" -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"
@@ -64,12 +65,42 @@ const FISH_NAMES: &str = r#"function __fish_bigfleet_names
             test (count $words) -ge 3; and bigfleet get $words[3] -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
         case explain release
             bigfleet get clusters -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
-        case retire
+        case retire drain undrain
             bigfleet get machines -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
     end
 end
 complete -c bigfleet -f -a "(__fish_bigfleet_names)"
 "#;
+
+/// The same for zsh: what was generated becomes a function of another name, and the one that is called adds the
+/// names to what it finds. It goes through the words and takes from them, so they are looked at before.
+const ZSH_NAMES: &str = r#"
+_bigfleet() {
+    local -a typed names
+    typed=("${(@)words}")
+    local at=$CURRENT kind="" found=1
+    _bigfleet_words "$@" && found=0
+    [[ $at -lt 3 || $typed[at] == -* ]] && return found
+    case $typed[2] in
+        get|describe|wait) [[ $at -gt 3 ]] && kind=$typed[3] ;;
+        explain|release) kind=clusters ;;
+        retire) kind=machines ;;
+    esac
+    [[ -z $kind ]] && return found
+    names=(${(f)"$(bigfleet get $kind -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"})
+    compadd -a names && found=0
+    return found
+}
+"#;
+
+fn with_zsh_names(script: &str) -> String {
+    let script = script.replacen("\n_bigfleet() {", "\n_bigfleet_words() {", 1);
+    // Whoever reads the script calls or registers the function at its end.
+    match script.rfind("\nif [ \"$funcstack[1]\"") {
+        Some(end) => format!("{}{ZSH_NAMES}{}", &script[..end], &script[end..]),
+        None => script + ZSH_NAMES,
+    }
+}
 
 /// The words that may follow a verb, as in `get machines`: the generated script for fish lacks them.
 fn fish_words(command: &Command) -> String {

@@ -9,24 +9,30 @@
 mod audit;
 mod bench;
 mod certs;
+mod cluster_side;
 #[cfg(test)]
 mod command_tree;
 mod config;
 mod conformance;
 mod connection;
+mod crds;
 mod decide;
+mod drain;
 mod engines;
 mod explain;
 mod failure;
 mod help;
 mod input;
 mod kinds;
+mod operator;
 mod output;
+mod pod_controller;
 mod provider;
 mod shard;
 mod sim;
 mod table;
 mod up;
+mod up_kubernetes;
 mod verbs;
 
 use bigfleet_shard::Trouble;
@@ -63,6 +69,12 @@ enum Verb {
     Conformance(Box<conformance::Args>),
     /// Run a shard: decides which machines serve which cluster, and has a provider make it so.
     Shard(Box<shard::Args>),
+    /// Run a cluster's operator: tells the shard what its Pods need, and drains the Nodes it takes back.
+    Operator(Box<operator::Args>),
+    /// Run a pod controller: makes a CapacityRequest of every Pod, for the operator to read.
+    PodController(Box<pod_controller::Args>),
+    /// Print the resources a cluster must know before its operator starts, for `kubectl apply`.
+    Crds(crds::Args),
     /// List clusters, machines, Needs, work, decisions, shortfalls, pauses or rails of a running shard.
     Get(verbs::GetArgs),
     /// Show everything about one machine, Need or cluster of a running shard.
@@ -83,6 +95,10 @@ enum Verb {
     Retire(verbs::RetireArgs),
     /// Give back the machines of a cluster that no longer exists.
     Release(verbs::ReleaseArgs),
+    /// Take machines out of service, each once another serves in its place.
+    Drain(drain::DrainArgs),
+    /// Keep machines after all that were to be drained, or give them back to service.
+    Undrain(drain::UndrainArgs),
     /// Ask an audit log what happened, when, to whom and why; needs no shard.
     Audit(audit::Args),
     /// Name shards and how to call them, so that the other verbs need no flags.
@@ -116,14 +132,15 @@ fn parse() -> Result<(Cli, Vec<String>), ExitCode> {
             refused.kind(),
             ErrorKind::InvalidValue | ErrorKind::ValueValidation
         );
-        let is_process = std::env::args_os()
-            .nth(1)
-            .is_some_and(|verb| verb == "shard");
+        let verb = std::env::args_os().nth(1).unwrap_or_default();
+        let is_process = ["shard", "operator", "pod-controller"]
+            .iter()
+            .any(|it| verb == *it);
         if is_value && is_process {
             let text = refused.to_string();
             let line = text.lines().next().unwrap_or_default();
             let reason = line.strip_prefix("error: ").unwrap_or(line);
-            eprintln!("bigfleet shard: {reason}");
+            eprintln!("bigfleet {}: {reason}", verb.display());
             return ExitCode::FAILURE;
         }
         drop(refused.print());
@@ -143,6 +160,9 @@ fn main() -> ExitCode {
         Verb::Provider(args) => provider::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Shard(args) => shard::run(&args, &trouble),
+        Verb::Operator(args) => operator::run(&args),
+        Verb::PodController(args) => pod_controller::run(&args),
+        Verb::Crds(args) => crds::run(args),
         Verb::Get(args) => verbs::get(&args),
         Verb::Describe(args) => verbs::describe(&args),
         Verb::Explain(args) => verbs::explain(&args),
@@ -153,6 +173,8 @@ fn main() -> ExitCode {
         Verb::Resume(args) => verbs::resume(&args),
         Verb::Retire(args) => verbs::retire(&args),
         Verb::Release(args) => verbs::release(&args),
+        Verb::Drain(args) => drain::drain(&args),
+        Verb::Undrain(args) => drain::undrain(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Config(args) => config::run(&args),
         Verb::Certs(args) => certs::run(&args),

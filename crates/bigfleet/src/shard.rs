@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     reflection: bool,
-    /// The coordinator to report to: host:port [default: none, the shard runs alone]
+    /// The coordinator to report to: host:port of its replicas, with commas [default: none, the shard runs alone]
     #[arg(long)]
     coordinator_addr: Option<String>,
     /// The address at which others reach this shard, for the coordinator [default: that of --listen]
@@ -244,7 +244,9 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
          tell it to; without it, --listen has to be",
     );
     // Before anything is on disk.
-    let coordinator = coordinator_addr(args).map(|addr| ("--coordinator-addr", addr));
+    let replicas = coordinator_addr(args).unwrap_or_default();
+    let replicas = replicas.split(',').filter(|_| !replicas.is_empty());
+    let coordinator = replicas.map(|addr| ("--coordinator-addr", addr.trim().to_owned()));
     let dialled = [("--provider-addr", args.provider_addr.clone())].into_iter();
     for (flag, addr) in dialled.chain(coordinator) {
         let refused = Dial::check(&addr).err();

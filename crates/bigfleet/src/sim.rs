@@ -97,9 +97,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn chosen(output: Option<Output>) -> Output {
-    let usual = match std::io::stdout().is_terminal() {
-        true => Output::Table,
-        false => Output::Json,
+    let usual = if std::io::stdout().is_terminal() {
+        Output::Table
+    } else {
+        Output::Json
     };
     output.unwrap_or(usual)
 }

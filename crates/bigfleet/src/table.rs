@@ -4,7 +4,7 @@ pub(crate) use bigfleet_ctl::text::{amounts, columns};
 
 use bigfleet_engine::{Equal, Equals, StaysBecause};
 use bigfleet_model::{
-    Action, ActionKind, Decision, Fleet, MachineId, NeedKey, Row, Verdict, shown,
+    Action, ActionKind, Decision, Fleet, FleetMachine, MachineId, NeedKey, Row, Verdict, shown,
 };
 
 /// Of how many Reclaims it is said why it is this machine.
@@ -25,6 +25,15 @@ pub(crate) fn decision(fleet: &Fleet, decision: &Decision) -> String {
     }
     text += "\n";
     text += &ids("kept until a replacement serves", &decision.held);
+    let claimed = decision.claims.iter().map(|claim| &claim.machine);
+    let leaves_soon = |id: &&MachineId| {
+        let found = fleet.machines.get(*id);
+        found.is_some_and(FleetMachine::leaves_soon)
+    };
+    text += &ids(
+        "to leave, but nothing that is free can replace them",
+        claimed.filter(leaves_soon),
+    );
     text += &ids(
         "no longer meant for the Need they were bought for",
         &decision.ended_intents,
@@ -105,7 +114,7 @@ fn needs(needs: &[Verdict]) -> String {
     let row = |verdict: &Verdict| {
         let row = &verdict.need.row;
         let verdict_word = match (verdict.satisfied, verdict.parked) {
-            (true, _) => "satisfied".to_owned(),
+            (true, _) => "all of it".to_owned(),
             (false, true) => "short, parked".to_owned(),
             (false, false) => format!("short {}", amounts(&verdict.residual)),
         };
@@ -140,12 +149,12 @@ fn needs(needs: &[Verdict]) -> String {
     columns(&header, needs.iter().map(row))
 }
 
-/// A Need by its cluster and its gang; `--explain` shows the fingerprint.
-pub(crate) fn name(need: &NeedKey) -> String {
-    let cluster = shown(need.cluster.as_str());
+/// A Need by the name that every verb takes, and its gang.
+fn name(need: &NeedKey) -> String {
+    let called = format!("{}/{}", shown(need.cluster.as_str()), need.name());
     match need.group.as_str() {
-        "" => cluster,
-        group => format!("{cluster}/{}", shown(group)),
+        "" => called,
+        group => format!("{called} ({})", shown(group)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `bigfleet up`: flags to checked options, and the whole system until somebody has seen enough.
 
-use crate::{failure::Failure, input, verbs::has_colour};
+use crate::{failure::Failure, input, up_kubernetes, verbs::has_colour};
 use bigfleet_ctl::{
     Client, USUAL_TIMEOUT,
     address::PublishedAddress,
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Use the provider at this address instead of a simulated cloud; it runs at its own speed
     #[arg(long, value_name = "ADDR", conflicts_with = "fleet")]
     provider_addr: Option<String>,
+    /// Run a real Kubernetes instead, with hollow kubelets: needs what `cargo xtask kube` built, or KUBEBUILDER_ASSETS
+    #[arg(long, conflicts_with_all = ["scenario", "fleet", "provider_addr", "data_dir"])]
+    kubernetes: bool,
     /// Keep all data in this directory [default: a new one that is removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -88,6 +91,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .map_err(|why| Failure::Input(format!("bigfleet up: --log-level: {why}")))?;
     }
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;
+    if args.kubernetes {
+        let is_json = args.output == Some(Output::Json);
+        return runtime.block_on(async {
+            let asked = asked_to_end().map_err(|why| undone(&why))?;
+            up_kubernetes::run(is_json, ended(asked, args.within)).await
+        });
+    }
     runtime.block_on(async {
         let asked = asked_to_end().map_err(|why| undone(&why))?;
         let up = Up::start(options).await.map_err(|why| {

@@ -242,6 +242,7 @@ async fn filters(subject: &Subject) -> Check {
 }
 
 async fn max_results(subject: &Subject) -> Check {
+    subject.inventory().await?;
     let filter = ListFilter {
         max_results: 1,
         ..ListFilter::default()
@@ -252,19 +253,13 @@ async fn max_results(subject: &Subject) -> Check {
 }
 
 async fn labels(subject: &Subject) -> Check {
-    subject
-        .list(&[])
-        .await?
-        .iter()
-        .try_for_each(crate::shape::named)
+    let all = subject.inventory().await?;
+    all.iter().try_for_each(crate::shape::named)
 }
 
 async fn costs(subject: &Subject) -> Check {
-    subject
-        .list(&[])
-        .await?
-        .iter()
-        .try_for_each(crate::shape::priced)
+    let all = subject.inventory().await?;
+    all.iter().try_for_each(crate::shape::priced)
 }
 
 async fn revision(subject: &Subject) -> Check {

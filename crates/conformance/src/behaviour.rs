@@ -95,6 +95,8 @@ pub enum Capability {
     Create,
     /// Transitions that can be seen under way; a provider may settle within the call.
     Transitions,
+    /// Announcements of when a machine will be gone.
+    Notices,
 }
 
 impl fmt::Display for Capability {
@@ -104,6 +106,7 @@ impl fmt::Display for Capability {
             Self::SinceRevision => "cursors",
             Self::Create => "slots to create",
             Self::Transitions => "visible transitions",
+            Self::Notices => "announcements",
         })
     }
 }
@@ -184,7 +187,7 @@ impl Behaviour {
             ("META", _) => "metadata",
             ("FAULT", _) | (_, "X-14") => "fault",
             ("SHAPE", _) => "fieldshape",
-            ("LIST", _) | (_, "X-06" | "X-07" | "X-08") => "list",
+            ("LIST", _) | (_, "X-06" | "X-07" | "X-08" | "X-17") => "list",
             ("DUR", _) | (_, "X-09" | "X-10" | "X-11") => "durability",
             ("SCALE", _) | (_, "X-12") => "scale",
             ("PROP", _) => "property",

@@ -17,12 +17,15 @@ use tonic::{Code, Status};
 
 use crate::exchange::{Client, Transcript};
 use crate::mutants::{Defect, Proxy};
+use crate::subject::CALL;
 
 /// How long a provider may take until it answers a List.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How long a target that already runs may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
+/// So many calls without an answer are enough to know.
+const MOST_UNANSWERED: usize = 3;
 /// A full List of many machines is larger than the usual limit.
 const MOST_BYTES: usize = 256 << 20;
 /// The most of a log that is looked at for the reason of an early end.
@@ -173,14 +176,13 @@ impl Launcher {
                 }
             })?;
         let addr = addr.clone();
-        let answer = tokio::time::timeout(ANSWER_WITHIN, running.lists()).await;
-        match answer {
-            Err(_) => Err(BootFailed::NoAnswer {
+        match running.lists(ANSWER_WITHIN).await {
+            Ok(()) => Ok(running),
+            Err(status) if status.code() == Code::DeadlineExceeded => Err(BootFailed::NoAnswer {
                 addr,
                 why: format!("no answer to a List within {ANSWER_WITHIN:?}"),
             }),
-            Ok(Ok(())) => Ok(running),
-            Ok(Err(status)) => Err(not_a_provider(addr, &status)),
+            Err(status) => Err(not_a_provider(addr, &status)),
         }
     }
 
@@ -221,9 +223,10 @@ impl Launcher {
             .stderr(out);
         let reborn = state.is_some_and(Path::exists);
         let child = command.spawn().map_err(failed)?;
-        let running = Running::to(Some(child), &addr, None, &self.transcript);
+        let process = Process { child, log };
+        let running = Running::to(Some(process), &addr, None, &self.transcript);
         let mut running = running.map_err(|refused| BootFailed::Silent(refused.to_string()))?;
-        running.ready(flags, &log).await?;
+        running.ready(flags).await?;
         if let Some(defect) = self.defect {
             let proxy = Proxy::start(defect, running.channel.clone(), state, reborn).await;
             running.dial_through(proxy.map_err(failed)?)?;
@@ -265,6 +268,15 @@ fn is_transport(status: &Status) -> bool {
     std::error::Error::source(status).is_some()
 }
 
+/// Why a call was not answered as it should be, in a line.
+fn reason(status: &Status) -> String {
+    match status.code() {
+        Code::DeadlineExceeded => status.message().to_owned(),
+        _ if is_transport(status) => innermost(status),
+        code => format!("{code:?} {}", status.message()),
+    }
+}
+
 /// What the operating system said, below all that is wrapped around it.
 fn innermost(status: &Status) -> String {
     let mut error: &dyn std::error::Error = status;
@@ -288,10 +300,25 @@ fn last_words(log: &Path) -> String {
     said.trim().chars().take(300).collect()
 }
 
+/// A process of ours, and where it writes.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// How it ended and what it said last, if it has.
+    fn ended(&mut self) -> Option<(String, String)> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some((status.to_string(), last_words(&self.log)))
+    }
+}
+
 /// A provider that answers. Dropping it ends the process, if it is ours.
 #[derive(Debug)]
 pub(crate) struct Running {
-    child: Option<Child>,
+    process: Option<Process>,
     addr: String,
     dial: Dial,
     channel: Channel,
@@ -301,7 +328,7 @@ pub(crate) struct Running {
 
 impl Running {
     fn to(
-        child: Option<Child>,
+        process: Option<Process>,
         addr: &str,
         tls: Option<Arc<Tls>>,
         transcript: &Arc<Transcript>,
@@ -309,7 +336,7 @@ impl Running {
         let dial = Dial::provider(tls);
         Ok(Self {
             channel: dial.channel(addr)?,
-            child,
+            process,
             addr: addr.to_owned(),
             dial,
             transcript: Arc::clone(transcript),
@@ -317,33 +344,57 @@ impl Running {
         })
     }
 
-    async fn lists(&self) -> Result<(), Status> {
+    /// Whether it answers a List, within this time.
+    async fn lists(&self, within: Duration) -> Result<(), Status> {
         let filter = ListFilter {
             max_results: 1,
             ..ListFilter::default()
         };
-        self.client().list(filter).await.map(drop)
+        let mut client = self.client();
+        let answer = tokio::time::timeout(within, client.list(filter)).await;
+        let late = |_| Err(Status::deadline_exceeded("nothing came back"));
+        answer.unwrap_or_else(late).map(drop)
     }
 
-    async fn ready(&mut self, flags: &[&str], log: &Path) -> Result<(), BootFailed> {
+    async fn ready(&mut self, flags: &[&str]) -> Result<(), BootFailed> {
         let started = Instant::now();
         loop {
-            let Err(status) = self.lists().await else {
+            let left = READY_WITHIN.saturating_sub(started.elapsed());
+            let Err(status) = self.lists(left).await else {
                 return Ok(());
             };
-            let ended = self.child.as_mut().map(Child::try_wait);
-            if let Some(Ok(Some(status))) = ended {
+            if let Some((status, said)) = self.process.as_mut().and_then(Process::ended) {
+                let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
                 return Err(BootFailed::Ended {
-                    flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
-                    status: status.to_string(),
-                    said: last_words(log),
+                    flags,
+                    status,
+                    said,
                 });
             }
-            if READY_WITHIN < started.elapsed() {
-                return Err(BootFailed::Silent(status.to_string()));
+            if READY_WITHIN <= started.elapsed() {
+                return Err(BootFailed::Silent(reason(&status)));
             }
             tokio::time::sleep(POLL).await;
         }
+    }
+
+    /// Why nothing more can be learned from it: it ended, or it no longer answers.
+    pub(crate) async fn gone(&mut self) -> Option<String> {
+        let ended = self.process.as_mut().and_then(Process::ended);
+        if let Some((status, said)) = ended {
+            return Some(format!("the provider has ended: {status}{}", saying(&said)));
+        }
+        let unanswered = self.transcript.unanswered();
+        if MOST_UNANSWERED <= unanswered {
+            return Some(format!(
+                "{unanswered} calls were not answered within {CALL:?}, so the others were not made"
+            ));
+        }
+        let silent = self.lists(CALL).await.err()?;
+        Some(format!(
+            "the provider no longer answers a List: {}",
+            reason(&silent)
+        ))
     }
 
     fn dial_through(&mut self, proxy: Proxy) -> Result<(), BootFailed> {
@@ -376,7 +427,7 @@ impl Running {
 
     /// Ends it without a warning, as a power cut would.
     pub(crate) fn kill(&mut self) {
-        if let Some(child) = &mut self.child {
+        if let Some(Process { child, .. }) = &mut self.process {
             // It may have ended by itself, which is as good.
             drop(child.kill());
             drop(child.wait());

@@ -127,6 +127,7 @@ async fn conflict(subject: &Subject) -> Check {
                 }
                 state => ensure!(started.elapsed() < SETTLE, "stuck at {state:?}"),
             }
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
     }
     Ok(())
@@ -186,7 +187,7 @@ async fn machines(subject: &Subject) -> Check {
         operations.len()
     );
     for id in &ids {
-        let m = subject.settled(id, State::Idle).await?;
+        let m = subject.settled_with_others(id, State::Idle).await?;
         ensure!(
             m.id == *id && m.cluster.is_empty(),
             "foreign binding: {m:?}"

@@ -83,6 +83,21 @@ pub(crate) async fn boot(
     Ok(subject.boot(SLOTS, Some(state), flags).await?)
 }
 
+/// One that can be told to fail besides.
+pub(crate) async fn boot_with_hooks(
+    subject: &Subject,
+    state: &Path,
+    flags: &[&str],
+) -> Result<Subject, Unmet> {
+    let live = boot(subject, state, flags).await?;
+    if live.has_fault_hooks().await {
+        return Ok(live);
+    }
+    Err(Unmet::NotTried(
+        "the provider has no fault hooks".to_owned(),
+    ))
+}
+
 /// Kills the provider and starts it again on the same state, somewhere else. One that does not come
 /// back from its own state has broken its promise.
 pub(crate) async fn reborn(
@@ -194,7 +209,7 @@ async fn interrupted(subject: &Subject) -> Check {
         subject.state_file(),
         ["--fault-hooks", "--transition-timeout=30s"],
     );
-    let Ok(live) = boot(subject, &state, &flags).await else {
+    let Ok(live) = boot_with_hooks(subject, &state, &flags).await else {
         return interrupted_without_hooks(subject).await;
     };
     let id = live.idle().await?;
@@ -207,7 +222,8 @@ async fn interrupted(subject: &Subject) -> Check {
     failed(&live, &id, &[], SETTLE).await.map(drop)
 }
 
-/// Whether the work was done by then is a race; that nothing is left in the middle is not.
+/// Whether the work was done by then is a race; that nothing is left in the middle is not. A provider that
+/// takes the work up again may need a while to be through with it.
 async fn interrupted_without_hooks(subject: &Subject) -> Check {
     let state = subject.state_file();
     let mut live = boot(subject, &state, &[]).await?;
@@ -217,10 +233,11 @@ async fn interrupted_without_hooks(subject: &Subject) -> Check {
         let ack = live.call(&id, configure("a")).await?;
         seen |= machine(&ack)?.state() == State::Configuring;
         live = reborn(live, &state, &[]).await?;
+        live.quiet().await?;
         let m = live.get(&id).await?;
         grid(&m)?;
         let rests = [State::Idle, State::Configured, State::Failed].contains(&m.state());
-        ensure!(rests, "{id} is {:?} after the restart", m.state());
+        ensure!(rests, "{id} is left {:?} by the restart", m.state());
     }
     if seen {
         Ok(())

@@ -7,7 +7,7 @@ use tonic::Code;
 use wire::MachineState as State;
 
 use crate::check::{code, expect, refused, unfenced};
-use crate::subject::{Call, Map, Token, configure, map, token};
+use crate::subject::{CALL, Call, Map, Token, configure, map, token};
 use crate::{Behaviour, Capability, Check, Subject};
 
 const QUIET: Duration = Duration::from_millis(250);
@@ -282,7 +282,7 @@ pub(crate) async fn blob_taken_or_refused(
     bootstrap_blob: Vec<u8>,
 ) -> Check {
     let id = subject.idle().await?;
-    let request = wire::ConfigureRequest {
+    let mut request = tonic::Request::new(wire::ConfigureRequest {
         machine_id: id.clone(),
         cluster_id: "a".to_owned(),
         bootstrap_blob,
@@ -290,7 +290,8 @@ pub(crate) async fn blob_taken_or_refused(
         shard_epoch: token.epoch,
         sequence_number: token.sequence,
         ..Default::default()
-    };
+    });
+    request.set_timeout(CALL);
     let answer = subject.client().configure(request).await;
     match code(&answer) {
         Code::Ok => {

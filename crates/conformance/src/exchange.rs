@@ -6,12 +6,16 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bigfleet_wire::v1alpha1 as wire;
 use tonic::transport::Channel;
 use tonic::{IntoRequest, Response, Status};
 use wire::capacity_provider_client::CapacityProviderClient;
+
+use crate::subject::CALL;
 
 /// The most exchanges that are kept of one behaviour.
 const MOST: usize = 40;
@@ -33,6 +37,8 @@ pub struct Exchange {
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     kept: Mutex<VecDeque<Exchange>>,
+    /// Calls of this lane that ran into their deadline.
+    unanswered: AtomicUsize,
 }
 
 impl Transcript {
@@ -43,6 +49,16 @@ impl Transcript {
     /// Forgets what was said before, and hands it out.
     pub(crate) fn take(&self) -> Vec<Exchange> {
         self.kept().drain(..).collect()
+    }
+
+    /// How many calls of this lane were not answered.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::Relaxed)
+    }
+
+    /// The next lane begins, with another process.
+    pub(crate) fn begin_lane(&self) {
+        self.unanswered.store(0, Ordering::Relaxed);
     }
 
     fn add(&self, sent: String, received: String) {
@@ -80,7 +96,11 @@ macro_rules! calls {
         ) -> Result<Response<wire::$answer>, Status> {
             let request = request.into_request();
             let sent = format!("{} {}", stringify!($call), request.get_ref().shown());
+            let started = Instant::now();
             let answer = self.inner.$call(request).await;
+            if answer.is_err() && CALL <= started.elapsed() {
+                self.transcript.unanswered.fetch_add(1, Ordering::Relaxed);
+            }
             let received = match &answer {
                 Ok(answer) => answer.get_ref().shown(),
                 Err(status) => format!("{:?}: {}", status.code(), cut(status.message())),

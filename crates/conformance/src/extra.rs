@@ -1,6 +1,7 @@
 //! Promises of ours: what follows from the contract and the reference suite does not check.
 
 mod durable;
+mod notices;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -145,6 +146,14 @@ pub(crate) const ALL: &[Behaviour] = &[
         None,
         mid_transition,
         "a retry in the middle starts nothing"
+    ),
+    behaviour!(
+        "X-17",
+        "",
+        Fault,
+        CURSORS,
+        notices::announced_and_withdrawn,
+        "a machine's notice is in Get and List, and so is its withdrawal"
     ),
 ];
 

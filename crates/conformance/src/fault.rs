@@ -196,6 +196,7 @@ async fn drain_error(subject: &Subject) -> Check {
                 started.elapsed()
             ),
         }
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 

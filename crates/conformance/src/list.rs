@@ -126,7 +126,7 @@ async fn filters(subject: &Subject) -> Check {
 }
 
 async fn caps(subject: &Subject) -> Check {
-    let all = ids(&subject.list(&[]).await?)?;
+    let all = ids(&subject.inventory().await?)?;
     for cap in [1, 2, 3] {
         let some = ids(&capped(subject, cap, &[]).await?.machines)?;
         ensure!(
@@ -191,16 +191,17 @@ async fn older_cursors(subject: &Subject) -> Check {
 }
 
 async fn junk(subject: &Subject) -> Check {
-    let all = ids(&subject.list(&[]).await?)?;
+    let all = ids(&subject.inventory().await?)?;
     let long: Vec<u8> = (0..4096_u32).map(|at| (at * 7) as u8).collect();
     // No plain number: to a provider that counts changes it is a cursor like any other.
     for cursor in [&b""[..], b"yesterday", &[0, 255, 1, 254], &long] {
         let found = ids(&subject.since(cursor).await?.machines)?;
         ensure!(
             found == all,
-            "cursor of {} bytes: {} machines",
+            "cursor of {} bytes: {} machines, not {}",
             cursor.len(),
-            found.len()
+            found.len(),
+            all.len()
         );
     }
     Ok(())
@@ -272,8 +273,9 @@ async fn damaged(subject: &Subject) -> Check {
         let found = ids(&subject.since(&spoiled).await?.machines)?;
         ensure!(
             found == all,
-            "a longer cursor shows {} machines",
-            found.len()
+            "a longer cursor shows {} machines, not {}",
+            found.len(),
+            all.len()
         );
     }
     for at in 0..cursor.len() {

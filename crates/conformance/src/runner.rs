@@ -142,7 +142,7 @@ pub async fn run(
             reports.extend(of_lane.into_iter().map(|b| untried(*b, options, "")));
             continue;
         }
-        let subject = match lanes.subject(lane).await {
+        let mut subject = match lanes.subject(lane).await {
             Ok(subject) => subject,
             // Without any process there is nothing to report on.
             Err(Unavailable::Boot(failed)) if !answered => return Err(failed),
@@ -155,11 +155,17 @@ pub async fn run(
             }
         };
         answered = true;
+        let mut gone: Option<String> = None;
         for behaviour in of_lane {
-            reports.push(match options.left_out(behaviour) {
-                Some(_) => untried(*behaviour, options, ""),
-                None => check(&lanes.launcher, &subject, *behaviour).await,
-            });
+            let report = match (options.left_out(behaviour), &gone) {
+                (Some(_), _) => untried(*behaviour, options, ""),
+                (None, Some(why)) => untried(*behaviour, options, why),
+                (None, None) => check(&lanes.launcher, &subject, *behaviour).await,
+            };
+            if matches!(report.outcome, Outcome::Failed(_)) {
+                gone = subject.gone().await;
+            }
+            reports.push(report);
             tell_if_wanted(options, &reports, &mut tell);
         }
     }
@@ -231,6 +237,7 @@ impl<'o> Lanes<'o> {
     }
 
     async fn subject(&self, lane: Lane) -> Result<Subject, Unavailable> {
+        self.launcher.transcript.begin_lane();
         let mut subject = match lane {
             Lane::Baseline => self.plain(FEW_SLOTS).await?,
             Lane::Core => self.plain(self.options.seeds).await?,
@@ -292,12 +299,7 @@ impl<'o> Lanes<'o> {
                 self.boot(FEW_SLOTS, &flags).await?
             }
         };
-        let slots = subject.list(&[State::Speculative]).await;
-        let marked = slots.is_ok_and(|slots| {
-            let mut labels = slots.iter().map(|slot| &slot.labels);
-            labels.any(|labels| labels.contains_key(CREATE_FAULT))
-        });
-        if marked {
+        if subject.has_fault_hooks().await {
             return Ok(subject);
         }
         let why = format!("the provider has no fault hooks: no slot is labelled {CREATE_FAULT}");

@@ -173,11 +173,11 @@ async fn churn(subject: &Subject) -> Check {
             subject.call(id, configure("a")).await?;
         }
         for id in &machines {
-            subject.settled(id, State::Configured).await?;
+            subject.settled_with_others(id, State::Configured).await?;
             subject.call(id, Call::Drain(0)).await?;
         }
         for id in &machines {
-            let m = subject.settled(id, State::Idle).await?;
+            let m = subject.settled_with_others(id, State::Idle).await?;
             let clean = m.cluster.is_empty() && m.shard_metadata.is_empty();
             ensure!(clean && m.last_error.is_empty(), "not clean: {m:?}");
         }
@@ -256,6 +256,8 @@ async fn full_list(subject: &Subject) -> Check {
 }
 
 async fn parallel(subject: &Subject) -> Check {
+    // Sixteen, and not sixteen behind what an earlier check has left under way.
+    subject.quiet().await?;
     let machines = subject.fresh_many(16).await?;
     let mut tasks = Vec::new();
     for id in machines.clone() {
@@ -272,7 +274,7 @@ async fn parallel(subject: &Subject) -> Check {
     }
     ensure!(operations.len() == 16, "{} operations", operations.len());
     for id in &machines {
-        subject.settled(id, State::Idle).await?;
+        subject.settled_with_others(id, State::Idle).await?;
     }
     Ok(())
 }

@@ -105,11 +105,11 @@ pub(crate) fn priced(m: &Machine) -> Check {
 }
 
 async fn identity(subject: &Subject) -> Check {
-    subject.list(&[]).await?.iter().try_for_each(named)
+    subject.inventory().await?.iter().try_for_each(named)
 }
 
 async fn costs(subject: &Subject) -> Check {
-    subject.list(&[]).await?.iter().try_for_each(priced)
+    subject.inventory().await?.iter().try_for_each(priced)
 }
 
 async fn structure(subject: &Subject) -> Check {
@@ -154,7 +154,7 @@ fn amount(text: &str) -> Option<f64> {
 }
 
 async fn amounts(subject: &Subject) -> Check {
-    for m in subject.list(&[]).await? {
+    for m in subject.inventory().await? {
         let (Some(base), Some(real)) = (&m.resources, &m.allocatable) else {
             continue;
         };

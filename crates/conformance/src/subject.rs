@@ -16,10 +16,14 @@ use crate::check::Unmet;
 pub(crate) use crate::exchange::Client;
 
 /// The deadline of every call.
-const CALL: Duration = Duration::from_secs(30);
+pub(crate) const CALL: Duration = Duration::from_secs(30);
 /// How long a transition of a healthy provider may take.
 pub(crate) const SETTLE: Duration = Duration::from_secs(15);
+/// The same for each of many that were asked for together.
+const SETTLE_MANY: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(1);
+/// Between two looks at a machine that takes its time.
+const SLOWEST_POLL: Duration = Duration::from_millis(20);
 /// The label of slots that cannot be created; a check that needs a healthy machine avoids them.
 pub(crate) const CREATE_FAULT: &str = "conformance.fault/create";
 
@@ -119,6 +123,11 @@ impl Subject {
     /// Ends the process without a warning.
     pub(crate) fn kill(&mut self) {
         self.running.kill();
+    }
+
+    /// Why nothing more can be learned from this provider: it ended, or it no longer answers.
+    pub(crate) async fn gone(&mut self) -> Option<String> {
+        self.running.gone().await
     }
 
     pub(crate) fn running(&self) -> &Running {
@@ -294,7 +303,7 @@ impl Subject {
             State::Deleting,
         ];
         let started = Instant::now();
-        while !self.list(&moving).await?.is_empty() && started.elapsed() < SETTLE {
+        while !self.list(&moving).await?.is_empty() && started.elapsed() < SETTLE_MANY {
             tokio::time::sleep(10 * POLL).await;
         }
         Ok(())
@@ -335,6 +344,22 @@ impl Subject {
             .machines)
     }
 
+    /// Whether it can be told to fail, which a slot that cannot be created shows. Flags alone do not: a
+    /// provider may ignore those it does not know.
+    pub(crate) async fn has_fault_hooks(&self) -> bool {
+        let slots = self.list(&[State::Speculative]).await;
+        slots.is_ok_and(|slots| !slots.iter().all(healthy))
+    }
+
+    /// Every machine there is; without any, nothing can be said about them.
+    pub(crate) async fn inventory(&self) -> Result<Vec<wire::Machine>, Unmet> {
+        let all = self.list(&[]).await?;
+        if all.is_empty() {
+            return Err(Unmet::NotTried("the provider lists no machine".to_owned()));
+        }
+        Ok(all)
+    }
+
     /// What changed since a cursor.
     pub(crate) async fn since(&self, revision: &[u8]) -> Result<wire::MachineList, Status> {
         let since_revision = revision.to_vec();
@@ -351,41 +376,57 @@ impl Subject {
 
     /// Every state seen on the way, up to `state`; failing on the way is not getting there.
     pub(crate) async fn trace(&self, id: &str, state: State) -> Result<Vec<wire::Machine>, Unmet> {
-        self.trace_within(id, state, SETTLE).await
+        let mut seen = Vec::new();
+        let note = |machine: &wire::Machine| seen.push(machine.clone());
+        self.arrives(id, state, SETTLE, POLL, note).await?;
+        Ok(seen)
     }
 
-    pub(crate) async fn trace_within(
+    /// The machine, once it is there. It is looked at less and less often: nobody asks for what is seen on
+    /// the way, and polls take time from a provider that works on the same computer.
+    pub(crate) async fn settled(&self, id: &str, state: State) -> Result<wire::Machine, Unmet> {
+        self.arrives(id, state, SETTLE, SLOWEST_POLL, |_| {}).await
+    }
+
+    /// One of many machines that were sent on their way together.
+    pub(crate) async fn settled_with_others(
+        &self,
+        id: &str,
+        state: State,
+    ) -> Result<wire::Machine, Unmet> {
+        self.arrives(id, state, SETTLE_MANY, SLOWEST_POLL, |_| {})
+            .await
+    }
+
+    /// Looks until the machine is there, with pauses that grow up to `slowest`.
+    async fn arrives(
         &self,
         id: &str,
         state: State,
         within: Duration,
-    ) -> Result<Vec<wire::Machine>, Unmet> {
-        let started = Instant::now();
-        let mut seen = Vec::new();
+        slowest: Duration,
+        mut look: impl FnMut(&wire::Machine),
+    ) -> Result<wire::Machine, Unmet> {
+        let (started, mut pause) = (Instant::now(), POLL);
         loop {
             let machine = self.get(id).await?;
-            let (now, error) = (machine.state(), machine.last_error.clone());
-            seen.push(machine);
+            look(&machine);
+            let now = machine.state();
             if now == state {
-                return Ok(seen);
+                return Ok(machine);
             }
             ensure!(
                 now != State::Failed,
-                "{id} failed on its way to {state:?}: {error}"
+                "{id} failed on its way to {state:?}: {}",
+                machine.last_error
             );
             ensure!(
                 started.elapsed() < within,
                 "{id} is {now:?}, not {state:?}, after {within:?}"
             );
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(slowest);
         }
-    }
-
-    /// The machine, once it is there.
-    pub(crate) async fn settled(&self, id: &str, state: State) -> Result<wire::Machine, Unmet> {
-        let mut seen = self.trace(id, state).await?;
-        seen.pop()
-            .ok_or_else(|| Unmet::Broken("nothing was seen".to_owned()))
     }
 
     /// Polls for a while; every look must satisfy.

@@ -246,6 +246,24 @@ impl Client {
             .await
     }
 
+    /// Marks machines to leave, or says what that would do.
+    pub async fn drain_machines(
+        &self,
+        request: wire::DrainMachinesRequest,
+    ) -> Result<wire::DrainMachinesResponse, CtlError> {
+        self.one("drain machines", self.admin().drain_machines(request))
+            .await
+    }
+
+    /// Lifts such marks.
+    pub async fn undrain_machines(
+        &self,
+        request: wire::UndrainMachinesRequest,
+    ) -> Result<wire::UndrainMachinesResponse, CtlError> {
+        self.one("undrain machines", self.admin().undrain_machines(request))
+            .await
+    }
+
     fn read(&self) -> ShardReadClient<Channel> {
         ShardReadClient::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }

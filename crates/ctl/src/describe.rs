@@ -172,6 +172,19 @@ async fn machine(
         };
         page.line("Flag", format!("{flag}{why}"));
     }
+    if let Some(leaving) = &machine.leaving {
+        page.line("Leaves", &leaving.word);
+        let by = match leaving.requested_by.as_str() {
+            "" => "its provider's word".to_owned(),
+            who => format!("{who}: {}", leaving.reason),
+        };
+        page.line("Leaves by", by);
+        page.at("Marked", leaving.since);
+        page.at("Deadline", leaving.deadline);
+        page.line("Leaving", &leaving.status);
+        page.at("Phase since", leaving.phase_since);
+        page.line("Replacements", leaving.replacements.join(", "));
+    }
     page.line("Error", &machine.last_error);
     page.line(
         "Failure",
@@ -317,7 +330,9 @@ async fn cluster(client: &Client, name: &str, style: &Style) -> Result<String, C
         "Held roll-ups",
         match cluster.rollups_held {
             0 => String::new(),
-            held => format!("{held} in a row withdrew nearly everything and are not believed yet"),
+            held => format!(
+                "{held} in a row not believed yet, its earlier demand stays; `bigfleet get rails` says why"
+            ),
         },
     );
     page.at("Refused roll-up", cluster.rollup_refused);

@@ -53,6 +53,8 @@ names! {
     action_kind: wire::ActionKind, "ACTION_KIND_";
     /// `NoSession`.
     acquire_block: wire::AcquireBlock, "ACQUIRE_BLOCK_";
+    /// `ReplacementComing`.
+    leaving_phase: wire::LeavingPhase, "LEAVING_PHASE_";
     /// `Admin`.
     pause_origin: wire::PauseOrigin, "PAUSE_ORIGIN_";
 }

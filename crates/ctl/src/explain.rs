@@ -206,8 +206,8 @@ fn decided_page(explained: &DecidedRecord) -> String {
         (true, _) => format!("decided: all of it{domain}"),
         (false, parked) => {
             let parked = if parked { ", parked" } else { "" };
-            let (residual, why) = (&explained.residual, &explained.unmet_reason);
-            format!("decided: short of {residual}{domain}: {why}{parked}")
+            // Why is said in words below; the wire's word for it is too coarse for a person.
+            format!("decided: short of {}{domain}{parked}", explained.residual)
         }
     };
     let text = format!(
@@ -252,16 +252,17 @@ fn heading(need: &NeedRecord) -> String {
         )
     };
     let domain = in_domain(&need.same_domain, need.same_satisfiable);
-    let status = match need.is_served() {
-        true => format!("served{domain}"),
-        false => format!(
+    let status = if need.is_served() {
+        format!("served{domain}")
+    } else {
+        format!(
             "{}{domain}: serving {}, coming {}, stuck {}, missing {}",
             need.status_field().text,
             amounts(&need.serving),
             amounts(&need.coming),
             amounts(&need.stuck),
             amounts(&need.missing),
-        ),
+        )
     };
     format!(
         "Need {} of cluster {}{group}\nfingerprint {}\nasks for {}{}\n{}\n",
@@ -275,9 +276,10 @@ fn heading(need: &NeedRecord) -> String {
 }
 
 fn amounts(of: &BTreeMap<String, String>) -> String {
-    match of.is_empty() {
-        true => "nothing".to_owned(),
-        false => quantities(of),
+    if of.is_empty() {
+        "nothing".to_owned()
+    } else {
+        quantities(of)
     }
 }
 

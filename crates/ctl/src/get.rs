@@ -18,7 +18,8 @@ use crate::json_path::{Path, PathRefused};
 use crate::listable::Shortfall;
 use crate::output::{Answer, AnswerSource, Listable, Style, list, single, value};
 use crate::record::{
-    ActionRecord, ClusterRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord, holds,
+    ActionRecord, ClusterRecord, DrainRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord,
+    holds,
 };
 use crate::select::{Fact, Selector, Usage};
 use crate::text::printable;
@@ -49,6 +50,9 @@ pub enum Resource {
     /// The pauses in force: what the shard may not change, until when and why.
     #[cfg_attr(feature = "flags", value(aliases = ["pause", "pa"]))]
     Pauses,
+    /// Machines that are to leave: how far each is, what takes its place, what is in the way.
+    #[cfg_attr(feature = "flags", value(aliases = ["drain", "dr"]))]
+    Drains,
     /// Everything that holds something back now: rails, breakers, pauses; which cluster, since when and why.
     #[cfg_attr(feature = "flags", value(aliases = ["rail"]))]
     Rails,
@@ -176,6 +180,10 @@ async fn listed(
         }
         Resource::Pauses => {
             let (items, source) = pauses(client).await?;
+            answer(items, &source, selection, style)
+        }
+        Resource::Drains => {
+            let (items, source) = drains(client, selection).await?;
             answer(items, &source, selection, style)
         }
         Resource::Events => {
@@ -449,6 +457,32 @@ pub(crate) async fn machines(
     };
     let header = client.machines(request, each).await?;
     usable::<MachineRecord>(&usage)?;
+    Ok((items, selection.source(header)))
+}
+
+/// Machines that are to leave.
+async fn drains(
+    client: &Client,
+    selection: &Selection,
+) -> Result<(Vec<DrainRecord>, AnswerSource), CtlError> {
+    let request = wire::InspectMachinesRequest {
+        cluster_id: selection.cluster.clone(),
+        limit: selection.limit_there(),
+        leaving_only: true,
+        ..wire::InspectMachinesRequest::default()
+    };
+    let mut items = Vec::new();
+    let each = |view: wire::MachineView| {
+        let machine = MachineRecord::from(&view);
+        // A shard that does not know the question shows every machine.
+        items.extend(machine.leaving.map(|leaving| DrainRecord {
+            machine: machine.id,
+            state: machine.state,
+            cluster: machine.cluster,
+            leaving,
+        }));
+    };
+    let header = client.machines(request, each).await?;
     Ok((items, selection.source(header)))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              ┌─▶ get · describe · explain · status ──▶ table, wide, json, yaml, csv, name, paths
-//! Client ──────┼─▶ pause · resume · retire · release · export · watch · wait
+//! Client ──────┼─▶ pause · resume · retire · release · drain · export · watch · wait
 //!  (ShardRead, └─▶ live view: poll ──▶ Screen ──▶ drawn       keys ──▶ Screen ──▶ requests
 //!   ShardAdmin)
 //! ```
@@ -34,6 +34,7 @@ mod output;
 mod table_text;
 
 mod describe;
+mod drain;
 mod events;
 mod explain;
 mod export;
@@ -46,6 +47,7 @@ mod watch;
 
 pub use client::{Client, USUAL_TIMEOUT};
 pub use describe::{Described, describe};
+pub use drain::{DrainDeadline, DrainOrder, drain, drain_question, undrain};
 pub use error::CtlError;
 pub use explain::{explain, explain_decided};
 pub use export::export;

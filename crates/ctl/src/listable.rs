@@ -2,6 +2,7 @@
 
 mod action;
 mod cluster;
+mod drain;
 mod event;
 mod machine;
 mod need;

@@ -17,6 +17,7 @@ mod panes;
 mod poll;
 mod screen;
 mod terminal;
+mod troubles;
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@
 
 mod action;
 mod cluster;
+mod drain;
 mod event;
 mod explanation;
 mod machine;
@@ -22,6 +23,7 @@ mod work;
 
 pub(crate) use action::ActionRecord;
 pub(crate) use cluster::ClusterRecord;
+pub(crate) use drain::{DrainRecord, LeavingRecord, PlannedDrain};
 pub(crate) use event::EventRecord;
 pub(crate) use explanation::{ChangeRecord, DecidedRecord, ExplanationRecord};
 pub(crate) use machine::{MachineRecord, NeedRef};

@@ -1,6 +1,6 @@
 //! Coverage: what came up in a history, so that a test can tell that it tests something.
 
-use bigfleet_model::{ActionKind, Decision, Fleet, Verdict};
+use bigfleet_model::{ActionKind, Decision, Fleet, MachineId, Verdict};
 use std::{collections::BTreeMap, fmt};
 
 /// How often everything came up.
@@ -15,7 +15,7 @@ pub struct Coverage {
 impl Coverage {
     /// What a test should see before it believes itself: what the rules can decide, and the shapes of
     /// demand they decide it for.
-    pub const WANTED: [&'static str; 32] = [
+    pub const WANTED: [&'static str; 35] = [
         "Bootstrap",
         "Provision",
         "Preempt",
@@ -28,6 +28,7 @@ impl Coverage {
         "phase1.restored",
         "phase2.inversion",
         "phase3.excess",
+        "phase3.leaving",
         "phase3.release",
         "PRIORITY_STARVED",
         "NO_MATCHING_SUPPLY",
@@ -38,6 +39,8 @@ impl Coverage {
         "gang of whole units",
         "fold of whole units",
         "reclaim by disruption",
+        "leaves soon, claimed",
+        "leaves soon, held",
         "fold",
         "gang in a domain",
         "gang of several domains",
@@ -113,10 +116,49 @@ impl Coverage {
             .iter()
             .for_each(|_| self.see("ended intent"));
         decision.restamps.iter().for_each(|_| self.see("restamp"));
+        self.note_leaving(fleet, decision);
         decision
             .needs
             .iter()
             .for_each(|verdict| self.note_verdict(verdict));
+    }
+
+    /// What became of machines that leave soon, and of whom they leave.
+    fn note_leaving(&mut self, fleet: &Fleet, decision: &Decision) {
+        let leaves_soon = |id: &MachineId| {
+            let found = fleet.machines.get(id);
+            found.filter(|found| found.leaves_soon())
+        };
+        for claim in &decision.claims {
+            if leaves_soon(&claim.machine).is_some() {
+                self.see("leaves soon, claimed");
+            }
+        }
+        for machine in decision.held.iter().filter_map(leaves_soon) {
+            self.see("leaves soon, held");
+            let attribution = machine.machine.attribution();
+            let mut needs = decision.needs.iter();
+            let Some(verdict) = needs.find(|one| Some(one.need.key()) == attribution) else {
+                continue;
+            };
+            let row = &verdict.need.row;
+            let same_key = row.profile.same_key();
+            let moves = |key: &str| {
+                let domain = machine.machine.shape().attribute(key);
+                domain != Some(verdict.same_domain.as_str())
+            };
+            let facts = [
+                ("held for a gang elsewhere", same_key.is_some_and(moves)),
+                (
+                    "held for a spread",
+                    row.profile.hard_spreads().next().is_some(),
+                ),
+                ("held for a fold", row.group.as_str().starts_with("fold:")),
+            ];
+            for (what, _) in facts.into_iter().filter(|(_, holds)| *holds) {
+                self.see(what);
+            }
+        }
     }
 
     fn note_verdict(&mut self, verdict: &Verdict) {

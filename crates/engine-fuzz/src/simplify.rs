@@ -22,7 +22,8 @@ type Plainer = fn(&mut FleetMachine);
 type PlainerFacts = fn(&mut MachineFacts);
 type PlainerShape = fn(&mut Shape);
 
-const MACHINE: [Plainer; 5] = [
+const MACHINE: [Plainer; 6] = [
+    |found| found.leaving = None,
     |found| found.not_ready = false,
     |found| found.unavailable = false,
     |found| found.disruption = None,

@@ -10,7 +10,8 @@
 use crate::edit::Edit;
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Cluster, ClusterId, Decision, Disruption, Fleet, FleetMachine, Holds, Machine, MachineId, Need,
+    Cluster, ClusterId, Decision, Disruption, Fleet, FleetMachine, Holds, Leaving, Machine,
+    MachineId, Need,
 };
 use bigfleet_seeded::Prng;
 use std::time::Duration;
@@ -95,6 +96,14 @@ impl Walk<'_> {
                 marked.not_ready = !marked.not_ready;
                 marked.unavailable = !marked.unavailable;
                 marked.reversible = !marked.reversible;
+                self.put(&marked);
+            }
+            5 => {
+                let mut marked = machine.clone();
+                marked.leaving = match machine.leaving {
+                    None | Some(Leaving::Now) => Some(Leaving::Soon),
+                    Some(Leaving::Soon) => *self.prng.pick(&[None, Some(Leaving::Now)]),
+                };
                 self.put(&marked);
             }
             4 => {

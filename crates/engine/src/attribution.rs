@@ -2,9 +2,15 @@
 
 use crate::{
     fleet_tables::{FleetTables, Slot},
-    index::{FingerprintIndex, Index, MachineIndex, NeedIndex, SlotIndex},
+    index::{
+        ClusterIndex, ConstraintsIndex, FingerprintIndex, GroupIndex, Index, MachineIndex,
+        NeedIndex, SlotIndex,
+    },
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The slots that may inherit.
+type Heirs = BTreeMap<ConstraintsIndex, Option<SlotIndex>>;
 
 impl FleetTables {
     /// Finds an heir for the machines of every orphaned slot of the clusters that changed.
@@ -15,36 +21,39 @@ impl FleetTables {
             let range = (cluster, SlotIndex::FIRST)..=(cluster, SlotIndex::LAST);
             let orphans: Vec<SlotIndex> =
                 self.orphans.range(range).map(|(_, slot)| *slot).collect();
+            let mut heirs: BTreeMap<GroupIndex, Heirs> = BTreeMap::new();
             for orphan in orphans {
-                let heir = self.heir_of(orphan);
+                let Slot {
+                    group, fingerprint, ..
+                } = self.slots[orphan];
+                let heirs = heirs.entry(group);
+                let heirs = heirs.or_insert_with(|| self.heirs_in(cluster, group));
+                let constraints = self.constraints[fingerprint];
+                let heir = constraints.and_then(|constraints| *heirs.get(&constraints)?);
                 self.set_heir(orphan, heir);
             }
         }
     }
 
-    /// The one current row of the same group and constraints that no machine is recorded for.
-    fn heir_of(&self, orphan: SlotIndex) -> Option<SlotIndex> {
-        let Slot {
-            cluster,
-            group,
-            fingerprint,
-            ..
-        } = self.slots[orphan];
-        let constraints = self.constraints[fingerprint]?;
+    /// By constraints, the one current row of a group that no machine is recorded for; none where there are
+    /// several. Worked out once for all orphans of the group.
+    fn heirs_in(&self, cluster: ClusterIndex, group: GroupIndex) -> Heirs {
         let first = (cluster, group, FingerprintIndex::FIRST);
         let of_group = self
             .slot_indexes
             .range(first..=(cluster, group, FingerprintIndex::LAST));
-        let mut heirs = of_group.map(|(_, slot)| *slot).filter(|slot| {
-            let slot = &self.slots[*slot];
-            slot.is_current()
-                && slot.machines.is_empty()
-                && self.constraints[slot.fingerprint] == Some(constraints)
-        });
-        match (heirs.next(), heirs.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
+        let mut heirs = Heirs::new();
+        for slot in of_group.map(|(_, slot)| *slot) {
+            let entry = &self.slots[slot];
+            if entry.is_current()
+                && entry.machines.is_empty()
+                && let Some(constraints) = self.constraints[entry.fingerprint]
+            {
+                let found = heirs.entry(constraints);
+                found.and_modify(|only| *only = None).or_insert(Some(slot));
+            }
         }
+        heirs
     }
 
     pub(crate) fn set_heir(&mut self, slot: SlotIndex, heir: Option<SlotIndex>) {

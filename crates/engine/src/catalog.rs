@@ -453,6 +453,20 @@ impl Catalog {
         shapes.copied().filter(|shape| usage.serves(*shape))
     }
 
+    /// Those of a set that serve a use.
+    pub(crate) fn serving<'s>(
+        &'s self,
+        usage: UseIndex,
+        among: &'s ShapeSet,
+    ) -> impl Iterator<Item = ShapeIndex> {
+        self.uses[usage].served_by.common(among)
+    }
+
+    /// Adds the shapes that serve a use to a set.
+    pub(crate) fn add_serving(&self, usage: UseIndex, shapes: &mut ShapeSet) {
+        shapes.add_all(&self.uses[usage].served_by);
+    }
+
     /// The shapes that serve a use by effective cost, then price; only those that `keep` lets through.
     pub(crate) fn by_cost(
         &self,

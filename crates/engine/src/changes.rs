@@ -122,6 +122,9 @@ impl FleetTables {
 
     /// Marks the classes of a cluster: a bound machine that serves no row may hold members of any of them.
     pub(crate) fn mark_classes_of(&mut self, cluster: ClusterIndex) {
+        if std::mem::replace(&mut self.clusters[cluster].classes_dirty, true) {
+            return;
+        }
         for at in 0..self.clusters[cluster].classes.len() {
             self.mark_class(self.clusters[cluster].classes[at]);
         }

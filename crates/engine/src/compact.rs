@@ -109,11 +109,17 @@ impl FleetTables {
             terms: committed.terms,
             keep_price: committed.keep_price,
             idle_since: self.idle.get(machine).map(|(_, since)| since),
-            not_ready: record.not_ready,
-            unavailable: record.unavailable,
+            not_ready: record.unfit,
+            unavailable: record.unfit,
             disruption: self.disruptions[machine],
             reversible: way_back.map(|at| (at.terms, at.keep_price)),
+            leaving: record.leaving,
         });
+        if self.let_off.contains(&machine)
+            && let Some(copy) = tables.ids.find(self.ids.get(machine))
+        {
+            tables.let_off.insert(copy);
+        }
     }
 }
 

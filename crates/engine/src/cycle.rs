@@ -15,8 +15,9 @@ use crate::{
     Mistake,
     excess::Excess,
     fleet_tables::FleetTables,
-    index::{MachineIndex, NeedIndex, SlotIndex},
+    index::{MachineIndex, NeedIndex, SlotIndex, UseIndex},
     pass_a::Draft,
+    preempt::Victims,
 };
 use bigfleet_model::{Amounts, DomainCoverage, MatchingSupply, State, Time, UnmetReason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,8 @@ pub(crate) enum PlannedAction {
     },
     Reclaim {
         machine: MachineIndex,
+        /// It is marked to leave (RF-21).
+        leaves: bool,
     },
     Delete {
         machine: MachineIndex,
@@ -131,6 +134,7 @@ impl FleetTables {
         begins: &mut dyn FnMut(Part),
     ) -> Outcome {
         self.catalog.settle();
+        self.replaced.clear();
         for machine in before.preempted {
             self.records[machine].preempted = false;
         }
@@ -153,10 +157,11 @@ impl FleetTables {
             now,
             ..Outcome::default()
         };
-        let short = dirty.iter().copied();
-        let short = short.filter(|need| self.is_short(*need)).collect();
+        let turns = dirty.iter().copied();
+        let turns = turns.filter(|need| self.is_short(*need) || self.is_to_replace(*need));
+        let turns = turns.collect();
         let weighed = &mut outcome.weighed;
-        let served = self.serve_short(short, |tables, need, domains| {
+        let served = self.serve_short(turns, |tables, need, domains| {
             weighed.insert(need, domains.candidates(tables));
         });
         self.emit_acquisitions(&served, &mut outcome);
@@ -194,6 +199,12 @@ impl FleetTables {
 
     fn is_short(&self, need: NeedIndex) -> bool {
         self.need(need).is_live() && !self.holding(need).is_covered()
+    }
+
+    /// Whether a Need counts on machines that leave soon (RF-21). Then it had a turn in the last cycle, too, and
+    /// is decided about again in every one.
+    fn is_to_replace(&self, need: NeedIndex) -> bool {
+        self.need(need).is_live() && 0 < self.holding(need).leaving
     }
 
     /// The Needs marked since the last cycle that are still there.
@@ -306,9 +317,10 @@ impl FleetTables {
     /// Phase 2; returns the excess after it (RF-11).
     fn preempt_for(&mut self, short: &[NeedIndex], outcome: &mut Outcome) -> Excess {
         let excess = self.find_excess(&[]);
+        let mut victims = Victims::default();
         let mut moved = false;
         for need in short {
-            let preemption = self.preempt(*need, &excess);
+            let preemption = self.preempt(*need, &excess, &mut victims);
             for machine in &preemption.victims {
                 let grace_seconds = self.grace(*need, *machine, &excess);
                 outcome.actions.push(PlannedAction::Preempt {
@@ -351,11 +363,12 @@ impl FleetTables {
     /// Reclaims and Deletes (Phase 3).
     fn let_go(&self, now: Time, excess: &Excess, outcome: &mut Outcome) {
         let reclaims = self.reclaims(excess);
-        outcome.actions.extend(
-            reclaims
-                .into_iter()
-                .map(|machine| PlannedAction::Reclaim { machine }),
-        );
+        outcome
+            .actions
+            .extend(reclaims.into_iter().map(|machine| PlannedAction::Reclaim {
+                machine,
+                leaves: self.record(machine).leaving.is_some(),
+            }));
         outcome.held = excess.held().collect();
         let (releases, next_release) = self.releases(now);
         outcome.actions.extend(
@@ -369,6 +382,7 @@ impl FleetTables {
     /// Lists the intents that ended (RF-13) and the commitments that change (RF-7).
     fn review_intents(&mut self, outcome: &mut Outcome) {
         let mut restamps: BTreeMap<MachineIndex, SlotIndex> = BTreeMap::new();
+        outcome.ended.extend(&self.let_off);
         for machine in &self.intents {
             let record = self.record(*machine);
             let Some(own_slot) = record.slot else {
@@ -394,6 +408,17 @@ impl FleetTables {
                 restamps.extend(passed.map(|machine| (*machine, heir)));
             }
         }
+        // What was replaced is attributed to the Need that gave it back, unless it goes at once (RF-21).
+        let reclaimed = |machine: MachineIndex| {
+            let mut actions = outcome.actions.iter();
+            actions.any(|action| matches!(action, PlannedAction::Reclaim { machine: at, .. } if *at == machine))
+        };
+        for (machine, need) in &self.replaced {
+            let slot = self.need(*need).slot;
+            if self.record(*machine).slot != Some(slot) && !reclaimed(*machine) {
+                restamps.insert(*machine, slot);
+            }
+        }
         let is_listed_too = self.mistake == Some(Mistake::RestoredAndRestamped);
         for machine in &self.mismatched {
             let record = self.record(*machine);
@@ -411,24 +436,12 @@ impl FleetTables {
 
     /// Says why each short Need is short (VD-2, RF-15).
     fn judge_supply(&mut self, outcome: &mut Outcome) {
+        let mut of_use: BTreeMap<UseIndex, (MatchingSupply, u32)> = BTreeMap::new();
         for (need, shortfall) in &mut outcome.short {
             let (entry, holding) = (self.need(*need), self.holding(*need));
-            let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
-            for shape in self.catalog.by_price(entry.usage) {
-                let stock = &self.stocks[shape];
-                let of = |state: State| stock.count[state as usize];
-                let (idle, speculative) = (of(State::Idle), of(State::Speculative));
-                for (sum, count) in
-                    counts
-                        .iter_mut()
-                        .zip([idle, speculative, of(State::Configured)])
-                {
-                    *sum = sum.saturating_add(count);
-                }
-                unclaimed += idle + speculative - stock.claimed;
-            }
-            let [idle, speculative, configured] = counts;
-            shortfall.supply = MatchingSupply::capped(idle, speculative, configured);
+            let supply = of_use.entry(entry.usage);
+            let (supply, unclaimed) = *supply.or_insert_with(|| self.matching_supply(entry.usage));
+            shortfall.supply = supply;
             let is_homeless = !holding.satisfiable || entry.parked || holding.domain.is_none();
             if self.is_gang(*need) && is_homeless {
                 shortfall.reason = UnmetReason::TopologyUnsatisfiable;
@@ -438,5 +451,23 @@ impl FleetTables {
                 shortfall.reason = UnmetReason::SpreadUnsatisfiable;
             }
         }
+    }
+
+    /// What matches a use at all, and how much of what is free nobody claims (RF-15).
+    fn matching_supply(&self, usage: UseIndex) -> (MatchingSupply, u32) {
+        let (mut counts, mut unclaimed) = ([0_u32; 3], 0);
+        for shape in self.catalog.by_price(usage) {
+            let stock = &self.stocks[shape];
+            let of = |state: State| stock.count[state as usize];
+            let (idle, speculative) = (of(State::Idle), of(State::Speculative));
+            let of_states = [idle, speculative, of(State::Configured)];
+            for (sum, count) in counts.iter_mut().zip(of_states) {
+                *sum = sum.saturating_add(count);
+            }
+            unclaimed += idle + speculative - stock.claimed;
+        }
+        let [idle, speculative, configured] = counts;
+        let supply = MatchingSupply::capped(idle, speculative, configured);
+        (supply, unclaimed)
     }
 }

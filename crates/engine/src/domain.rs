@@ -5,16 +5,16 @@
 //!                              its and loose     free hosts   quota        of lower priority
 //! ```
 //!
-//! Sums are exact; ratios are `f64`, added in ascending dimension name, so that equal fleets compare
+//! Victims are counted in `rivals.rs`. Sums are exact; ratios are `f64`, added in ascending dimension name, so that equal fleets compare
 //! equal everywhere.
 
 use crate::{
     Mistake,
-    catalog::victim_score,
     fleet_tables::FleetTables,
-    index::{DimensionIndex, DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
+    index::{DomainIndex, Index, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
     requested_amounts::RequestedAmounts,
+    serving_lines::LineKind,
     table::Table,
 };
 use bigfleet_model::{DomainCoverage, State};
@@ -35,7 +35,28 @@ pub(crate) enum DomainCase {
 pub(crate) struct Domains {
     need: NeedIndex,
     wanted: RequestedAmounts,
-    sums: Table<DomainIndex, DomainSums>,
+    /// How many machines there are, by [`Source`].
+    counts: Table<DomainIndex, [u64; Source::COUNT]>,
+    /// What they have, by domain, [`Source`] and dimension of the gang: one piece of memory however many domains.
+    milli: Vec<i128>,
+}
+
+/// How the gang would come by a machine.
+#[derive(Clone, Copy)]
+enum Source {
+    Own,
+    /// The gang's own, loose ones of its cluster, and drains there that can be taken back.
+    Credited,
+    Idle,
+    Speculative,
+}
+
+impl Source {
+    const COUNT: usize = 4;
+    /// What can be had now.
+    const AT_HAND: [Self; 2] = [Self::Credited, Self::Idle];
+    /// All that can be had.
+    const ALL: [Self; 3] = [Self::Credited, Self::Idle, Self::Speculative];
 }
 
 /// What RF-6 compares of a domain: machines, and how much of the gang they cover.
@@ -54,200 +75,170 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
+    fn count(&self) -> u64 {
+        self.credited + self.idle + self.speculative
+    }
+
     pub(crate) fn is_nothing(&self) -> bool {
-        self.credited + self.idle + self.speculative == 0
-    }
-}
-
-/// What there is in one domain, by how the gang would come by it.
-#[derive(Clone, Default)]
-struct DomainSums {
-    own: MachineSum,
-    /// The gang's own, loose ones of its cluster, and drains there that can be taken back.
-    credited: MachineSum,
-    idle: MachineSum,
-    speculative: MachineSum,
-}
-
-/// Machines and their amounts, in the dimensions of the gang.
-#[derive(Clone, Default)]
-struct MachineSum {
-    count: u64,
-    milli: Vec<i128>,
-}
-
-impl MachineSum {
-    fn add(&mut self, other: &[i128], count: u64) {
-        self.milli.resize(other.len(), 0);
-        for (sum, milli) in self.milli.iter_mut().zip(other) {
-            *sum += milli * i128::from(count);
-        }
-        self.count += count;
-    }
-
-    fn plus(&self, other: &Self) -> Self {
-        let mut sum = self.clone();
-        if !other.milli.is_empty() {
-            sum.add(&other.milli, 1);
-            sum.count = self.count + other.count;
-        }
-        sum
-    }
-
-    fn get(&self, at: usize) -> i128 {
-        self.milli.get(at).copied().unwrap_or(0)
-    }
-}
-
-impl DomainSums {
-    fn total(&self) -> MachineSum {
-        self.credited.plus(&self.idle).plus(&self.speculative)
+        self.count() == 0
     }
 }
 
 impl Domains {
     pub(crate) fn new(tables: &FleetTables, need: NeedIndex) -> Self {
-        let mut sums = Table::default();
-        if let Some(key) = tables.profile(need).same_key {
-            sums.grow_to(tables.catalog.keys[key].count());
-        }
         let wanted = tables.need(need).wanted.clone();
-        Self { need, wanted, sums }
-    }
-
-    fn at(
-        &mut self,
-        tables: &FleetTables,
-        shape: ShapeIndex,
-    ) -> Option<(&mut DomainSums, Vec<i128>)> {
-        let domain = tables.domain_of(self.need, shape)?;
-        if !tables.is_of_use(self.need, shape) {
-            return None;
+        let mut counts = Table::default();
+        if let Some(key) = tables.profile(need).same_key {
+            counts.grow_to(tables.catalog.keys[key].count());
         }
-        let milli = self.amounts_of(tables, shape);
-        Some((&mut self.sums[domain], milli))
+        let milli = vec![0; counts.len() * Source::COUNT * wanted.len()];
+        Self {
+            need,
+            wanted,
+            counts,
+            milli,
+        }
     }
 
-    /// What a machine of this shape has, in the dimensions of the gang.
-    fn amounts_of(&self, tables: &FleetTables, shape: ShapeIndex) -> Vec<i128> {
+    fn place(&self, domain: DomainIndex, source: Source) -> usize {
+        (domain.position() * Source::COUNT + source as usize) * self.wanted.len()
+    }
+
+    /// Adds so many machines of a shape that has something of what the gang wants.
+    fn add(&mut self, tables: &FleetTables, shape: ShapeIndex, count: u64, sources: &[Source]) {
+        if count == 0 || !tables.is_of_use(self.need, shape) {
+            return;
+        }
+        let Some(domain) = tables.domain_of(self.need, shape) else {
+            return;
+        };
         let credit = tables.credit(self.need, shape);
-        let milli = |(dimension, _): (DimensionIndex, i128)| i128::from(credit.amount(dimension));
-        self.wanted.iter().map(milli).collect()
+        for source in sources {
+            self.counts[domain][*source as usize] += count;
+            let place = self.place(domain, *source);
+            for ((dimension, _), sum) in self.wanted.iter().zip(&mut self.milli[place..]) {
+                *sum += i128::from(credit.amount(dimension)) * i128::from(count);
+            }
+        }
     }
 
     pub(crate) fn add_own(&mut self, tables: &FleetTables, shape: ShapeIndex) {
-        if let Some((sums, milli)) = self.at(tables, shape) {
-            sums.own.add(&milli, 1);
-            sums.credited.add(&milli, 1);
-        }
-    }
-
-    fn add_loose(&mut self, tables: &FleetTables, shape: ShapeIndex) {
-        if let Some((sums, milli)) = self.at(tables, shape) {
-            sums.credited.add(&milli, 1);
-        }
+        self.add(tables, shape, 1, &[Source::Own, Source::Credited]);
     }
 
     fn add_free(&mut self, tables: &FleetTables, shape: ShapeIndex) {
         let stock = &tables.stocks[shape];
         let idle = stock.pool(PoolKind::Idle).free() + stock.pool(PoolKind::Creating).free();
-        let spec = stock.pool(PoolKind::Speculative).free();
-        if idle + spec == 0 {
-            return;
-        }
-        if let Some((sums, milli)) = self.at(tables, shape) {
-            sums.idle.add(&milli, idle.into());
-            sums.speculative.add(&milli, spec.into());
-        }
+        let speculative = stock.pool(PoolKind::Speculative).free();
+        self.add(tables, shape, idle.into(), &[Source::Idle]);
+        self.add(tables, shape, speculative.into(), &[Source::Speculative]);
+    }
+
+    fn count(&self, domain: DomainIndex, sources: &[Source]) -> u64 {
+        let counts = self.counts[domain];
+        sources.iter().map(|source| counts[*source as usize]).sum()
+    }
+
+    /// What the machines of a domain have of each dimension, beside what is wanted of it.
+    fn sums(&self, domain: DomainIndex, sources: &[Source]) -> impl Iterator<Item = (i128, i128)> {
+        let wanted = self.wanted.iter().enumerate();
+        wanted.map(move |(at, (_, wanted))| {
+            let of = |source: &Source| self.milli[self.place(domain, *source) + at];
+            (sources.iter().map(of).sum(), wanted)
+        })
     }
 
     /// `cov` of S-5.
-    fn coverage(&self, amount: &MachineSum) -> f64 {
-        self.ratios(amount)
-            .fold(0.0, |sum, ratio| sum + ratio.min(1.0))
+    fn coverage(&self, domain: DomainIndex, sources: &[Source]) -> f64 {
+        let sums = self.sums(domain, sources);
+        let ratios = sums.map(|(sum, wanted)| sum as f64 / wanted as f64);
+        ratios.fold(0.0, |sum, ratio| sum + ratio.min(1.0))
     }
 
     /// `over` of S-5.
-    fn excess(&self, amount: &MachineSum) -> f64 {
-        self.ratios(amount).fold(0.0, |sum, ratio| sum + ratio)
+    fn excess(&self, domain: DomainIndex) -> f64 {
+        let sums = self.sums(domain, &Source::ALL);
+        let ratios = sums.map(|(sum, wanted)| sum as f64 / wanted as f64);
+        ratios.fold(0.0, |sum, ratio| sum + ratio)
     }
 
-    fn ratios(&self, amount: &MachineSum) -> impl Iterator<Item = f64> {
-        let ratio = |(at, (_, wanted)): (usize, (DimensionIndex, i128))| {
-            amount.get(at) as f64 / wanted as f64
-        };
-        self.wanted.iter().enumerate().map(ratio)
+    /// Whether all that is in a domain completes the gang.
+    fn is_enough(&self, domain: DomainIndex) -> bool {
+        let mut sums = self.sums(domain, &Source::ALL);
+        0 < self.count(domain, &Source::ALL) && sums.all(|(sum, wanted)| wanted <= sum)
     }
 
-    fn covers(&self, amount: &MachineSum) -> bool {
-        let enough = |(at, (_, wanted)): (usize, (DimensionIndex, i128))| wanted <= amount.get(at);
-        self.wanted.iter().enumerate().all(enough)
+    /// What the gang lacks in a domain, in the order of what it wants.
+    pub(crate) fn left(&self, domain: DomainIndex) -> Vec<i128> {
+        let sums = self.sums(domain, &Source::ALL);
+        sums.map(|(sum, wanted)| wanted - sum).collect()
     }
 
     /// The domain whose own machines cover most of the gang (RF-4).
     pub(crate) fn home(&self, tables: &FleetTables) -> Option<DomainIndex> {
-        let with_own = |domain: &DomainIndex| 0 < self.sums[*domain].own.count;
-        let own = |domain: DomainIndex| self.coverage(&self.sums[domain].own);
-        self.best(tables, with_own, |a, b| own(b).total_cmp(&own(a)))
-    }
-
-    /// The first of the domains that qualify, in this order and then by value.
-    fn best(
-        &self,
-        tables: &FleetTables,
-        qualifies: impl Fn(&DomainIndex) -> bool,
-        order: impl Fn(DomainIndex, DomainIndex) -> Ordering,
-    ) -> Option<DomainIndex> {
-        let domains = self.sums.indexes().filter(qualifies);
-        domains.min_by(|a, b| order(*a, *b).then_with(|| tables.domain_order(self.need, *a, *b)))
+        let own = |domain: DomainIndex| self.coverage(domain, &[Source::Own]);
+        let with_own = self.counts.indexes();
+        let with_own = with_own.filter(|domain| 0 < self.count(*domain, &[Source::Own]));
+        with_own.min_by(|a, b| {
+            let by_value = || tables.domain_order(self.need, *a, *b);
+            own(*b).total_cmp(&own(*a)).then_with(by_value)
+        })
     }
 
     /// What the rules compare, domain by domain, for an explanation.
     pub(crate) fn weights(&self) -> impl Iterator<Item = (DomainIndex, Weights)> {
-        let weigh = |(domain, sums): (DomainIndex, &DomainSums)| {
-            let total = sums.total();
-            let weights = Weights {
-                own: sums.own.count,
-                credited: sums.credited.count,
-                idle: sums.idle.count,
-                speculative: sums.speculative.count,
-                own_coverage: self.coverage(&sums.own),
-                credit_coverage: self.coverage(&sums.credited),
-                coverage_at_hand: self.coverage(&sums.credited.plus(&sums.idle)),
-                fill: self.excess(&total),
-                is_enough: 0 < total.count && self.covers(&total),
-            };
-            (domain, weights)
-        };
-        self.sums.entries().map(weigh)
+        self.counts
+            .indexes()
+            .map(|domain| (domain, self.weights_of(domain)))
+    }
+
+    fn weights_of(&self, domain: DomainIndex) -> Weights {
+        let [own, credited, idle, speculative] = self.counts[domain];
+        Weights {
+            own,
+            credited,
+            idle,
+            speculative,
+            own_coverage: self.coverage(domain, &[Source::Own]),
+            credit_coverage: self.coverage(domain, &[Source::Credited]),
+            coverage_at_hand: self.coverage(domain, &Source::AT_HAND),
+            fill: self.excess(domain),
+            is_enough: self.is_enough(domain),
+        }
+    }
+
+    /// The domains in which there is anything.
+    fn found(&self) -> impl Iterator<Item = DomainIndex> {
+        let domains = self.counts.indexes();
+        domains.filter(|domain| 0 < self.count(*domain, &Source::ALL))
     }
 
     /// The domains worth naming in a verdict: best covered first (VD-1).
     pub(crate) fn candidates(&self, tables: &FleetTables) -> Vec<DomainCoverage> {
-        let mut weighed: Vec<(u32, DomainIndex, bool)> = Vec::new();
-        for (domain, sums) in self.sums.entries() {
-            let total = sums.total();
-            let thousandths = |(at, (_, wanted)): (usize, (DimensionIndex, i128))| {
-                let have = total.get(at).min(wanted);
+        let weigh = |domain: DomainIndex| {
+            let thousandths = |(sum, wanted): (i128, i128)| {
+                let have = sum.min(wanted);
                 have.checked_mul(1000)
                     .map_or_else(|| have / (wanted / 1000), |have| have / wanted)
                     as u32
             };
-            if 0 < total.count {
-                let worst = self.wanted.iter().enumerate().map(thousandths).min();
-                weighed.push((worst.unwrap_or(1000), domain, self.covers(&total)));
-            }
+            let worst = self.sums(domain, &Source::ALL).map(thousandths).min();
+            (Reverse(worst.unwrap_or(1000)), domain)
+        };
+        let mut weighed: Vec<(Reverse<u32>, DomainIndex)> = self.found().map(weigh).collect();
+        let order = |a: &(Reverse<u32>, DomainIndex), b: &(Reverse<u32>, DomainIndex)| {
+            let by_value = || tables.domain_order(self.need, a.1, b.1);
+            a.0.cmp(&b.0).then_with(by_value)
+        };
+        if DomainCoverage::MOST < weighed.len() {
+            weighed.select_nth_unstable_by(DomainCoverage::MOST, order);
+            weighed.truncate(DomainCoverage::MOST);
         }
-        weighed.sort_by(|a, b| {
-            Reverse(a.0)
-                .cmp(&Reverse(b.0))
-                .then_with(|| tables.domain_order(self.need, a.1, b.1))
-        });
-        weighed.truncate(DomainCoverage::MOST);
-        let named = |(coverage_per_mille, domain, satisfiable)| DomainCoverage {
+        weighed.sort_by(order);
+        let named = |(Reverse(coverage_per_mille), domain)| DomainCoverage {
             domain: tables.domain_name(self.need, domain).to_owned(),
             coverage_per_mille,
-            satisfiable,
+            satisfiable: self.is_enough(domain),
         };
         weighed.into_iter().map(named).collect()
     }
@@ -266,7 +257,12 @@ impl FleetTables {
         key.map_or("", |key| self.catalog.keys[key].value(domain))
     }
 
-    fn domain_order(&self, need: NeedIndex, one: DomainIndex, other: DomainIndex) -> Ordering {
+    pub(crate) fn domain_order(
+        &self,
+        need: NeedIndex,
+        one: DomainIndex,
+        other: DomainIndex,
+    ) -> Ordering {
         self.domain_name(need, one)
             .cmp(self.domain_name(need, other))
     }
@@ -280,16 +276,38 @@ impl FleetTables {
     /// What a gang that its own machines do not cover finds in each domain.
     pub(crate) fn weigh(&mut self, need: NeedIndex) -> Domains {
         let mut domains = Domains::new(self, need);
-        for machine in self.own(need) {
-            domains.add_own(self, self.record(machine).shape);
+        let own = self.own(need);
+        self.weigh_bound(need, &own, &mut domains);
+        for (shape, count) in self.count_in_cluster(need, LineKind::LooseForNow) {
+            domains.add(self, shape, count, &[Source::Credited]);
         }
-        for machine in self.leftovers(need) {
-            if !self.is_own(need, machine) {
-                domains.add_loose(self, self.record(machine).shape);
+        self.weigh_free(need, &mut domains);
+        domains
+    }
+
+    /// Adds own machines, and loose ones that stay and are not among the own.
+    fn weigh_bound(&mut self, need: NeedIndex, own: &[MachineIndex], domains: &mut Domains) {
+        let mut loose = self.count_in_cluster(need, LineKind::Loose);
+        let cluster = self.need(need).cluster;
+        for machine in own {
+            let record = self.record(*machine);
+            domains.add_own(self, record.shape);
+            let is_loose = record.cluster == Some(cluster)
+                && !record.leaves_soon()
+                && self.claimant(*machine).is_none();
+            if is_loose && let Some(count) = loose.get_mut(&record.shape) {
+                *count -= 1;
             }
         }
-        for machine in self.restorable(need) {
-            domains.add_loose(self, self.record(machine).shape);
+        for (shape, count) in loose {
+            domains.add(self, shape, count, &[Source::Credited]);
+        }
+    }
+
+    /// Adds the drains that can be taken back, and what is free.
+    fn weigh_free(&mut self, need: NeedIndex, domains: &mut Domains) {
+        for (shape, count) in self.count_in_cluster(need, LineKind::Reversible) {
+            domains.add(self, shape, count, &[Source::Credited]);
         }
         if !self.is_parked(need) {
             let usage = self.need(need).usage;
@@ -297,6 +315,27 @@ impl FleetTables {
                 domains.add_free(self, shape);
             }
         }
+    }
+
+    /// What a gang finds in each domain that stays, with all it claims as if it did not yet (RF-21).
+    pub(crate) fn weigh_staying(&mut self, need: NeedIndex) -> Domains {
+        let mut domains = Domains::new(self, need);
+        let own = self.own(need);
+        let own = self.staying_first(&own).0;
+        self.weigh_bound(need, own, &mut domains);
+        for machine in self.claims(need) {
+            let record = self.record(*machine);
+            if record.leaves_soon() || self.is_own(need, *machine) {
+                continue;
+            }
+            let source = match record.state {
+                Some(State::Idle | State::Creating) => Source::Idle,
+                Some(State::Speculative) => Source::Speculative,
+                _ => Source::Credited,
+            };
+            domains.add(self, record.shape, 1, &[source]);
+        }
+        self.weigh_free(need, &mut domains);
         domains
     }
 
@@ -306,129 +345,72 @@ impl FleetTables {
         need: NeedIndex,
         domains: &Domains,
     ) -> (Option<DomainIndex>, DomainCase) {
-        let parked = self.is_parked(need);
-        let sums = |domain: DomainIndex| &domains.sums[domain];
-        let remembers = self.mistake != Some(Mistake::NoIncumbent);
-        let credit = |sum: &MachineSum| {
-            if remembers {
-                domains.coverage(sum)
-            } else {
-                0.0
-            }
-        };
-        let own = |domain: DomainIndex| credit(&sums(domain).own);
-        let cred = |domain: DomainIndex| credit(&sums(domain).credited);
-        let over = |domain: DomainIndex| domains.excess(&sums(domain).total());
-        let count = |domain: DomainIndex| sums(domain).total().count;
-
-        let complete = domains.best(
-            self,
-            |domain| 0 < count(*domain) && domains.covers(&sums(*domain).total()),
-            |a, b| {
-                own(b)
-                    .total_cmp(&own(a))
-                    .then_with(|| cred(b).total_cmp(&cred(a)))
-                    .then_with(|| over(a).total_cmp(&over(b)))
-                    .then_with(|| count(b).cmp(&count(a)))
-            },
-        );
-        if complete.is_some() {
-            return (complete, DomainCase::Complete);
+        let found = self.found(domains);
+        if let Some(complete) = self.first_complete(need, &found) {
+            return (Some(complete), DomainCase::Complete);
         }
-        if !parked {
-            let needed = self.victims_needed(need, domains);
-            let with_victims = domains.best(
-                self,
-                |domain| needed[*domain].is_some(),
-                |a, b| {
-                    let fewest = needed[a].cmp(&needed[b]);
-                    own(b).total_cmp(&own(a)).then(fewest)
-                },
-            );
+        let by_value = |a: &(DomainIndex, Weights), b: &(DomainIndex, Weights)| {
+            self.domain_order(need, a.0, b.0)
+        };
+        let at_hand = |weights: &Weights| weights.credited + weights.idle;
+        let partial = found.iter().filter(|(_, weights)| 0 < at_hand(weights));
+        let partial = partial.min_by(|one, other| {
+            let (a, b) = (&one.1, &other.1);
+            b.coverage_at_hand
+                .total_cmp(&a.coverage_at_hand)
+                .then_with(|| b.own_coverage.total_cmp(&a.own_coverage))
+                .then_with(|| b.credit_coverage.total_cmp(&a.credit_coverage))
+                .then_with(|| at_hand(b).cmp(&at_hand(a)))
+                .then_with(|| by_value(one, other))
+        });
+        let partial = partial.map(|(domain, _)| *domain);
+        if !self.is_parked(need) {
+            let mut own: Vec<(DomainIndex, f64)> = found
+                .iter()
+                .map(|(domain, weights)| (*domain, weights.own_coverage))
+                .collect();
+            own.retain(|(_, coverage)| 0.0 < *coverage);
+            let with_victims = self.with_fewest_victims(need, domains, &own);
             if with_victims.is_some() {
                 return (with_victims, DomainCase::WithVictims);
             }
         }
-        let at_hand = |domain: DomainIndex| sums(domain).credited.plus(&sums(domain).idle);
-        let near = |domain: DomainIndex| domains.coverage(&at_hand(domain));
-        let partial = domains.best(
-            self,
-            |domain| 0 < at_hand(*domain).count,
-            |a, b| {
-                near(b)
-                    .total_cmp(&near(a))
-                    .then_with(|| own(b).total_cmp(&own(a)))
-                    .then_with(|| cred(b).total_cmp(&cred(a)))
-                    .then_with(|| at_hand(b).count.cmp(&at_hand(a).count))
-            },
-        );
         (partial, DomainCase::Partial)
     }
 
-    /// How many victims complete the gang in each domain; none where no number does.
-    pub(crate) fn victims_needed(
-        &mut self,
-        need: NeedIndex,
-        domains: &Domains,
-    ) -> Table<DomainIndex, Option<usize>> {
-        let priority = self.priority(need);
-        let mut victims: Table<DomainIndex, Vec<(f64, MachineIndex)>> = Table::default();
-        victims.grow_to(domains.sums.len());
-        let mut looked_at = 0;
-        for shape in self.catalog.by_price(self.need(need).usage) {
-            let domain = self.domain_of(need, shape);
-            let Some(domain) = domain.filter(|_| self.is_of_use(need, shape)) else {
-                continue;
-            };
-            let configured = &self.stocks[shape].configured;
-            looked_at += configured.len();
-            for machine in configured {
-                if let Some(victim) = self.victim_priority(*machine, priority)
-                    && !self.record(*machine).not_ready
-                    && !self.is_credit(need, *machine)
-                {
-                    let terms = &self.catalog.terms[self.record(*machine).terms].terms;
-                    let gap = i64::from(priority) - i64::from(victim);
-                    victims[domain].push((victim_score(gap, terms), *machine));
-                }
+    /// The domain whose free machines complete the gang (RF-6, case 1).
+    pub(crate) fn complete(&self, domains: &Domains) -> Option<DomainIndex> {
+        self.first_complete(domains.need, &self.found(domains))
+    }
+
+    /// The domains in which there is anything, weighed once each.
+    fn found(&self, domains: &Domains) -> Vec<(DomainIndex, Weights)> {
+        let remembers = self.mistake != Some(Mistake::NoIncumbent);
+        let weigh = |domain: DomainIndex| {
+            let mut weights = domains.weights_of(domain);
+            if !remembers {
+                (weights.own_coverage, weights.credit_coverage) = (0.0, 0.0);
             }
-        }
-        self.work.machines += looked_at as u64;
-        let needed = |(sums, victims): (&DomainSums, &mut Vec<(f64, MachineIndex)>)| {
-            victims.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.ids.compare(a.1, b.1)));
-            let mut total = sums.total();
-            for (taken, (_, machine)) in victims.iter().enumerate() {
-                total.add(&domains.amounts_of(self, self.record(*machine).shape), 1);
-                if domains.covers(&total) {
-                    return Some(taken + 1);
-                }
-            }
-            None
+            (domain, weights)
         };
-        domains
-            .sums
-            .iter()
-            .zip(victims.iter_mut())
-            .map(needed)
-            .collect()
+        domains.found().map(weigh).collect()
     }
 
-    /// Whether a bound machine counts for a gang already, so that it cannot be a victim too.
-    fn is_credit(&self, need: NeedIndex, machine: MachineIndex) -> bool {
-        let record = self.record(machine);
-        let claimant = self.claimant(machine);
-        let is_free = claimant.is_none_or(|claimant| claimant == need);
-        let is_leftover = claimant.is_none() && record.cluster == Some(self.need(need).cluster);
-        is_leftover || (is_free && self.is_own(need, machine))
-    }
-
-    /// The priority a Configured machine stands at, if it is below the preemptor's (V-3).
-    pub(crate) fn victim_priority(&self, machine: MachineIndex, preemptor: i32) -> Option<i32> {
-        let record = self.record(machine);
-        let stamped = self.catalog.terms[record.terms].terms.priority;
-        let priority = self
-            .claimant(machine)
-            .map_or(stamped, |claimant| stamped.max(self.priority(claimant)));
-        (record.state == Some(State::Configured) && priority < preemptor).then_some(priority)
+    fn first_complete(
+        &self,
+        need: NeedIndex,
+        found: &[(DomainIndex, Weights)],
+    ) -> Option<DomainIndex> {
+        let complete = found.iter().filter(|(_, weights)| weights.is_enough);
+        let complete = complete.min_by(|one, other| {
+            let (a, b) = (&one.1, &other.1);
+            b.own_coverage
+                .total_cmp(&a.own_coverage)
+                .then_with(|| b.credit_coverage.total_cmp(&a.credit_coverage))
+                .then_with(|| a.fill.total_cmp(&b.fill))
+                .then_with(|| b.count().cmp(&a.count()))
+                .then_with(|| self.domain_order(need, one.0, other.0))
+        });
+        complete.map(|(domain, _)| *domain)
     }
 }

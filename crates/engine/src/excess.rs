@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! loose Configured machine ──┬─ a Need waits for machines on their way ──▶ held
+//!                            ├─ it leaves soon and its Need does ──▶ held
 //!                            ├─ an equal serves that is dearer or disturbs less ──▶ they change places
 //!                            └─ otherwise ──▶ Reclaim
 //! ```
@@ -10,10 +11,14 @@
 use crate::{
     Mistake,
     fleet_tables::{FleetTables, Fold, Record},
-    index::{ClassIndex, ClusterIndex, MachineIndex, NeedIndex},
+    index::{ClassIndex, ClusterIndex, Index, MachineIndex, NeedIndex, ShapeIndex, SlotIndex},
+    shape_set::ShapeSet,
 };
-use bigfleet_model::State;
-use std::collections::{BTreeMap, BTreeSet};
+use bigfleet_model::{Leaving, State};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// Machines that no Need claims, and which of them are held.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +26,16 @@ pub(crate) struct Excess {
     /// Held machines, each with the highest priority among the Needs it is held for.
     hold_priorities: BTreeMap<MachineIndex, i32>,
     /// Loose machines of clusters that may be reclaimed from, in keep order.
-    loose: Vec<(ClusterIndex, Vec<MachineIndex>)>,
+    pub(crate) loose: Vec<(ClusterIndex, Vec<MachineIndex>)>,
+}
+
+/// What is found out once about the Needs that machines are attributed to.
+#[derive(Default)]
+struct OwnHolders {
+    /// The highest priority that holds machines of a slot and shape, fit or unfit.
+    priorities: BTreeMap<(SlotIndex, ShapeIndex, bool), Option<i32>>,
+    /// Whether a Need is covered by Configured machines.
+    served: BTreeMap<NeedIndex, bool>,
 }
 
 impl Excess {
@@ -30,7 +44,7 @@ impl Excess {
         self.hold_priorities.get(&machine).copied()
     }
 
-    fn is_held(&self, machine: MachineIndex) -> bool {
+    pub(crate) fn is_held(&self, machine: MachineIndex) -> bool {
         self.hold_priorities.contains_key(&machine)
     }
 
@@ -47,20 +61,31 @@ impl FleetTables {
         let robbed: BTreeSet<NeedIndex> = robbed.collect();
         let mut excess = Excess::default();
         for cluster in self.loose_clusters.clone() {
-            if !self.may_reclaim(cluster) {
-                continue;
-            }
-            self.work.machines += self.clusters[cluster].bound.len() as u64;
-            let loose = self.loose(cluster);
+            let loose = if self.may_reclaim(cluster) {
+                self.work.machines += self.clusters[cluster].bound.len() as u64;
+                self.loose(cluster)
+            } else {
+                self.leaving_now(cluster)
+            };
             if loose.is_empty() {
                 continue;
             }
+            let shapes = loose.iter().map(|machine| self.record(*machine).shape);
             let waiting = self.waiting(cluster, &robbed);
+            let by_slot = waiting.iter().map(|need| (self.need(*need).slot, *need));
+            let by_slot: BTreeSet<(SlotIndex, NeedIndex)> = by_slot.collect();
+            let (held_shapes, looks) = self.held_shapes(shapes, waiting);
+            self.work.machines += looks;
+            let mut own_holders = OwnHolders::default();
             for machine in &loose {
-                let for_need = |need: &NeedIndex| self.is_held_for(*machine, *need);
-                let needs = waiting.iter().copied().filter(for_need);
-                let needs = needs.chain(self.holders_of_its_own(*machine));
-                if let Some(priority) = needs.map(|need| self.priority(need)).max() {
+                let Record { shape, leaving, .. } = *self.record(*machine);
+                let held_for = match leaving {
+                    None => held_shapes.get(&shape).copied(),
+                    Some(Leaving::Soon) => self.held_for_its_own(*machine, &by_slot),
+                    Some(Leaving::Now) => continue,
+                };
+                let priority = held_for.max(self.own_hold_priority(*machine, &mut own_holders));
+                if let Some(priority) = priority {
                     excess.hold_priorities.insert(*machine, priority);
                 }
             }
@@ -72,6 +97,18 @@ impl FleetTables {
     pub(crate) fn may_reclaim(&self, cluster: ClusterIndex) -> bool {
         let cluster = &self.clusters[cluster];
         cluster.known && cluster.ready
+    }
+
+    /// Configured machines that leave now, of a cluster that has not reported: they go all the same (RF-21).
+    fn leaving_now(&self, cluster: ClusterIndex) -> Vec<MachineIndex> {
+        let leaves = |machine: &MachineIndex| {
+            let record = self.record(*machine);
+            record.cluster == Some(cluster) && record.state == Some(State::Configured)
+        };
+        let mut machines: Vec<MachineIndex> = self.leave_now.iter().copied().collect();
+        machines.retain(leaves);
+        machines.sort_by(|one, other| self.keep_order(*one, *other));
+        machines
     }
 
     /// Configured machines of a cluster that nobody claims and nobody preempts, in keep order.
@@ -149,21 +186,56 @@ impl FleetTables {
         })
     }
 
-    fn is_held_for(&self, machine: MachineIndex, need: NeedIndex) -> bool {
-        let shape = self.record(machine).shape;
-        self.serves(need, shape) && self.is_of_use(need, shape)
+    /// The shapes whose machines are held for Needs that wait, each with the highest priority among those. A Need
+    /// looks at those shapes alone that it can use and no Need of higher priority holds. Says how many were looked at.
+    fn held_shapes(
+        &self,
+        shapes: impl Iterator<Item = ShapeIndex>,
+        mut waiting: Vec<NeedIndex>,
+    ) -> (BTreeMap<ShapeIndex, i32>, u64) {
+        waiting.sort_by_key(|need| Reverse(self.priority(*need)));
+        let mut open: ShapeSet = shapes.collect();
+        let (mut held, mut looks) = (BTreeMap::new(), 0);
+        for need in waiting {
+            let usable = self.catalog.serving(self.need(need).usage, &open);
+            let usable: Vec<ShapeIndex> = usable.collect();
+            looks += 1 + usable.len() as u64;
+            for shape in usable {
+                if self.is_of_use(need, shape) {
+                    held.insert(shape, self.priority(need));
+                    open.remove(shape);
+                }
+            }
+        }
+        (held, looks)
     }
 
-    /// The Needs a machine is attributed to that have no replacement for it yet, though they do not claim it:
-    /// it is unfit, they have outgrown it, or they went where they need victims and found none.
-    fn holders_of_its_own(&self, machine: MachineIndex) -> Vec<NeedIndex> {
-        let Some(slot) = self.attribution(machine) else {
-            return Vec::new();
-        };
+    /// The highest priority among the Needs that wait, of those a machine that leaves soon belongs to (RF-21).
+    fn held_for_its_own(
+        &self,
+        machine: MachineIndex,
+        waiting: &BTreeSet<(SlotIndex, NeedIndex)>,
+    ) -> Option<i32> {
+        let (slot, shape) = (self.belongs_to(machine)?, self.record(machine).shape);
+        let of_slot = waiting.range((slot, NeedIndex::FIRST)..=(slot, NeedIndex::LAST));
+        let holds = |need: &NeedIndex| self.serves(*need, shape) && self.is_of_use(*need, shape);
+        let needs = of_slot.map(|(_, need)| *need).filter(holds);
+        needs.map(|need| self.priority(need)).max()
+    }
+
+    /// The highest priority among the Needs a machine is attributed to that have no replacement for it yet, though
+    /// they do not claim it: it is unfit, they have outgrown it, or they went where they need victims and found
+    /// none.
+    fn own_hold_priority(&self, machine: MachineIndex, known: &mut OwnHolders) -> Option<i32> {
+        let slot = self.belongs_to(machine)?;
         let record = self.record(machine);
-        let slot = &self.slots[slot];
-        let folded = slot.classes.iter().map(|class| self.classes[*class].folded);
-        let needs = slot.rows.iter().copied().chain(folded);
+        let alike = (slot, record.shape, record.is_unfit());
+        if let Some(priority) = known.priorities.get(&alike) {
+            return *priority;
+        }
+        let folded = self.slots[slot].classes.iter();
+        let folded = folded.map(|class| self.classes[*class].folded);
+        let needs = self.slots[slot].rows.iter().copied().chain(folded);
         let holds_outgrown = self.mistake != Some(Mistake::OutgrownNotHeld);
         let is_stuck = |need: NeedIndex| {
             let holding = self.holding(need);
@@ -171,103 +243,19 @@ impl FleetTables {
                 || (!self.serves(need, record.shape) && holds_outgrown)
                 || (holding.by_victims && holding.victims.is_empty())
         };
-        let holds = |need: &NeedIndex| {
-            self.need(*need).is_live() && is_stuck(*need) && !self.is_covered_by(*need, |_| true)
+        let mut is_served = |need: NeedIndex| {
+            let served = known.served.entry(need);
+            *served.or_insert_with(|| self.is_covered_by(need, |_| true))
         };
-        needs.filter(holds).collect()
+        let holds =
+            |need: &NeedIndex| self.need(*need).is_live() && is_stuck(*need) && !is_served(*need);
+        let priority = needs.filter(holds).map(|need| self.priority(need)).max();
+        known.priorities.insert(alike, priority);
+        priority
     }
 
-    /// Swaps a machine that would be reclaimed for an equal one that serves and is dearer, or disturbs less, so
-    /// that this goes (RF-18). Returns the Needs whose claims changed.
-    pub(crate) fn exchange(&mut self, excess: &Excess, short: &[NeedIndex]) -> Vec<NeedIndex> {
-        let mut touched = Vec::new();
-        for (cluster, loose) in &excess.loose {
-            let of_cluster = |at: &NeedIndex| self.need(*at).cluster == *cluster;
-            let short: Vec<NeedIndex> = short.iter().copied().filter(of_cluster).collect();
-            for machine in loose {
-                if !excess.is_held(*machine) && !self.record(*machine).not_ready {
-                    touched.extend(self.exchange_one(*machine, *cluster, &short));
-                }
-            }
-        }
-        touched
-    }
-
-    fn exchange_one(
-        &mut self,
-        machine: MachineIndex,
-        cluster: ClusterIndex,
-        short: &[NeedIndex],
-    ) -> Option<NeedIndex> {
-        let record = *self.record(machine);
-        let size = self.catalog.shapes[record.shape].size;
-        let goes = |need: NeedIndex, held: MachineIndex| {
-            let other = self.record(held);
-            other.state == Some(State::Configured)
-                && !other.preempted
-                && self.catalog.shapes[other.shape].size == size
-                && (self.is_dearer(need, held, machine) || self.disturbs_less(need, held, machine))
-                && !short.iter().any(|need| self.serves(*need, other.shape))
-        };
-        let equals = self
-            .live_needs(cluster)
-            .filter(|need| self.may_exchange(*need) && self.serves(*need, record.shape))
-            .flat_map(|need| self.claims(need).iter().map(move |held| (need, *held)))
-            .filter(|(need, held)| goes(*need, *held));
-        let dearest = equals.max_by(|(_, one), (_, other)| {
-            let price = |at: &MachineIndex| self.keep_price(*at);
-            price(one)
-                .cmp(&price(other))
-                .then_with(|| self.disturbs(*other).cmp(&self.disturbs(*one)))
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        let (need, dearest) = dearest?;
-        self.unclaim(need, dearest);
-        self.claim(need, machine);
-        Some(need)
-    }
-
-    /// Whether a Need takes any of its equals for another. Where nobody tells what draining would disturb, only
-    /// the price counts, and that only where all places are alike.
-    fn may_exchange(&self, need: NeedIndex) -> bool {
-        0 < self.disruptions_known || !(self.is_gang(need) || self.is_spread(need))
-    }
-
-    fn is_dearer(&self, need: NeedIndex, held: MachineIndex, machine: MachineIndex) -> bool {
-        !self.is_gang(need)
-            && !self.is_spread(need)
-            && self.keep_price(machine) < self.keep_price(held)
-    }
-
-    /// Whether a claimed machine is as dear as another, no dearer to lose, disturbs less, and lies where that
-    /// one does.
-    fn disturbs_less(&self, need: NeedIndex, held: MachineIndex, machine: MachineIndex) -> bool {
-        let penalty = |at: MachineIndex| {
-            let terms = &self.catalog.terms[self.record(at).terms].terms;
-            terms.reclamation
-        };
-        let (leaves, stays) = match self.mistake {
-            Some(Mistake::BusiestFirst) => (machine, held),
-            _ => (held, machine),
-        };
-        let ignores = |mistake| self.mistake == Some(mistake);
-        self.disturbs(leaves) < self.disturbs(stays)
-            && self.keep_price(machine) == self.keep_price(held)
-            && (penalty(held) <= penalty(machine) || ignores(Mistake::PenaltyIgnored))
-            && (self.lie_together(need, held, machine) || ignores(Mistake::DomainIgnored))
-    }
-
-    /// Whether two machines lie in the same domain of a gang, or in the same ones of a spread Need.
-    fn lie_together(&self, need: NeedIndex, one: MachineIndex, other: MachineIndex) -> bool {
-        let (one, other) = (self.record(one).shape, self.record(other).shape);
-        if self.is_gang(need) {
-            self.domain_of(need, one) == self.domain_of(need, other)
-        } else {
-            self.by_values(need, one, other).is_eq()
-        }
-    }
-
-    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1).
+    /// Machines to reclaim, by cluster and in keep order, but what disturbs less before the id (R-1); before all
+    /// others what leaves now, then what leaves soon (RF-21).
     pub(crate) fn reclaims(&self, excess: &Excess) -> Vec<MachineIndex> {
         let mut clusters: Vec<_> = excess.loose.iter().collect();
         clusters.sort_by(|one, other| self.cluster_names.compare(one.0, other.0));
@@ -280,6 +268,7 @@ impl FleetTables {
             reclaims[from..]
                 .sort_by_key(|machine| (self.keep_key(*machine), self.disturbs(*machine)));
         }
+        reclaims.sort_by_key(|machine| Reverse(self.record(*machine).leaving));
         reclaims
     }
 }

@@ -11,6 +11,7 @@
 mod choice;
 mod equals;
 mod fate;
+mod leaving;
 mod machines;
 mod remedies;
 mod trace;
@@ -18,7 +19,7 @@ mod victims;
 
 pub use choice::{Choice, Comparison, DomainWeight, Rule};
 pub use equals::{Equal, Equals, StaysBecause};
-pub use fate::{ClaimSource, Fate};
+pub use fate::{ClaimSource, Fate, NotReplaced};
 pub use machines::{Alike, LeftOut, MachineKind};
 pub use remedies::{Edit, Mark, Remedy};
 pub(crate) use trace::Trace;

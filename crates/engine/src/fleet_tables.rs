@@ -24,12 +24,13 @@ use crate::{
     names::Names,
     pool::Stock,
     requested_amounts::RequestedAmounts,
+    serving_lines::ServingLines,
     slab::Slab,
     slim_list::SlimList,
     table::{LongTable, Table},
     units::Credit,
 };
-use bigfleet_model::{Disruption, Dollars, HashKey, Holds, Price, State, Time};
+use bigfleet_model::{Disruption, Dollars, HashKey, Holds, Leaving, Price, State, Time};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -52,8 +53,11 @@ pub(crate) struct Record {
     pub(crate) place_in_shape: u32,
     /// None if there is no such machine.
     pub(crate) state: Option<State>,
-    pub(crate) not_ready: bool,
-    pub(crate) unavailable: bool,
+    /// It cannot be counted on. While bound, its node is not ready or it leaves now; while it is not, it cannot
+    /// be had, or is to leave (RF-1, RF-17, RF-21).
+    pub(crate) unfit: bool,
+    /// How it is to leave (RF-21).
+    pub(crate) leaving: Option<Leaving>,
     pub(crate) preempted: bool,
 }
 
@@ -68,14 +72,19 @@ impl Record {
         place_in_cluster: 0,
         place_in_shape: 0,
         state: None,
-        not_ready: false,
-        unavailable: false,
+        unfit: false,
+        leaving: None,
         preempted: false,
     };
 
-    /// Whether it is bound and its node did not become ready.
+    /// Whether it is bound and cannot be counted on.
     pub(crate) fn is_unfit(&self) -> bool {
-        self.not_ready && self.state.is_some_and(State::is_bound)
+        self.unfit && self.cluster.is_some()
+    }
+
+    /// Whether it is bound, and serves until another does in its place (RF-21).
+    pub(crate) fn leaves_soon(&self) -> bool {
+        self.leaving == Some(Leaving::Soon) && self.cluster.is_some()
     }
 }
 
@@ -237,6 +246,8 @@ pub(crate) struct ClusterEntry {
     pub(crate) reversible: Vec<MachineIndex>,
     /// Who inherits from whom may have changed (RF-1).
     pub(crate) heirs_dirty: bool,
+    /// All its classes are marked.
+    pub(crate) classes_dirty: bool,
 }
 
 /// Everything the engine knows of a fleet.
@@ -274,6 +285,14 @@ pub(crate) struct FleetTables {
     pub(crate) intents: BTreeSet<MachineIndex>,
     /// Machines whose drain can be taken back, meant for somebody or not.
     pub(crate) ways_back: BTreeMap<MachineIndex, WayBack>,
+    /// How many bound machines leave soon (RF-21).
+    pub(crate) leave_soon: usize,
+    /// Bound machines that leave now.
+    pub(crate) leave_now: BTreeSet<MachineIndex>,
+    /// Machines that are to leave with an intent on record, which has ended.
+    pub(crate) let_off: BTreeSet<MachineIndex>,
+    /// Machines that leave soon and were given back for others in this cycle, by the Need that did.
+    pub(crate) replaced: BTreeMap<MachineIndex, NeedIndex>,
     /// Slots that have machines but name no current row, by cluster.
     pub(crate) orphans: BTreeSet<(ClusterIndex, SlotIndex)>,
     /// Clusters with loose machines.
@@ -294,6 +313,8 @@ pub(crate) struct FleetTables {
     /// What draining some machine would disturb is not what it was.
     pub(crate) disruption_moved: bool,
     pub(crate) work: Work,
+    /// What short Needs look through, while pass B runs.
+    pub(crate) serving: ServingLines,
 
     /// How often the tables were rebuilt, and how large they were then.
     pub(crate) generation: u32,

@@ -11,11 +11,16 @@
 use crate::{
     fleet_tables::{Class, FleetTables, Fold, Folding, NeedEntry},
     index::{
-        ClassIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex, SupplyIndex,
+        ClassIndex, ClusterIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex,
+        SupplyIndex,
     },
     requested_amounts::RequestedAmounts,
 };
 use bigfleet_model::{State, Time};
+use std::collections::BTreeMap;
+
+/// How many machines of each shape serve no row, of the clusters asked for.
+type Strays = BTreeMap<ClusterIndex, BTreeMap<ShapeIndex, u64>>;
 
 impl FleetTables {
     pub(crate) fn fold(&mut self) {
@@ -31,19 +36,22 @@ impl FleetTables {
             }
         }
         self.work.marked += self.dirty_classes.len() as u64;
+        let mut strays = Strays::new();
         for class in std::mem::take(&mut self.dirty_classes) {
             self.classes[class].dirty = false;
+            let cluster = self.classes[class].cluster;
+            self.clusters[cluster].classes_dirty = false;
             if !self.classes[class].members.is_empty() {
-                self.fold_class(class);
+                self.fold_class(class, &mut strays);
             }
         }
     }
 
-    fn fold_class(&mut self, class: ClassIndex) {
+    fn fold_class(&mut self, class: ClassIndex, strays: &mut Strays) {
         self.work.classes += 1;
         let entry = &self.classes[class];
         let homeless = (entry.members.len() - entry.homed.len()) as u64;
-        let room = self.room(class, homeless);
+        let room = self.room(class, homeless, strays);
         let fold = if room == homeless {
             Fold::All
         } else {
@@ -196,7 +204,7 @@ impl FleetTables {
     }
 
     /// How many members the witnesses of a class hold, counted no further than `most`.
-    fn room(&mut self, class: ClassIndex, most: u64) -> u64 {
+    fn room(&mut self, class: ClassIndex, most: u64, strays: &mut Strays) -> u64 {
         let index = self.classes[class].supply;
         if self.supplies[index].most < most {
             self.supplies[index].most = most;
@@ -208,10 +216,14 @@ impl FleetTables {
             return room;
         }
         let usage = &self.catalog.uses[supply.usage];
-        for machine in self.witnesses(class) {
-            let shape = self.record(machine).shape;
+        let cluster = self.classes[class].cluster;
+        let strays = strays.entry(cluster);
+        let strays = strays.or_insert_with(|| self.strays_of(cluster));
+        let strays = strays.iter().map(|(shape, count)| (*shape, *count));
+        for (shape, count) in strays.chain(self.witnesses(class)) {
             if usage.serves(shape) {
-                room = room.saturating_add(self.members_on(shape, &supply.wanted));
+                let members = self.members_on(shape, &supply.wanted);
+                room = room.saturating_add(members.saturating_mul(count));
             }
             if most <= room {
                 return most;
@@ -220,23 +232,32 @@ impl FleetTables {
         room
     }
 
-    /// The cluster's own witnesses: bound machines that serve no other row, and machines on their
-    /// way to the class's folded row.
-    fn witnesses(&self, class: ClassIndex) -> Vec<MachineIndex> {
-        let class = &self.classes[class];
-        let serves_no_other = |machine: &MachineIndex| {
-            let slot = self.attribution(*machine);
-            slot.is_none_or(|slot| slot == class.slot || !self.slots[slot].is_current())
+    /// Bound machines of a cluster that serve no row, by shape: witnesses of all its classes.
+    fn strays_of(&self, cluster: ClusterIndex) -> BTreeMap<ShapeIndex, u64> {
+        let serves_none = |machine: &&MachineIndex| {
+            let slot = self.attribution(**machine);
+            slot.is_none_or(|slot| !self.slots[slot].is_current())
         };
-        let bound = self.clusters[class.cluster].bound.iter().copied();
-        let bound = bound.filter(|machine| !self.record(*machine).not_ready);
-        let promised = self.attributed(class.slot).into_iter();
-        let promised = promised.filter(|machine| {
-            self.record(*machine)
-                .state
-                .is_some_and(State::may_hold_intent)
-        });
-        bound.filter(serves_no_other).chain(promised).collect()
+        let mut strays = BTreeMap::new();
+        for machine in self.clusters[cluster].bound.iter().filter(serves_none) {
+            let record = self.record(*machine);
+            if !record.unfit {
+                *strays.entry(record.shape).or_default() += 1;
+            }
+        }
+        strays
+    }
+
+    /// The witnesses of one class: machines bound for its folded row, or on their way to it.
+    fn witnesses(&self, class: ClassIndex) -> impl Iterator<Item = (ShapeIndex, u64)> {
+        let Class { slot, cluster, .. } = self.classes[class];
+        let is_witness = move |machine: &MachineIndex| {
+            let record = self.record(*machine);
+            let is_bound = record.cluster == Some(cluster) && !record.unfit;
+            is_bound || record.state.is_some_and(State::may_hold_intent)
+        };
+        let machines = self.attributed(slot).into_iter().filter(is_witness);
+        machines.map(|machine| (self.record(machine).shape, 1))
     }
 
     fn count_supply(&self, supply: SupplyIndex) -> u64 {

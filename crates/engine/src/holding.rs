@@ -32,7 +32,8 @@ pub(crate) struct OwnSum {
 /// What is known of a Need's own machines, until they change or the Need can use others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum OwnMachines {
-    /// Some are not bound, unfit, in another domain, or lack a dimension, so pass A walks them one by one.
+    /// Some are not bound, unfit, to leave, in another domain, or lack a dimension, so pass A walks them one by
+    /// one.
     #[default]
     Mixed,
     /// Other rows have a right to them too.
@@ -58,6 +59,8 @@ pub(crate) struct Holding {
     pub(crate) by_victims: bool,
     /// Claims that are not Configured.
     pub(crate) arriving: u32,
+    /// Claims that leave soon (RF-21).
+    pub(crate) leaving: u32,
     pub(crate) domain: Option<DomainIndex>,
     pub(crate) bootstraps: u32,
     pub(crate) provisions: u32,
@@ -80,6 +83,7 @@ impl Holding {
             satisfiable: false,
             by_victims: false,
             arriving: 0,
+            leaving: 0,
             domain: None,
             bootstraps: 0,
             provisions: 0,
@@ -187,7 +191,7 @@ impl FleetTables {
         let (mut shape, mut amounts) = (None, [0; INLINE]);
         for machine in &slot.machines {
             let record = self.record(*machine);
-            if record.cluster != Some(entry.cluster) || record.not_ready {
+            if record.cluster != Some(entry.cluster) || record.unfit || record.leaving.is_some() {
                 return OwnMachines::Mixed;
             }
             if shape != Some(record.shape) {
@@ -298,13 +302,16 @@ impl FleetTables {
             self.ids.get(machine)
         );
         self.spell_out(need);
+        self.leave_lines(machine);
         let record = &mut self.records[machine];
         record.claimant = Some(need);
         let record = *record;
+        self.join_lines(machine);
         let slot = self.needs[need].slot;
         let holding = self.holding_mut(need);
         holding.claims.push(machine);
         holding.arriving += u32::from(record.state != Some(State::Configured));
+        holding.leaving += u32::from(record.leaves_soon());
         if record.slot != Some(slot) {
             self.mismatched.insert(machine);
         }
@@ -359,9 +366,13 @@ impl FleetTables {
     }
 
     fn unbind(&mut self, need: NeedIndex, machine: MachineIndex) {
+        self.leave_lines(machine);
         let record = self.records[machine];
         self.records[machine].claimant = None;
-        self.holding_mut(need).arriving -= u32::from(record.state != Some(State::Configured));
+        self.join_lines(machine);
+        let holding = self.holding_mut(need);
+        holding.arriving -= u32::from(record.state != Some(State::Configured));
+        holding.leaving -= u32::from(record.leaves_soon());
         if record.slot != Some(self.needs[need].slot) {
             self.mismatched.remove(&machine);
         }
@@ -390,7 +401,7 @@ impl FleetTables {
         let entry = &self.needs[need];
         let holding = &mut self.holdings[index];
         holding.left = entry.wanted.iter().map(|(_, milli)| milli).collect();
-        holding.arriving = 0;
+        (holding.arriving, holding.leaving) = (0, 0);
         (holding.domain, holding.satisfiable) = (None, false);
         holding.by_victims = false;
         (holding.bootstraps, holding.provisions) = (0, 0);

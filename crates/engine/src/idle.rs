@@ -45,7 +45,8 @@ impl FleetTables {
             CapacityType::OnDemand | CapacityType::Spot => true,
             CapacityType::BareMetal | CapacityType::Reserved | CapacityType::Unspecified => false,
         };
-        let is_free = fact.state == State::Idle && fact.attribution.is_none() && !fact.unavailable;
+        let is_there = !fact.unavailable && fact.leaving.is_none();
+        let is_free = fact.state == State::Idle && fact.attribution.is_none() && is_there;
         let since = fact.idle_since.filter(|_| is_returned && is_free)?;
         Some((tier, since))
     }

@@ -43,6 +43,7 @@ mod catalog;
 mod fleet_tables;
 mod holding;
 mod idle;
+mod lines;
 mod offers;
 mod pool;
 mod shape_set;
@@ -60,9 +61,14 @@ mod own_machines;
 mod domain;
 mod pass_a;
 mod pass_b;
+mod picking;
+mod replace;
+mod rivals;
+mod serving_lines;
 mod spread;
 
 mod excess;
+mod exchange;
 mod preempt;
 
 mod compact;
@@ -74,7 +80,7 @@ mod explain;
 pub use cycle::Part;
 pub use explain::{
     Ahead, Alike, Choice, ClaimSource, Comparison, DomainWeight, Edit, Equal, Equals, Explainer,
-    Explanation, Fate, LeftOut, MachineKind, Mark, Outranks, Preemption, Remedy, Rule,
+    Explanation, Fate, LeftOut, MachineKind, Mark, NotReplaced, Outranks, Preemption, Remedy, Rule,
     StaysBecause, Victim, VictimFate, WholeUnits, explain,
 };
 pub use fleet_tables::{Counts, Work};
@@ -206,6 +212,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         } = *machine;
         let beside = Beside {
             idle_since,
@@ -213,6 +220,7 @@ impl Engine {
             unavailable,
             disruption,
             reversible,
+            leaving,
         };
         self.put_record(machine, beside);
     }

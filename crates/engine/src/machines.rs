@@ -8,8 +8,8 @@ use crate::{
     pool::PoolKind,
 };
 use bigfleet_model::{
-    ClusterId, Disruption, Machine, MachineId, NeedKey, Price, Probability, Shape, State, Terms,
-    Time,
+    ClusterId, Disruption, Leaving, Machine, MachineId, NeedKey, Price, Probability, Shape, State,
+    Terms, Time,
 };
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub struct Beside {
     pub disruption: Option<Disruption>,
     /// Its drain can still be taken back (RF-20).
     pub reversible: bool,
+    /// How it is to leave, if it is marked (RF-21).
+    pub leaving: Option<Leaving>,
 }
 
 /// A machine whose shape the engine knows. Millions of records come in like this, without building a
@@ -63,6 +65,8 @@ pub struct MachineFact<'a> {
     pub disruption: Option<Disruption>,
     /// If its drain can still be taken back: the terms and the price it was bound at (RF-20).
     pub reversible: Option<(Terms, Price)>,
+    /// How it is to leave, if it is marked (RF-21).
+    pub leaving: Option<Leaving>,
 }
 
 impl<'a> MachineFact<'a> {
@@ -81,6 +85,22 @@ impl<'a> MachineFact<'a> {
             unavailable: false,
             disruption: None,
             reversible: None,
+            leaving: None,
+        }
+    }
+
+    /// The Need it is committed to. That of an unbound machine that leaves has ended before everything else
+    /// (RF-21).
+    pub(crate) fn standing_attribution(&self) -> Option<&'a NeedKey> {
+        let stands = self.state.is_bound() || self.leaving.is_none();
+        self.attribution.filter(|_| stands)
+    }
+
+    fn is_unfit(&self) -> bool {
+        if self.state.is_bound() {
+            self.not_ready || self.leaving == Some(Leaving::Now)
+        } else {
+            self.unavailable || self.leaving.is_some()
         }
     }
 }
@@ -107,6 +127,7 @@ impl FleetTables {
             unavailable: beside.unavailable,
             disruption: beside.disruption,
             reversible: beside.reversible.then_some((assigned.terms, bound_at)),
+            leaving: beside.leaving,
         });
     }
 
@@ -117,9 +138,11 @@ impl FleetTables {
             "{} has a shape of this generation",
             facts.id
         );
-        let slot = facts.attribution.and_then(|need| self.find_slot(need));
+        let attribution = facts.standing_attribution();
+        let is_let_off = attribution != facts.attribution;
+        let slot = attribution.and_then(|need| self.find_slot(need));
         let cluster = facts.cluster.filter(|_| facts.state.is_bound());
-        let cluster = cluster.map(|cluster| match (slot, facts.attribution) {
+        let cluster = cluster.map(|cluster| match (slot, attribution) {
             // Nearly always the same, which saves looking for its name again.
             (Some(slot), Some(need)) if need.cluster == *cluster => self.slots[slot].cluster,
             _ => self.cluster(cluster.as_str()),
@@ -130,8 +153,8 @@ impl FleetTables {
             cluster,
             terms: self.catalog.terms(facts.terms, facts.keep_price),
             state: Some(facts.state),
-            not_ready: facts.not_ready,
-            unavailable: facts.unavailable,
+            unfit: facts.is_unfit(),
+            leaving: facts.leaving,
             ..Record::ABSENT
         };
         let machine = self.ids.intern(facts.id);
@@ -142,11 +165,12 @@ impl FleetTables {
         self.disrupt(machine, facts.disruption);
         let way_back = self.way_back(facts);
         let idle_clock = self.idle_clock(facts);
-        let is_new_slot = slot.is_none() && facts.attribution.is_some();
+        let is_new_slot = slot.is_none() && attribution.is_some();
         if !is_new_slot
             && self.records[machine].states_the_same_as(&record)
             && self.idle.get(machine) == idle_clock
             && self.ways_back.get(&machine) == way_back.as_ref()
+            && self.let_off.contains(&machine) == is_let_off
         {
             return;
         }
@@ -154,7 +178,7 @@ impl FleetTables {
         // Only now: the machine may have been the last that named the slot.
         let slot = match slot {
             Some(slot) if self.slots[slot].is_named() => Some(slot),
-            _ => facts.attribution.map(|need| self.slot_of(need)),
+            _ => attribution.map(|need| self.slot_of(need)),
         };
         self.records[machine] = Record { slot, ..record };
         self.attach(machine);
@@ -165,11 +189,14 @@ impl FleetTables {
         if let Some((tier, since)) = idle_clock {
             self.idle.insert(machine, tier, since);
         }
+        if is_let_off {
+            self.let_off.insert(machine);
+        }
     }
 
-    /// How a machine was bound whose drain can still be taken back.
+    /// How a machine was bound whose drain can still be taken back; not that of one that leaves.
     fn way_back(&mut self, facts: &MachineFact<'_>) -> Option<WayBack> {
-        let (terms, keep_price) = facts.reversible?;
+        let (terms, keep_price) = facts.reversible.filter(|_| facts.leaving.is_none())?;
         let cluster = facts.cluster.filter(|_| facts.state == State::Draining)?;
         Some(WayBack {
             cluster: self.cluster(cluster.as_str()),
@@ -219,6 +246,10 @@ impl FleetTables {
             self.records[machine].place_in_cluster = bound.len() as u32;
             bound.push(machine);
             self.add_loose(cluster, 1);
+            if record.leaving == Some(Leaving::Now) {
+                self.leave_now.insert(machine);
+            }
+            self.leave_soon += usize::from(record.leaves_soon());
         }
         if let Some(slot) = record.slot {
             if let Some(whole) = self.slots[slot].claimed_whole_by {
@@ -257,6 +288,11 @@ impl FleetTables {
         }
         if state == State::Idle {
             self.idle.remove(machine);
+        }
+        if record.leaving.is_some() {
+            self.leave_now.remove(&machine);
+            self.let_off.remove(&machine);
+            self.leave_soon -= usize::from(record.leaves_soon());
         }
         let stock = &mut self.stocks[record.shape];
         stock.count[state as usize] -= 1;
@@ -315,13 +351,14 @@ impl FleetTables {
         }
     }
 
-    /// The pool a machine is in. It has no intent, or one that ended; and it is available, or draining
-    /// (RF-5, RF-10, RF-17).
+    /// The pool a machine is in. It has no intent, or one that ended; it does not leave; and it is available, or
+    /// draining (RF-5, RF-10, RF-17, RF-21).
     pub(crate) fn pool_of(&self, machine: MachineIndex) -> Option<PoolKind> {
         let record = self.record(machine);
         let kind = record.state.and_then(PoolKind::of)?;
         let unpromised = record.slot.is_none_or(|slot| self.slots[slot].ended);
-        let available = !record.unavailable || kind == PoolKind::Draining;
+        let is_drain = kind == PoolKind::Draining && record.leaving.is_none();
+        let available = !record.unfit || is_drain;
         (unpromised && available).then_some(kind)
     }
 
@@ -372,7 +409,7 @@ impl Record {
             self.state,
             Some(State::Idle | State::Creating | State::Speculative)
         );
-        free && self.slot.is_none() && !self.unavailable
+        free && self.slot.is_none() && !self.unfit
     }
 
     fn states_the_same_as(&self, other: &Self) -> bool {
@@ -381,7 +418,7 @@ impl Record {
             && self.cluster == other.cluster
             && self.terms == other.terms
             && self.state == other.state
-            && self.not_ready == other.not_ready
-            && self.unavailable == other.unavailable
+            && self.unfit == other.unfit
+            && self.leaving == other.leaving
     }
 }

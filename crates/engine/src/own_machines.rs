@@ -14,7 +14,8 @@ impl FleetTables {
             && self.serves(need, record.shape)
     }
 
-    /// The Need's own machines that no other Need claims, in keep order.
+    /// The Need's own machines that no other Need claims, in keep order; those that leave come last, and those
+    /// given back for others in this cycle are not among them (RF-21).
     pub(crate) fn own(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
         let mut own = self.attributed(self.need(need).slot);
         let usage = &self.catalog.uses[self.need(need).usage];
@@ -25,6 +26,10 @@ impl FleetTables {
                 && claimant.is_none_or(|claimant| claimant == need)
                 && usage.serves(record.shape)
         });
+        if 0 < self.leave_soon {
+            own.retain(|machine| !self.replaced.contains_key(machine));
+            own.sort_by_key(|machine| self.record(*machine).leaves_soon());
+        }
         self.work.machines += own.len() as u64;
         own
     }

@@ -64,6 +64,11 @@ impl Draft {
         }
     }
 
+    /// What it would claim so far.
+    pub(crate) fn claims(&self) -> &[MachineIndex] {
+        &self.claims
+    }
+
     pub(crate) fn has(&self, machine: MachineIndex) -> bool {
         self.claims.contains(&machine)
     }
@@ -120,13 +125,17 @@ impl FleetTables {
             let inside: Vec<MachineIndex> = own.into_iter().filter(at_home).collect();
             draft.take(self, need, &inside);
         } else {
-            if !profile.spreads.is_empty() {
-                self.draft_spread(need, &own, draft);
-            }
-            if !draft.is_covered() {
-                let rest = own.into_iter().filter(|machine| !draft.has(*machine));
-                let rest: Vec<MachineIndex> = rest.collect();
-                draft.take(self, need, &rest);
+            let is_spread = !profile.spreads.is_empty();
+            let (staying, leaving) = self.staying_first(&own);
+            for round in [staying, leaving] {
+                if is_spread && !draft.is_covered() {
+                    self.draft_spread(need, round, draft);
+                }
+                if !draft.is_covered() {
+                    let rest = round.iter().filter(|machine| !draft.has(**machine));
+                    let rest: Vec<MachineIndex> = rest.copied().collect();
+                    draft.take(self, need, &rest);
+                }
             }
         }
         self.settle(need, &draft.claims, &draft.left);
@@ -135,6 +144,19 @@ impl FleetTables {
         (holding.domain, holding.satisfiable) = (home, is_gang && covered);
         holding.in_a_row = draft.in_a_row;
         holding.all_claimed = draft.claims.len() == own_count;
+    }
+
+    /// Machines that stay, and after them those that leave: a list has the latter last (RF-21).
+    pub(crate) fn staying_first<'m>(
+        &self,
+        machines: &'m [MachineIndex],
+    ) -> (&'m [MachineIndex], &'m [MachineIndex]) {
+        let stays = |machine: &MachineIndex| !self.record(*machine).leaves_soon();
+        let staying = match self.leave_soon {
+            0 => machines.len(),
+            _ => machines.partition_point(stays),
+        };
+        machines.split_at(staying)
     }
 
     /// Claims machines in the order of the list until the Need is covered.

@@ -7,6 +7,8 @@
 //! B5 claims of strictly lower priority in the cluster                the claim moves
 //! ```
 //!
+//! Then what leaves soon is replaced (`replace.rs`), in the same turn.
+//!
 //! Free machines are taken along the order of their shapes, which is fixed per use; only shapes of
 //! equal key are compared by id. A Need costs what it takes, plus the shapes it can use.
 
@@ -16,10 +18,10 @@ use crate::{
     fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     pool::PoolKind,
-    spread::Balance,
+    serving_lines::LineKind,
+    spread::{Balance, Place},
 };
 use bigfleet_model::{Cost, State};
-use std::cmp::Ordering;
 
 /// Needs waiting to be served, in the total order. A Need that loses a claim joins the queue.
 #[derive(Default)]
@@ -57,50 +59,71 @@ impl TurnQueue {
 
 /// Where a Need may take machines from.
 #[derive(Clone, Copy)]
-enum SearchScope {
+pub(crate) enum SearchScope<'p> {
     Anywhere,
     Domain(DomainIndex),
+    /// Anywhere, but what lies here may always be taken (RF-21).
+    InPlace(&'p Place),
+}
+
+impl<'p> SearchScope<'p> {
+    pub(crate) fn place(self) -> Option<&'p Place> {
+        match self {
+            Self::InPlace(place) => Some(place),
+            Self::Anywhere | Self::Domain(_) => None,
+        }
+    }
 }
 
 impl FleetTables {
-    /// Serves the Needs that are short; returns every Need that was served, in order.
+    /// Serves the Needs that are short, and those that are to replace machines; returns every Need that had a
+    /// turn, in order.
     pub(crate) fn serve_short(
         &mut self,
         short: Vec<NeedIndex>,
         mut weighed: impl FnMut(&Self, NeedIndex, &Domains),
     ) -> Vec<NeedIndex> {
+        self.keep_lines(true);
         let mut turns = TurnQueue::new(self, short);
         while let Some(need) = turns.next() {
-            if self.holding(need).is_covered() {
-                continue;
+            if !self.holding(need).is_covered() {
+                if self.is_gang(need) {
+                    self.serve_gang(need, &mut turns, &mut weighed);
+                } else {
+                    let anywhere = SearchScope::Anywhere;
+                    self.serve(need, anywhere, DomainCase::Complete, &mut turns);
+                }
             }
-            if !self.is_gang(need) {
-                self.serve(
-                    need,
-                    SearchScope::Anywhere,
-                    DomainCase::Complete,
-                    &mut turns,
-                );
-                continue;
+            if 0 < self.holding(need).leaving {
+                self.replace_leaving(need, &mut weighed);
             }
-            let domains = self.weigh(need);
-            weighed(self, need, &domains);
-            let (domain, case) = self.choose(need, &domains);
-            self.trace_choice(need, &domains, case);
-            let holding = self.holding_mut(need);
-            (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
-            holding.by_victims = case == DomainCase::WithVictims;
-            let Some(domain) = domain else {
-                // Nothing anywhere, so it has no claims either: those would be in a domain.
-                continue;
-            };
-            self.leave_other_domains(need, domain);
-            self.serve(need, SearchScope::Domain(domain), case, &mut turns);
         }
+        self.keep_lines(false);
         turns.into_needs()
     }
 
-    fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
+    fn serve_gang(
+        &mut self,
+        need: NeedIndex,
+        turns: &mut TurnQueue,
+        weighed: &mut impl FnMut(&Self, NeedIndex, &Domains),
+    ) {
+        let domains = self.weigh(need);
+        weighed(self, need, &domains);
+        let (domain, case) = self.choose(need, &domains);
+        self.trace_choice(need, &domains, case);
+        let holding = self.holding_mut(need);
+        (holding.domain, holding.satisfiable) = (domain, case != DomainCase::Partial);
+        holding.by_victims = case == DomainCase::WithVictims;
+        // Without a domain there is nothing anywhere, so it has no claims either: those would be in one.
+        if let Some(domain) = domain {
+            self.leave_other_domains(need, domain);
+            self.serve(need, SearchScope::Domain(domain), case, turns);
+        }
+    }
+
+    /// Gives back the claims of a gang outside a domain.
+    pub(crate) fn leave_other_domains(&mut self, need: NeedIndex, domain: DomainIndex) {
         for machine in self.claims(need).to_vec() {
             if self.domain_of(need, self.record(machine).shape) != Some(domain) {
                 self.unclaim(need, machine);
@@ -111,21 +134,21 @@ impl FleetTables {
     fn serve(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
         if self.mistake != Some(Mistake::OwnNotFirst) {
             let own = self.own(need);
-            self.take_from(need, scope, &own, Self::by_keep_key, true);
+            self.take_own(need, scope, &own);
         }
         if self.mistake == Some(Mistake::RestoredFirst) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
-        let leftovers = self.leftovers(need);
-        self.take_from(need, scope, &leftovers, Self::by_keep_key, false);
+        self.take_in_cluster(need, scope, LineKind::Loose);
+        self.take_in_cluster(need, scope, LineKind::LooseForNow);
         if self.mistake != Some(Mistake::RestoredLast) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         if self.is_parked(need) {
             return;
@@ -134,7 +157,7 @@ impl FleetTables {
         self.take_free(need, scope, PoolKind::Idle);
         self.holding_mut(need).bootstraps = (self.claims(need).len() - before) as u32;
         if self.mistake == Some(Mistake::RestoredLast) {
-            self.take_back(need, scope);
+            self.take_in_cluster(need, scope, LineKind::Reversible);
         }
         self.take_free(need, scope, PoolKind::Creating);
         if case != DomainCase::Partial {
@@ -143,34 +166,51 @@ impl FleetTables {
             self.holding_mut(need).provisions = (self.claims(need).len() - before) as u32;
         }
         if self.holding(need).is_covered() {
-            self.prune(need, before);
+            let taken = self.claims(need)[before..].to_vec();
+            self.prune(need, taken);
         } else if case != DomainCase::Partial {
             self.outrank(need, scope, case, turns);
         }
     }
 
-    /// Takes from a list of machines in keep order (B0, B1, B1a).
-    fn take_from(
+    /// Takes own machines in keep order (B0), first all it can from those that stay.
+    pub(crate) fn take_own(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         machines: &[MachineIndex],
-        order: impl Fn(&Self, MachineIndex, MachineIndex) -> Ordering,
-        is_own: bool,
     ) {
-        if self.holding(need).is_covered() || machines.is_empty() {
+        if machines.is_empty() || self.holding(need).is_covered() {
             return;
         }
         let spread = self.is_spread(need);
-        match scope {
-            SearchScope::Domain(domain) => self.take_in_domain(need, machines, domain),
-            SearchScope::Anywhere if spread && is_own => {
-                // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
-                self.take_spread(need, machines, order);
-                self.take(need, machines);
+        let (staying, leaving) = self.staying_first(machines);
+        for round in [staying, leaving] {
+            if self.holding(need).is_covered() || round.is_empty() {
+                continue;
             }
-            SearchScope::Anywhere if spread => self.take_spread(need, machines, order),
-            SearchScope::Anywhere => self.take(need, machines),
+            match scope {
+                SearchScope::Domain(domain) => self.take_in_domain(need, round, domain),
+                _ => {
+                    if spread {
+                        // Own machines are never refused: first evenly, then whatever is still wanted (RF-9).
+                        self.take_spread(need, round, scope.place());
+                    }
+                    self.take(need, round);
+                }
+            }
+        }
+    }
+
+    /// Takes loose machines of the Need's cluster, or takes drains back (B1, B1a).
+    pub(crate) fn take_in_cluster(
+        &mut self,
+        need: NeedIndex,
+        scope: SearchScope<'_>,
+        kind: LineKind,
+    ) {
+        for machine in self.pick_in_cluster(need, scope, kind, false) {
+            self.claim(need, machine);
         }
     }
 
@@ -180,71 +220,14 @@ impl FleetTables {
             .is_empty()
     }
 
-    /// Bound machines of the Need's cluster that it can use and nobody claims, in keep order.
-    pub(crate) fn leftovers(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let is_leftover = |machine: &MachineIndex| {
-            let record = self.record(*machine);
-            !record.is_unfit() && self.serves(need, record.shape)
-        };
-        let cluster = self.need(need).cluster;
-        let unclaimed = self.unclaimed(cluster).filter(is_leftover);
-        let mut machines: Vec<MachineIndex> = unclaimed.collect();
-        if 0 < self.clusters[cluster].loose {
-            self.work.machines += self.clusters[cluster].bound.len() as u64;
-        }
-        machines.sort_by(|one, other| self.keep_order(*one, *other));
-        machines
-    }
-
-    /// Takes drains back (B1a).
-    fn take_back(&mut self, need: NeedIndex, scope: SearchScope) {
-        let reversible = self.restorable(need);
-        self.take_from(need, scope, &reversible, Self::by_way_back, false);
-    }
-
-    /// Machines of the Need's cluster that it can use, nobody claims, and whose drain can be taken back, in
-    /// keep order (RF-20).
-    pub(crate) fn restorable(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let reversible = &self.clusters[self.need(need).cluster].reversible;
-        let is_offered = |machine: &&MachineIndex| {
-            let record = self.record(**machine);
-            record.claimant.is_none()
-                && self.pool_of(**machine) == Some(PoolKind::Draining)
-                && self.serves(need, record.shape)
-        };
-        let mut machines: Vec<MachineIndex> = match self.mistake {
-            Some(Mistake::RestoredForAnybody) => {
-                let all = self.ways_back.keys();
-                all.filter(is_offered).copied().collect()
-            }
-            _ => reversible.iter().filter(is_offered).copied().collect(),
-        };
-        machines.sort_by(|one, other| {
-            self.by_way_back(*one, *other)
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        self.work.machines += reversible.len() as u64;
-        machines
-    }
-
-    /// Keep order but for the id, of machines whose drain can be taken back: on the terms they were bound on,
-    /// since an intent that has ended is none.
-    fn by_way_back(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        let key = |machine: MachineIndex| {
-            let way_back = self.ways_back.get(&machine);
-            way_back.map(|way_back| self.terms_key(way_back.terms))
-        };
-        key(one).cmp(&key(other))
-    }
-
     /// Takes from the pools of one kind, in the order of the step (B2, B3, B4).
-    fn take_free(&mut self, need: NeedIndex, scope: SearchScope, kind: PoolKind) {
+    pub(crate) fn take_free(&mut self, need: NeedIndex, scope: SearchScope<'_>, kind: PoolKind) {
         if self.holding(need).is_covered() {
             return;
         }
         let groups = self.shape_groups(need, scope, kind);
-        if self.is_spread(need) && matches!(scope, SearchScope::Anywhere) {
-            self.take_groups_spread(need, kind, &groups);
+        if self.is_spread(need) && !matches!(scope, SearchScope::Domain(_)) {
+            self.take_groups_spread(need, kind, &groups, scope.place());
             return;
         }
         for group in groups {
@@ -261,7 +244,7 @@ impl FleetTables {
     fn shape_groups(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: PoolKind,
     ) -> Vec<Vec<ShapeIndex>> {
         let mut groups: Vec<Vec<ShapeIndex>> = Vec::new();
@@ -290,7 +273,7 @@ impl FleetTables {
     fn free_shapes(
         &self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         kind: PoolKind,
     ) -> Vec<(Cost, ShapeIndex)> {
         let usage = self.need(need).usage;
@@ -310,9 +293,9 @@ impl FleetTables {
         }
     }
 
-    fn is_in(&self, need: NeedIndex, scope: SearchScope, shape: ShapeIndex) -> bool {
+    pub(crate) fn is_in(&self, need: NeedIndex, scope: SearchScope<'_>, shape: ShapeIndex) -> bool {
         match scope {
-            SearchScope::Anywhere => self.lies_somewhere(need, shape),
+            SearchScope::Anywhere | SearchScope::InPlace(_) => self.lies_somewhere(need, shape),
             SearchScope::Domain(domain) => self.domain_of(need, shape) == Some(domain),
         }
     }
@@ -347,10 +330,16 @@ impl FleetTables {
         lowest
     }
 
-    fn take_groups_spread(&mut self, need: NeedIndex, kind: PoolKind, groups: &[Vec<ShapeIndex>]) {
+    fn take_groups_spread(
+        &mut self,
+        need: NeedIndex,
+        kind: PoolKind,
+        groups: &[Vec<ShapeIndex>],
+        place: Option<&Place>,
+    ) {
         let useful = |shape: &ShapeIndex| self.contributes(need, *shape);
         let candidates: Vec<ShapeIndex> = groups.iter().flatten().copied().filter(useful).collect();
-        let mut balance = Balance::new(self, need, candidates);
+        let mut balance = Balance::in_place(self, need, candidates, place);
         let mut sorted: Vec<Vec<Vec<ShapeIndex>>> = Vec::new();
         for group in groups {
             let mut group = group.clone();
@@ -376,11 +365,10 @@ impl FleetTables {
     }
 
     /// Gives back each newly taken machine that the Need is covered without (RF-8).
-    fn prune(&mut self, need: NeedIndex, from: usize) {
+    pub(crate) fn prune(&mut self, need: NeedIndex, taken: Vec<MachineIndex>) {
         if self.is_spread(need) {
             return;
         }
-        let taken: Vec<MachineIndex> = self.claims(need)[from..].to_vec();
         for machine in taken {
             if !self.is_redundant(need, machine) {
                 continue;
@@ -409,26 +397,13 @@ impl FleetTables {
     fn outrank(
         &mut self,
         need: NeedIndex,
-        scope: SearchScope,
+        scope: SearchScope<'_>,
         case: DomainCase,
         turns: &mut TurnQueue,
     ) {
-        let mut machines = self.outranked(need);
-        machines.retain(|machine| self.is_in(need, scope, self.record(*machine).shape));
-        if case == DomainCase::WithVictims && !self.would_cover(need, &machines) {
-            return;
-        }
-        if self.is_spread(need) {
-            self.outrank_spread(need, machines, turns);
-            return;
-        }
-        for machine in machines {
-            if self.holding(need).is_covered() {
-                return;
-            }
-            if self.contributes(need, self.record(machine).shape) {
-                self.move_claim(machine, need, turns);
-            }
+        let all_or_nothing = case == DomainCase::WithVictims;
+        for machine in self.pick_in_cluster(need, scope, LineKind::Outrankable, all_or_nothing) {
+            self.move_claim(machine, need, turns);
         }
     }
 
@@ -442,82 +417,5 @@ impl FleetTables {
         if let Some(from) = from {
             turns.join(self, from);
         }
-    }
-
-    /// Bound machines claimed as own by Needs of the cluster of lower priority, those first that
-    /// are easiest to outrank.
-    fn outranked(&mut self, need: NeedIndex) -> Vec<MachineIndex> {
-        let priority = self.priority(need);
-        let cluster = &self.clusters[self.need(need).cluster];
-        self.work.machines += cluster.bound.len() as u64;
-        let is_outranked = |machine: &&MachineIndex| {
-            let shape = self.record(**machine).shape;
-            self.claimant(**machine).is_some_and(|claimant| {
-                self.priority(claimant) < priority
-                    && self.serves(need, shape)
-                    && self.is_own(claimant, **machine)
-            })
-        };
-        let mut machines: Vec<MachineIndex> =
-            cluster.bound.iter().filter(is_outranked).copied().collect();
-        machines.sort_by(|one, other| {
-            self.by_owner(*one, *other)
-                .then_with(|| self.keep_order(*one, *other))
-        });
-        machines
-    }
-
-    fn by_owner(&self, one: MachineIndex, other: MachineIndex) -> Ordering {
-        let owner = |machine: MachineIndex| {
-            let claimant = self.claimant(machine);
-            claimant.map(|claimant| self.priority(claimant))
-        };
-        owner(one).cmp(&owner(other))
-    }
-
-    fn outrank_spread(
-        &mut self,
-        need: NeedIndex,
-        mut machines: Vec<MachineIndex>,
-        turns: &mut TurnQueue,
-    ) {
-        machines.retain(|machine| self.contributes(need, self.record(*machine).shape));
-        machines.sort_by(|one, other| {
-            let shapes = (self.record(*one).shape, self.record(*other).shape);
-            self.by_owner(*one, *other)
-                .then_with(|| self.by_keep_key(*one, *other))
-                .then_with(|| self.by_values(need, shapes.0, shapes.1))
-                .then_with(|| self.ids.compare(*one, *other))
-        });
-        let shapes = machines.iter().map(|machine| self.record(*machine).shape);
-        let mut balance = Balance::new(self, need, shapes);
-        while !self.holding(need).is_covered() {
-            let eligible = |machine: &MachineIndex| {
-                let shape = self.record(*machine).shape;
-                self.contributes(need, shape) && balance.admits(self, shape)
-            };
-            let Some(place) = machines.iter().position(eligible) else {
-                return;
-            };
-            let machine = machines.remove(place);
-            self.move_claim(machine, need, turns);
-            balance.count(self, self.record(machine).shape);
-        }
-    }
-
-    /// Whether what is left would be covered by all of these together.
-    fn would_cover(&self, need: NeedIndex, machines: &[MachineIndex]) -> bool {
-        let entry = self.need(need);
-        entry
-            .wanted
-            .iter()
-            .zip(&*self.holding(need).left)
-            .all(|((dimension, _), left)| {
-                let amount = |machine: &MachineIndex| {
-                    let shape = self.record(*machine).shape;
-                    i128::from(self.credit(need, shape).amount(dimension))
-                };
-                *left <= machines.iter().map(amount).sum()
-            })
     }
 }

@@ -213,10 +213,18 @@ impl FleetTables {
                 preemptor_priority: self.priority(need),
                 ..base(ActionKind::Preempt, machine, Reason::Inversion)
             },
-            PlannedAction::Reclaim { machine } => Action {
+            PlannedAction::Reclaim { machine, leaves } => Action {
                 cluster: source(machine),
                 grace_seconds: 600,
-                ..base(ActionKind::Reclaim, machine, Reason::Excess)
+                ..base(
+                    ActionKind::Reclaim,
+                    machine,
+                    if leaves {
+                        Reason::Leaving
+                    } else {
+                        Reason::Excess
+                    },
+                )
             },
             PlannedAction::Delete { machine } => base(ActionKind::Delete, machine, Reason::Release),
         }

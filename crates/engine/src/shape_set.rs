@@ -17,6 +17,24 @@ impl ShapeSet {
         word.is_some_and(|word| word >> (position % BITS) & 1 == 1)
     }
 
+    /// Adds all shapes of another set.
+    pub(crate) fn add_all(&mut self, others: &Self) {
+        if self.words.len() < others.words.len() {
+            let mut words = std::mem::take(&mut self.words).into_vec();
+            words.resize(others.words.len(), 0);
+            self.words = words.into();
+        }
+        for (word, other) in self.words.iter_mut().zip(&others.words) {
+            *word |= other;
+        }
+    }
+
+    /// Those that are in both sets, ascending.
+    pub(crate) fn common<'s>(&'s self, others: &'s Self) -> impl Iterator<Item = ShapeIndex> {
+        let words = self.words.iter().zip(&others.words).enumerate();
+        words.flat_map(|(at, (word, other))| shapes_of(at, word & other))
+    }
+
     /// Adds all shapes of a range that begins where the set ended before.
     pub(crate) fn grow(&mut self, new: Range<usize>) {
         let mut words = std::mem::take(&mut self.words).into_vec();
@@ -61,14 +79,7 @@ impl ShapeSet {
     pub(crate) fn within(&self, range: &Range<usize>) -> impl Iterator<Item = ShapeIndex> {
         let first = range.start / BITS;
         let words = self.words[first..].iter().zip(masks(range)).enumerate();
-        words.flat_map(move |(at, (word, bits))| {
-            let mut left = word & bits;
-            std::iter::from_fn(move || {
-                let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
-                left &= left - 1;
-                Some(ShapeIndex::at((first + at) * BITS + bit))
-            })
-        })
+        words.flat_map(move |(at, (word, bits))| shapes_of(first + at, word & bits))
     }
 
     fn words_of(&mut self, range: &Range<usize>) -> impl Iterator<Item = (&mut u64, u64)> {
@@ -76,6 +87,28 @@ impl ShapeSet {
             .iter_mut()
             .zip(masks(range))
     }
+}
+
+impl FromIterator<ShapeIndex> for ShapeSet {
+    fn from_iter<S: IntoIterator<Item = ShapeIndex>>(shapes: S) -> Self {
+        let mut words: Vec<u64> = Vec::new();
+        for position in shapes.into_iter().map(Index::position) {
+            words.resize(words.len().max(position / BITS + 1), 0);
+            words[position / BITS] |= 1 << (position % BITS);
+        }
+        Self {
+            words: words.into(),
+        }
+    }
+}
+
+/// The shapes of the bits of a word.
+fn shapes_of(word: usize, mut left: u64) -> impl Iterator<Item = ShapeIndex> {
+    std::iter::from_fn(move || {
+        let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+        left &= left - 1;
+        Some(ShapeIndex::at(word * BITS + bit))
+    })
 }
 
 /// For each word that a range reaches into, the bits of it that are in the range.
@@ -138,6 +171,13 @@ mod tests {
             assert_eq!(positions(&same, 0..end), expected, "seed {seed}");
             let held = (0..500).filter(|position| set.contains(ShapeIndex::at(*position)));
             assert_eq!(held.collect::<Vec<_>>(), expected, "seed {seed}");
+
+            let few: ShapeSet = shapes().take(5).collect();
+            let common: Vec<usize> = set.common(&few).map(Index::position).collect();
+            assert_eq!(common, listed[..listed.len().min(5)], "seed {seed}");
+            let mut both = few;
+            both.add_all(&set);
+            assert_eq!(positions(&both, 0..end), expected, "seed {seed}");
         }
     }
 }

@@ -5,13 +5,26 @@ use crate::{
     index::{DomainIndex, KeyIndex, MachineIndex, NeedIndex, ShapeIndex},
     pass_a::Draft,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Per constraint, the domains that count in one step of pass B and how many machines are in each.
 pub(crate) struct Balance {
     /// (topology key, skew).
     constraints: Vec<(KeyIndex, i64)>,
     counts: Vec<BTreeMap<DomainIndex, i64>>,
+    /// The lowest count of each.
+    lowest: Vec<i64>,
+    /// The domains of a machine that is replaced: what lies there is always admitted (RF-21).
+    like: Option<Vec<DomainIndex>>,
+}
+
+/// The place of a machine that is replaced (RF-21).
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Its domains of all topology keys, if it has them.
+    domains: Option<Vec<DomainIndex>>,
+    /// Per topology key its domain, if a bound machine of the cluster that stays is there.
+    alive: Vec<Option<DomainIndex>>,
 }
 
 /// Machines that are in the same domains, in keep order.
@@ -35,6 +48,27 @@ impl Balance {
         balance
     }
 
+    /// As [`Self::new`], for what is to take the place of a machine.
+    pub(crate) fn in_place(
+        tables: &FleetTables,
+        need: NeedIndex,
+        candidates: impl IntoIterator<Item = ShapeIndex>,
+        place: Option<&Place>,
+    ) -> Self {
+        let mut balance = Self::new(tables, need, candidates);
+        if let Some(place) = place {
+            let counts = balance.counts.iter_mut().zip(&mut balance.lowest);
+            for (alive, (counts, lowest)) in place.alive.iter().zip(counts) {
+                if let Some(domain) = alive {
+                    counts.entry(*domain).or_insert(0);
+                    *lowest = counts.values().min().copied().unwrap_or(0);
+                }
+            }
+            balance.like.clone_from(&place.domains);
+        }
+        balance
+    }
+
     /// The domains of a step of a Need without claims.
     fn empty(
         tables: &FleetTables,
@@ -51,36 +85,86 @@ impl Balance {
                 }
             }
         }
+        let lowest = vec![0; constraints.len()];
         Self {
             constraints,
             counts,
+            lowest,
+            like: None,
         }
     }
 
-    /// Whether one more machine of this shape keeps every skew.
+    /// Whether one more machine of this shape keeps every skew, or lies where the one lay that it replaces.
     pub(crate) fn admits(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
-        self.constraints
-            .iter()
-            .zip(&self.counts)
-            .all(|((key, skew), counts)| {
-                let domain = tables.catalog.keys[*key].domain(shape);
-                let lowest = counts.values().min().copied().unwrap_or(0);
-                let here = domain.and_then(|domain| counts.get(&domain).copied());
-                let here = here.unwrap_or(0);
-                here < lowest + (*skew).max(1)
-            })
+        let lies_in = |((key, _), domain): (&(KeyIndex, i64), &DomainIndex)| {
+            tables.catalog.keys[*key].domain(shape) == Some(*domain)
+        };
+        let is_like = |like: &Vec<DomainIndex>| self.constraints.iter().zip(like).all(lies_in);
+        self.like.as_ref().is_some_and(is_like) || self.keeps_every_skew(tables, shape)
+    }
+
+    fn keeps_every_skew(&self, tables: &FleetTables, shape: ShapeIndex) -> bool {
+        let counts = self.counts.iter().zip(&self.lowest);
+        let mut constraints = self.constraints.iter().zip(counts);
+        constraints.all(|((key, skew), (counts, lowest))| {
+            let domain = tables.catalog.keys[*key].domain(shape);
+            let here = domain.and_then(|domain| counts.get(&domain).copied());
+            here.unwrap_or(0) < lowest + (*skew).max(1)
+        })
     }
 
     pub(crate) fn count(&mut self, tables: &FleetTables, shape: ShapeIndex) {
-        for ((key, _), counts) in self.constraints.iter().zip(&mut self.counts) {
+        let counts = self.counts.iter_mut().zip(&mut self.lowest);
+        for ((key, _), (counts, lowest)) in self.constraints.iter().zip(counts) {
             if let Some(domain) = tables.catalog.keys[*key].domain(shape) {
-                *counts.entry(domain).or_insert(0) += 1;
+                let before = counts.get(&domain).copied();
+                counts.insert(domain, before.unwrap_or(0) + 1);
+                // Any other count leaves the lowest as it is.
+                if before.is_none_or(|before| before == *lowest) {
+                    *lowest = counts.values().min().copied().unwrap_or(0);
+                }
             }
         }
     }
 }
 
 impl FleetTables {
+    /// Per key a Need is spread over, the domains where a bound machine of its cluster stays (RF-21).
+    pub(crate) fn domains_alive(&self, need: NeedIndex) -> Vec<BTreeSet<DomainIndex>> {
+        let profile = self.profile(need);
+        let mut alive = vec![BTreeSet::new(); profile.spreads.len()];
+        for machine in &self.clusters[self.need(need).cluster].bound {
+            let record = self.record(*machine);
+            if record.leaving.is_none() {
+                for ((key, _), alive) in profile.spreads.iter().zip(&mut alive) {
+                    alive.extend(self.catalog.keys[*key].domain(record.shape));
+                }
+            }
+        }
+        alive
+    }
+
+    /// The place of a machine that a spread Need replaces.
+    pub(crate) fn place_of(
+        &self,
+        need: NeedIndex,
+        machine: MachineIndex,
+        alive: &[BTreeSet<DomainIndex>],
+    ) -> Place {
+        let shape = self.record(machine).shape;
+        let spreads = self.profile(need).spreads.iter();
+        let domains: Vec<Option<DomainIndex>> = spreads
+            .map(|(key, _)| self.catalog.keys[*key].domain(shape))
+            .collect();
+        let each = domains.iter().zip(alive);
+        Place {
+            alive: each
+                .map(|(domain, alive)| domain.filter(|domain| alive.contains(domain)))
+                .collect(),
+            domains: domains.into_iter().collect(),
+        }
+    }
+
     /// Whether a shape lies in a domain of every key a Need is spread over.
     pub(crate) fn lies_somewhere(&self, need: NeedIndex, shape: ShapeIndex) -> bool {
         let profile = &self.catalog.profiles[self.need(need).profile];
@@ -88,6 +172,17 @@ impl FleetTables {
             .spreads
             .iter()
             .all(|(key, _)| self.catalog.keys[*key].domain(shape).is_some())
+    }
+
+    /// The domains a shape lies in, by the keys a Need is spread over.
+    pub(crate) fn domains_of(
+        &self,
+        need: NeedIndex,
+        shape: ShapeIndex,
+    ) -> Vec<Option<DomainIndex>> {
+        let keys = self.profile(need).spreads.iter();
+        let domain = |(key, _): &(KeyIndex, i64)| self.catalog.keys[*key].domain(shape);
+        keys.map(domain).collect()
     }
 
     /// Order of two shapes by the values of the Need's topology keys.
@@ -107,13 +202,13 @@ impl FleetTables {
         values(one).cmp(values(other))
     }
 
-    /// Claims the lowest machine that keeps the spread, again and again. Machines are compared by `order`,
+    /// Claims the lowest machine that keeps the spread, again and again. Machines are compared by keep key,
     /// then by topology values, then by id.
     pub(crate) fn take_spread(
         &mut self,
         need: NeedIndex,
         machines: &[MachineIndex],
-        order: impl Fn(&Self, MachineIndex, MachineIndex) -> std::cmp::Ordering,
+        place: Option<&Place>,
     ) {
         let candidate = |machine: &&MachineIndex| {
             let record = self.record(**machine);
@@ -125,12 +220,12 @@ impl FleetTables {
             machines.iter().filter(candidate).copied().collect();
         candidates.sort_by(|one, other| {
             let shapes = (self.record(*one).shape, self.record(*other).shape);
-            order(self, *one, *other)
+            self.by_keep_key(*one, *other)
                 .then_with(|| self.by_values(need, shapes.0, shapes.1))
                 .then_with(|| self.ids.compare(*one, *other))
         });
         let shapes = candidates.iter().map(|machine| self.record(*machine).shape);
-        let mut balance = Balance::new(self, need, shapes);
+        let mut balance = Balance::in_place(self, need, shapes, place);
         self.work.machines += candidates.len() as u64;
         while !self.holding(need).is_covered() {
             let eligible = |machine: &MachineIndex| {
@@ -169,6 +264,9 @@ impl FleetTables {
             }
         }
         let mut balance = Balance::empty(self, need, shapes);
+        for machine in draft.claims() {
+            balance.count(self, self.record(*machine).shape);
+        }
         while !draft.is_covered() {
             let mut lowest: Option<(usize, usize, MachineIndex)> = None;
             for (at, line) in lines.iter().enumerate() {

@@ -37,6 +37,10 @@ impl<I: Index, T> Table<I, T> {
         self.items.get(index.position())
     }
 
+    pub(crate) fn get_mut(&mut self, index: I) -> Option<&mut T> {
+        self.items.get_mut(index.position())
+    }
+
     /// Adds what [`Default`] makes until there are so many.
     pub(crate) fn grow_to(&mut self, length: usize)
     where

@@ -35,6 +35,13 @@ fn three_engines_agree_on_every_step() {
     let coverage = compare(0..250, 90, Mode::Few);
     assert!(20_000 <= coverage.steps(), "{coverage}");
     assert_eq!(coverage.rarer_than(200), [], "{coverage}");
+    for rare in [
+        "held for a gang elsewhere",
+        "held for a spread",
+        "held for a fold",
+    ] {
+        assert!(25 <= coverage.of(rare), "{rare}\n{coverage}");
+    }
 }
 
 /// Many machines that are alike: long pools, long own sets, classes of many gangs.

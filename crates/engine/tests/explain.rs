@@ -6,10 +6,10 @@
 )]
 
 use bigfleet_engine::{
-    Choice, ClaimSource, Comparison, Equals, Explainer, Explanation, Fate, Outranks, Rule,
-    StaysBecause, VictimFate, decide, explain,
+    Choice, ClaimSource, Comparison, Equals, Explainer, Explanation, Fate, NotReplaced, Outranks,
+    Rule, StaysBecause, VictimFate, decide, explain,
 };
-use bigfleet_model::{ActionKind, Decision, Fleet, MachineId, NeedKey, UnmetReason};
+use bigfleet_model::{ActionKind, Decision, Fleet, Leaving, MachineId, NeedKey, UnmetReason};
 use bigfleet_testkit::{Fixture, generate::Generator};
 use std::collections::BTreeSet;
 
@@ -493,4 +493,68 @@ fn a_reclaim_says_what_its_equal_has_over_it() {
     assert!(stays == "m2" && is(because, "DearerToLose"), "{because:?}");
     let (stays, because) = why("", "");
     assert!(stays == "m1" && because == StaysBecause::Id, "{because:?}");
+}
+
+/// RF-21: of a machine that is to leave it is said why it still serves.
+#[test]
+fn a_machine_that_leaves_says_why_it_is_not_replaced() {
+    let fate = |text: &str, called: &str, machine: &str| {
+        let explained = explained(text, called);
+        let id = MachineId::new(machine).expect("an id");
+        let mut groups = explained.machines.iter();
+        let group = groups.find(|alike| alike.machines.contains(&id));
+        group.map(|alike| alike.fate.clone()).expect("its fate")
+    };
+    let plain = "need a name:n cpu=8 min:cpu=4\nm1 Configured a cpu=8 own=n leaving=soon\n";
+    let gang = "need a name:n group=g rack=Same cpu=8 min:cpu=4
+        m1 Configured a cpu=4 rack=r1 own=n leaving=soon
+        m2 Configured a cpu=4 rack=r1 own=n\n";
+    let spread = "need a name:n cpu=8 prio=9 spread=zone/1
+        m1 Configured a cpu=4 zone=a own=n leaving=soon
+        m2 Configured a cpu=4 zone=b own=n
+        need a name:o group=o cpu=4
+        x1 Configured a cpu=4 zone=a own=o\n";
+    for (common, more, why) in [
+        (plain, "", NotReplaced::NothingFree),
+        (plain, "s1 Speculative cpu=4", NotReplaced::NotEnough),
+        (
+            plain,
+            "cluster a no-acquire\ni1 Idle cpu=8",
+            NotReplaced::MayNotAcquire,
+        ),
+        (gang, "i2 Idle cpu=4 rack=r2", NotReplaced::OutsideDomain),
+        (spread, "i2 Idle cpu=4 zone=b", NotReplaced::Spread),
+    ] {
+        let expected = Fate::Claimed(ClaimSource::Leaving(why));
+        assert_eq!(
+            fate(&format!("{common}{more}"), "n", "m1"),
+            expected,
+            "{more}"
+        );
+    }
+    let incomplete = gang.replace("cpu=8", "cpu=16");
+    let expected = Fate::Claimed(ClaimSource::Leaving(NotReplaced::IncompleteGang));
+    assert_eq!(fate(&incomplete, "n", "m1"), expected);
+    let parked = format!(
+        "{}i1 Idle cpu=4 rack=r1",
+        gang.replace("rack=Same", "parked rack=Same")
+    );
+    let expected = Fate::Claimed(ClaimSource::Leaving(NotReplaced::Parked));
+    assert_eq!(fate(&parked, "n", "m1"), expected);
+
+    let replaced = format!(
+        "{plain}i1 Idle cpu=8\ni2 Idle cpu=8 leaving=soon\nm3 Configured a cpu=4 leaving=now"
+    );
+    assert_eq!(fate(&replaced, "n", "m1"), Fate::Held);
+    assert_eq!(fate(&replaced, "n", "i2"), Fate::Leaves(Leaving::Soon));
+    assert_eq!(fate(&replaced, "n", "m3"), Fate::Leaves(Leaving::Now));
+    let victims = explained(
+        "need a name:n cpu=4 prio=1000
+         need b name:o cpu=4 prio=1
+         v1 Configured b cpu=4 own=o leaving=soon",
+        "n",
+    );
+    let victims = victims.preemption.expect("it is short");
+    assert_eq!(victims.victims[0].fate, VictimFate::Leaves);
+    assert_eq!(victims.victims[0].standing, 1);
 }

@@ -7,8 +7,8 @@ use crate::{
 };
 use bigfleet_model::{
     Amounts, Assignment, Breach, CapacityType, ClusterId, Dimension, Disruption, Fingerprint,
-    FleetMachine, Group, Host, Intent, Machine, MachineFacts, NeedKey, Shape, State, StateNumber,
-    Terms, quantity::parse_supply, shown,
+    FleetMachine, Group, Host, Intent, Leaving, Machine, MachineFacts, NeedKey, Shape, State,
+    StateNumber, Terms, quantity::parse_supply, shown,
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -49,6 +49,7 @@ pub(crate) fn read(
     let unavailable = fields.flag("unavailable", false);
     let disruption = disruption(&mut fields);
     let reversible = fields.flag("reversible", false);
+    let leaving = leaving(&mut fields);
     fields.close();
     if !known {
         repair(&mut facts, &Breach::UnknownState(StateNumber(0)));
@@ -61,6 +62,7 @@ pub(crate) fn read(
         unavailable,
         disruption,
         reversible,
+        leaving,
     })
 }
 
@@ -72,6 +74,17 @@ fn disruption(fields: &mut Fields<'_>) -> Option<Disruption> {
         fields.note("disruption", &format!("{level} is not from 0 to 15 (RF-2)"));
     }
     told
+}
+
+/// How it is to leave; not at all if absent or empty (RF-21).
+fn leaving(fields: &mut Fields<'_>) -> Option<Leaving> {
+    let word = fields.text("leaving");
+    let leaving = Leaving::from_word(&word);
+    if leaving.is_none() && !word.is_empty() {
+        let what = format!("\"{}\" is neither soon nor now (RF-21)", shown(&word));
+        fields.note("leaving", &what);
+    }
+    leaving
 }
 
 /// The state, and whether it can be put to the grid. "Unspecified" is a word, so the grid says why

@@ -5,7 +5,7 @@
 use crate::{lines::Lines, moment::written};
 use bigfleet_model::{
     Amounts, Assignment, CapacityType, Cluster, ClusterId, Disruption, Dollars, Fleet,
-    FleetMachine, Holds, Intent, Need, Price, Shape, Time, quantity::format_milli,
+    FleetMachine, Holds, Intent, Leaving, Need, Price, Shape, Time, quantity::format_milli,
 };
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -98,6 +98,8 @@ struct MachineRecord<'a> {
     #[serde(skip_serializing_if = "is_false")]
     reversible: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    leaving: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     assigned: Option<CommitmentRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     intent: Option<CommitmentRecord<'a>>,
@@ -171,6 +173,7 @@ impl<'a> MachineRecord<'a> {
             unavailable: held.unavailable,
             disruption: held.disruption.map(Disruption::level),
             reversible: held.reversible,
+            leaving: held.leaving.map(Leaving::word),
             assigned: assigned.map(CommitmentRecord::assigned),
             intent: machine.intent().map(CommitmentRecord::intent),
             idle_since: held.idle_since.map(moment),

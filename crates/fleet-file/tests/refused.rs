@@ -195,6 +195,14 @@ fn every_breach_of_a_machine_is_named() {
             ],
         ),
         (
+            r#""state": "Speculative", "leaving": "later""#,
+            &["leaving: \"later\" is neither soon nor now (RF-21)"],
+        ),
+        (
+            r#""state": "Speculative", "leaving": true"#,
+            &["leaving: true is not text"],
+        ),
+        (
             r#""state": "Speculative", "disruption": -1"#,
             &["disruption: -1 is not from 0 to 15 (RF-2)"],
         ),

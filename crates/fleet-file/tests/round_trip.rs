@@ -44,8 +44,8 @@ fn every_field_reads_back() {
          holds OnDemand=never Spot=0.5
          cluster b not-ready no-acquire
          need a name:web cpu=1500m memory=16Gi min:cpu=1 whole prio=-7 ib=0 rb=27 arrival=0.30000000000000004 group=g1 parked rack=Same(r1,r2) zone=In(z1) type=NotIn(x) k=Exists l=DoesNotExist spread=zone/2 spread=rack/1/soft
-         m1 Configured a cpu=4 alloc:cpu=3 $0.1 p=0.3 type=m5 zone=z1 Spot rack=r1 own=web keep=$2 not-ready unavailable disruption=3
-         m2 Draining b gpu=1 own=web penalty=$inf reversible
+         m1 Configured a cpu=4 alloc:cpu=3 $0.1 p=0.3 type=m5 zone=z1 Spot rack=r1 own=web keep=$2 not-ready unavailable disruption=3 leaving=soon
+         m2 Draining b gpu=1 own=web penalty=$inf reversible leaving=now
          m3 Idle idle-since=-5
          m4 Failed b
          m5 Configured a alloc:cpu=0",

@@ -93,6 +93,8 @@ pub enum Reason {
     Inversion,
     /// No Need claims the machine.
     Excess,
+    /// The machine is to leave, and another serves in its place or nothing is waited for (RF-21).
+    Leaving,
     /// The machine was idle for its whole hold.
     Release,
 }
@@ -107,6 +109,7 @@ impl Reason {
             Self::Restored => "phase1.restored",
             Self::Inversion => "phase2.inversion",
             Self::Excess => "phase3.excess",
+            Self::Leaving => "phase3.leaving",
             Self::Release => "phase3.release",
         }
     }

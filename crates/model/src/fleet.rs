@@ -39,6 +39,35 @@ pub struct FleetMachine {
     pub disruption: Option<Disruption>,
     /// Its drain can still be taken back (RF-20). Means something only while Draining.
     pub reversible: bool,
+    /// It is to leave its cluster, if it is marked (RF-21). Stays from state to state until it is withdrawn.
+    pub leaving: Option<Leaving>,
+}
+
+/// How a machine leaves (RF-21). The later word is the stronger one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Leaving {
+    /// Once another serves in its place.
+    Soon,
+    /// At once.
+    Now,
+}
+
+impl Leaving {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Soon, Self::Now];
+
+    /// The word used in files, metrics and speech.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Soon => "soon",
+            Self::Now => "now",
+        }
+    }
+
+    /// What this word says, if it is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
 }
 
 /// What draining a machine would disturb, 0 (nothing runs there) to 15: it decides which of equals leaves,
@@ -80,13 +109,35 @@ impl FleetMachine {
         }
     }
 
-    /// Whether its drain can still be taken back (RF-20).
+    /// Whether its drain can still be taken back (RF-20); not that of one that leaves (RF-21).
     pub fn is_reversible(&self) -> bool {
-        self.reversible && self.machine.state() == State::Draining
+        self.reversible && self.leaving.is_none() && self.machine.state() == State::Draining
+    }
+
+    /// Whether it is bound and serves until another does in its place (RF-21).
+    pub fn leaves_soon(&self) -> bool {
+        self.leaving == Some(Leaving::Soon) && self.machine.state().is_bound()
+    }
+
+    /// Whether it is bound and leaves whatever becomes of its Need (RF-21).
+    pub fn leaves_now(&self) -> bool {
+        self.leaving == Some(Leaving::Now) && self.machine.state().is_bound()
+    }
+
+    /// Whether it is bound and counts for no Need: its node is not there, or it leaves now (RF-1, RF-21).
+    pub fn is_uncounted(&self) -> bool {
+        self.leaves_now() || self.not_ready && self.machine.state().is_bound()
+    }
+
+    /// Whether nobody may take it while it is unbound: it cannot be had now, or it is for the mechanic (RF-17,
+    /// RF-21).
+    pub fn is_out_of_reach(&self) -> bool {
+        self.unavailable || self.leaving.is_some() && !self.machine.state().is_bound()
     }
 
     /// Takes over what the machine became. Its idle clock starts as it enters Idle (M-4), what is known of
-    /// its node holds while it stays bound, and a drain is another one when it begins again.
+    /// its node holds while it stays bound, and a drain is another one when it begins again. That it leaves was
+    /// said of the machine, whatever it is doing.
     pub fn replace(&mut self, machine: Machine, now: Time) {
         let before = self.machine.state();
         let after = machine.state();
@@ -112,6 +163,7 @@ impl From<Machine> for FleetMachine {
             unavailable: false,
             disruption: None,
             reversible: false,
+            leaving: None,
         }
     }
 }
@@ -262,6 +314,30 @@ mod tests {
         assert_eq!(Disruption::at_most(15), Disruption::MOST);
         assert_eq!(Disruption::at_most(u32::MAX), Disruption::MOST);
         assert_eq!(Disruption::at_most(2).level(), 2);
+    }
+
+    /// RF-21: the mark stays, and means in each state what is said of that state.
+    #[test]
+    fn a_mark_to_leave_follows_the_machine_through_its_states() {
+        let mut held = FleetMachine::from(machine(State::Configured));
+        held.leaving = Some(Leaving::Soon);
+        assert!(held.leaves_soon() && !held.leaves_now() && !held.is_uncounted());
+        held.leaving = Some(Leaving::Now);
+        assert!(held.leaves_now() && !held.leaves_soon() && held.is_uncounted());
+        assert!(!held.is_out_of_reach(), "it is bound");
+        held.replace(machine(State::Draining), at(1));
+        held.reversible = true;
+        assert!(!held.is_reversible() && held.is_out_of_reach());
+        assert!(!held.leaves_now() && !held.is_uncounted());
+        held.replace(machine(State::Idle), at(2));
+        assert_eq!(held.leaving, Some(Leaving::Now), "for the mechanic");
+        held.leaving = None;
+        assert!(!held.is_out_of_reach());
+        assert!(Leaving::Soon < Leaving::Now, "the stronger word counts");
+        for word in Leaving::ALL {
+            assert_eq!(Leaving::from_word(word.word()), Some(word));
+        }
+        assert_eq!(Leaving::from_word(""), None);
     }
 
     /// at the end of its hold and not a nanosecond before; zero is never.

@@ -37,7 +37,7 @@ pub use decision::{
     Reason, Restamp, UnmetReason, Verdict,
 };
 pub use echoed::Echoed;
-pub use fleet::{Cluster, Disruption, Fleet, FleetMachine, Holds};
+pub use fleet::{Cluster, Disruption, Fleet, FleetMachine, Holds, Leaving};
 pub use hash::HashKey;
 pub use inventory::{Inventory, WriteRefused};
 pub use machine::{

@@ -115,6 +115,7 @@ fn every_action_has_its_word_and_its_way() {
         (Reason::Promised, "phase1.promised"),
         (Reason::Inversion, "phase2.inversion"),
         (Reason::Excess, "phase3.excess"),
+        (Reason::Leaving, "phase3.leaving"),
         (Reason::Release, "phase3.release"),
     ] {
         assert_eq!(reason.text(), text);

@@ -32,7 +32,7 @@
 //!
 //! # What is not here
 //!
-//! Watching, HTTP, gRPC, files and the lease itself belong to the runtime, which does not exist yet. Times of the
+//! Watching, HTTP, gRPC, files and the lease itself belong to the runtime, `bigfleet-operator`. Times of the
 //! cluster are read as nanoseconds since 1970 on the operator's clock.
 
 mod counters;

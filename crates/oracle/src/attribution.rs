@@ -5,7 +5,7 @@
 //! ```
 
 use crate::world::{Unit, is_ready, may_acquire};
-use bigfleet_model::{Fleet, Group, Need, NeedKey, Terms};
+use bigfleet_model::{Fleet, FleetMachine, Group, Need, NeedKey, Terms};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The folded form of a gang: its identity (RF-12). `None` for a plain row.
@@ -44,16 +44,13 @@ pub(crate) fn attribute(fleet: &Fleet) -> Vec<Unit<'_>> {
     let current = current_demand(fleet);
     let machines = fleet.machines.values();
     // "To which no machine is attributed" is judged as recorded, all at once (engine.md §22.3 no. 16).
-    let taken: BTreeSet<NeedKey> = machines
-        .clone()
-        .filter_map(|found| found.machine.attribution())
-        .collect();
+    let taken: BTreeSet<NeedKey> = machines.clone().filter_map(recorded).collect();
     let unit = |found| {
         let mut unit = Unit {
             fleet: found,
             heir: None,
-            attribution: found.machine.attribution(),
-            ended: false,
+            attribution: recorded(found),
+            ended: is_for_nobody(found),
         };
         if let Some(recorded) = &unit.attribution
             && let Some((key, terms)) = heir(recorded, &current, &taken)
@@ -64,6 +61,17 @@ pub(crate) fn attribute(fleet: &Fleet) -> Vec<Unit<'_>> {
         unit
     };
     machines.map(unit).collect()
+}
+
+/// The attribution as recorded.
+fn recorded(found: &FleetMachine) -> Option<NeedKey> {
+    let attribution = found.machine.attribution();
+    attribution.filter(|_| !is_for_nobody(found))
+}
+
+/// RF-21: the intent of an unbound machine that leaves has ended before everything else, whatever its cluster.
+fn is_for_nobody(found: &FleetMachine) -> bool {
+    found.machine.intent().is_some() && found.leaving.is_some()
 }
 
 /// RF-1: a row whose priority was edited is the same Need. The one row of the same cluster and

@@ -15,6 +15,9 @@ pub(crate) fn ended_intents(world: &World<'_>, ledger: &Ledger<'_>) -> Vec<Machi
 }
 
 fn has_ended(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> bool {
+    if unit.ended {
+        return true;
+    }
     let Some(key) = unit.machine().intent().and(unit.attribution.as_ref()) else {
         return false;
     };
@@ -24,7 +27,7 @@ fn has_ended(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> bool {
     // RF-1: its Need is absent and its cluster has not reported; engine.md §22.3 no. 15: `acquire: false`.
     let stands = !may_acquire(world.fleet, &key.cluster)
         || (!is_ready(world.fleet, &key.cluster) && !world.has_need(key));
-    unit.ended || (!claimed && !stands)
+    !claimed && !stands
 }
 
 /// RF-7, by machine id.
@@ -32,21 +35,28 @@ pub(crate) fn restamps(
     world: &World<'_>,
     ledger: &Ledger<'_>,
     preempted: &[Preempted<'_>],
+    reclaims: &[&Unit<'_>],
 ) -> Vec<Restamp> {
     let units = world.units.iter();
     let kept = units.filter(|unit| !is_preempted(preempted, unit));
-    kept.filter_map(|unit| restamp(world, ledger, unit))
-        .collect()
+    kept.filter_map(|unit| {
+        let goes = reclaims.iter().any(|other| other.id() == unit.id());
+        restamp(world, ledger, unit, goes)
+    })
+    .collect()
 }
 
-fn restamp(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>) -> Option<Restamp> {
+fn restamp(world: &World<'_>, ledger: &Ledger<'_>, unit: &Unit<'_>, goes: bool) -> Option<Restamp> {
     // RF-20: a Restore carries its Need itself.
     if ledger.how(unit) == Some(How::Restored) {
         return None;
     }
     let machine = unit.id().clone();
-    let claimant: Option<&Need> = ledger.claimant(unit).map(|rank| &*world.needs[rank]);
-    if let Some(need) = claimant
+    // RF-21: what was replaced is attributed to the Need that gave it back, unless it goes at once.
+    let gave_back = ledger.replaced_by(unit).filter(|_| !goes);
+    let holder = ledger.claimant(unit).or(gave_back);
+    let holder: Option<&Need> = holder.map(|rank| &*world.needs[rank]);
+    if let Some(need) = holder
         && gets_a_restamp(unit.state())
         && unit.machine().attribution() != Some(need.key())
     {

@@ -3,8 +3,8 @@
 use crate::{
     ledger::Ledger,
     pass_a::own,
-    pass_b::may_take_back,
     score::{Score, score},
+    steps::may_take_back,
     world::{Unit, World, can_use, credit, credits, domain_of, is_parked, may_acquire},
 };
 use bigfleet_model::{Amounts, DomainCoverage, Need, State};
@@ -93,24 +93,10 @@ pub(crate) fn choose<'w>(world: &'w World<'w>, ledger: &Ledger<'w>, rank: usize)
     let need = &world.needs[rank];
     let aggregate = &need.row.aggregate;
     let parked = is_parked(need) || !may_acquire(world.fleet, &need.cluster);
-    let buckets = buckets(world, ledger, rank, parked);
-    let sum = |units: Vec<&Unit<'_>>| credits(need, units);
-    let cov = |units: Vec<&Unit<'_>>| coverage(&sum(units), aggregate);
+    let buckets = buckets(world, ledger, rank, Counting::All);
+    let cov = |units: Vec<&Unit<'_>>| coverage(&credits(need, units), aggregate);
     let candidates = candidates(&buckets, need);
-
-    let fitting = buckets
-        .iter()
-        .filter(|(_, bucket)| sum(bucket.total()).covers(aggregate));
-    // Case 1: cov(own) desc, cov(cred) desc, over(total) asc, count desc, value asc.
-    let fits = fitting.min_by(|(v, a), (w, b)| {
-        let over = |bucket: &Bucket<'_>| commitment(&sum(bucket.total()), aggregate);
-        greater_first(cov(a.own.clone()), cov(b.own.clone()))
-            .then(greater_first(cov(a.cred()), cov(b.cred())))
-            .then(over(a).total_cmp(&over(b)))
-            .then(b.total().len().cmp(&a.total().len()))
-            .then(v.cmp(w))
-    });
-    if let Some((domain, _)) = fits {
+    if let Some(domain) = fitting(&buckets, need) {
         return choice(domain, Case::Fits, candidates);
     }
 
@@ -143,6 +129,37 @@ pub(crate) fn choose<'w>(world: &'w World<'w>, ledger: &Ledger<'w>, rank: usize)
     choice(domain, Case::Partial, candidates)
 }
 
+/// RF-21: case 1 of RF-6 for a gang with claims, counting only machines that stay.
+pub(crate) fn choose_staying<'w>(
+    world: &'w World<'w>,
+    ledger: &Ledger<'w>,
+    rank: usize,
+) -> Option<Choice> {
+    let need = &world.needs[rank];
+    let buckets = buckets(world, ledger, rank, Counting::Staying);
+    let domain = fitting(&buckets, need)?;
+    Some(choice(domain, Case::Fits, candidates(&buckets, need)))
+}
+
+/// Case 1: cov(own) desc, cov(cred) desc, over(total) asc, count desc, value asc.
+fn fitting<'b>(buckets: &BTreeMap<&'b str, Bucket<'_>>, need: &Need) -> Option<&'b str> {
+    let aggregate = &need.row.aggregate;
+    let sum = |units: Vec<&Unit<'_>>| credits(need, units);
+    let cov = |units: Vec<&Unit<'_>>| coverage(&sum(units), aggregate);
+    let over = |bucket: &Bucket<'_>| commitment(&sum(bucket.total()), aggregate);
+    let fitting = buckets
+        .iter()
+        .filter(|(_, bucket)| sum(bucket.total()).covers(aggregate));
+    let best = fitting.min_by(|(v, a), (w, b)| {
+        greater_first(cov(a.own.clone()), cov(b.own.clone()))
+            .then(greater_first(cov(a.cred()), cov(b.cred())))
+            .then(over(a).total_cmp(&over(b)))
+            .then(b.total().len().cmp(&a.total().len()))
+            .then(v.cmp(w))
+    });
+    best.map(|(domain, _)| *domain)
+}
+
 fn choice(domain: &str, case: Case, candidates: Vec<DomainCoverage>) -> Choice {
     Choice {
         domain: domain.to_owned(),
@@ -155,14 +172,24 @@ fn greater_first(a: f64, b: f64) -> Ordering {
     b.total_cmp(&a)
 }
 
-/// RF-6: what lies in each domain. Parked: cred only.
+/// Which machines are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counting {
+    All,
+    /// Those that no mark says leave (RF-21).
+    Staying,
+}
+
+/// RF-6: what lies in each domain. Parked: cred only. What the gang claims already counts as what it would be
+/// unclaimed.
 fn buckets<'w>(
     world: &'w World<'w>,
     ledger: &Ledger<'w>,
     rank: usize,
-    parked: bool,
+    counting: Counting,
 ) -> BTreeMap<&'w str, Bucket<'w>> {
     let need = &world.needs[rank];
+    let parked = is_parked(need) || !may_acquire(world.fleet, &need.cluster);
     let own = own(world, need);
     let mut buckets: BTreeMap<&str, Bucket<'_>> = BTreeMap::new();
     for unit in &world.units {
@@ -173,12 +200,14 @@ fn buckets<'w>(
         if !can_use(need, unit) || !credit(need, unit).contributes_to(&need.row.aggregate) {
             continue;
         }
-        let claimant = ledger.claimant(unit);
-        let is_own = own.iter().any(|other| other.id() == unit.id())
-            && (claimant.is_none() || claimant == Some(rank));
-        let leftover = unit.bound_to(&need.cluster) && !unit.not_ready();
-        let leftover = claimant.is_none() && (leftover || may_take_back(need, unit));
-        let free = claimant.is_none() && unit.without_intent() && !unit.fleet.unavailable;
+        if counting == Counting::Staying && !unit.stays() {
+            continue;
+        }
+        let to_be_had = ledger.is_offered(unit) || ledger.claimant(unit) == Some(rank);
+        let is_own = to_be_had && own.iter().any(|other| other.id() == unit.id());
+        let leftover = world.may_be_leftover(need, unit) || may_take_back(need, unit);
+        let leftover = to_be_had && leftover;
+        let free = to_be_had && unit.without_intent() && !unit.fleet.is_out_of_reach();
         let bucket = buckets.entry(domain).or_default();
         match unit.state() {
             _ if is_own => bucket.own.push(unit),
@@ -208,9 +237,11 @@ fn buckets<'w>(
     buckets
 }
 
-/// RF-6: a victim's stamped priority and its claimant's are below N's; it is not `not_ready`.
+/// RF-6: a victim's stamped priority and its claimant's are below N's; it is not `not_ready`, nor does it
+/// leave (RF-21).
 fn is_victim(world: &World<'_>, ledger: &Ledger<'_>, need: &Need, unit: &Unit<'_>) -> bool {
-    priority(world, ledger, unit) < need.row.profile.priority() && !unit.not_ready()
+    let is_below = priority(world, ledger, unit) < need.row.profile.priority();
+    is_below && !unit.not_ready() && unit.stays()
 }
 
 /// The higher of the stamped priority and the claimant's (V-3). A hold raises it in Phase 2, not

@@ -80,7 +80,7 @@ fn preempt(world: &World<'_>, pick: &Preempted<'_>) -> Action {
     }
 }
 
-/// Names no Need (engine.md §22.3 no. 10).
+/// R-1, RF-21. Names no Need (engine.md §22.3 no. 10).
 fn reclaim(unit: &Unit<'_>) -> Action {
     Action {
         kind: ActionKind::Reclaim,
@@ -89,7 +89,11 @@ fn reclaim(unit: &Unit<'_>) -> Action {
         purpose: None,
         grace_seconds: RECLAIM_GRACE_SECONDS,
         preemptor_priority: 0,
-        reason: Reason::Excess,
+        reason: if unit.stays() {
+            Reason::Excess
+        } else {
+            Reason::Leaving
+        },
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn exchange<'w>(
         is_excess(world, ledger, preempted, unit)
             && held_for(world, ledger, choices, preempted, unit).is_none()
             && !unit.not_ready()
+            && unit.stays()
     };
     let mut going: Vec<&Unit<'_>> = world.units.iter().filter(would_go).collect();
     going.sort_by_key(|unit| keep_order_with_id(unit));

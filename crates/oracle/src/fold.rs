@@ -89,7 +89,8 @@ fn other_rows(rows: &[&Need], one: &Need) -> Vec<NeedKey> {
         .collect()
 }
 
-/// RF-12: a witness matches the profile and covers one member's aggregate, and may serve.
+/// RF-12: a witness matches the profile and covers one member's aggregate, and may serve. One that leaves is
+/// one only while bound, and `soon` (RF-21): its intent has ended, and `now` is as `not_ready`.
 fn is_witness(unit: &Unit<'_>, one: &Need, others: &[NeedKey]) -> bool {
     let matches = unit.machine().shape().matches(&one.row.profile);
     if !matches || !unit.allocatable().covers(&one.row.aggregate) || unit.not_ready() {
@@ -104,9 +105,9 @@ fn is_witness(unit: &Unit<'_>, one: &Need, others: &[NeedKey]) -> bool {
         }
         // Intents as recorded, after the passing on: one that is about to end still counts.
         State::Idle | State::Creating => {
-            for_form || (unit.machine().intent().is_none() && !unit.fleet.unavailable)
+            for_form || (unit.machine().intent().is_none() && !unit.fleet.is_out_of_reach())
         }
-        State::Speculative => !unit.fleet.unavailable,
+        State::Speculative => !unit.fleet.is_out_of_reach(),
         State::Draining => for_form,
         State::Deleting | State::Failed => false,
     }

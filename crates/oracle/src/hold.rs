@@ -23,14 +23,14 @@ pub(crate) fn is_preempted(preempted: &[Preempted<'_>], unit: &Unit<'_>) -> bool
 }
 
 /// R-1 but for the hold: Configured, of a cluster that has reported, claimed by nobody and not
-/// preempted.
+/// preempted. What leaves `now` goes whether its cluster has reported or not (RF-21).
 pub(crate) fn is_excess(
     world: &World<'_>,
     ledger: &Ledger<'_>,
     preempted: &[Preempted<'_>],
     unit: &Unit<'_>,
 ) -> bool {
-    let reported = |cluster| is_ready(world.fleet, cluster);
+    let reported = |cluster| is_ready(world.fleet, cluster) || unit.fleet.leaves_now();
     unit.state() == State::Configured
         && unit.machine().cluster().is_some_and(reported)
         && ledger.is_free(unit)
@@ -46,12 +46,17 @@ pub(crate) fn held_for(
     preempted: &[Preempted<'_>],
     unit: &Unit<'_>,
 ) -> Option<i32> {
-    if !is_excess(world, ledger, preempted, unit) {
+    // RF-21: what leaves `now` is never held, and what leaves `soon` only for the Need it is attributed to.
+    if !is_excess(world, ledger, preempted, unit) || unit.fleet.leaves_now() {
         return None;
     }
+    let gave_back = ledger.replaced_by(unit).map(|rank| world.needs[rank].key());
+    let attribution = gave_back.or(unit.attribution.clone());
     let holds = |(rank, need): (usize, &std::sync::Arc<Need>)| {
-        let held = holds_as_spare(ledger, preempted, rank, need, unit)
-            || holds_its_own(ledger, choices, preempted, rank, need, unit);
+        let is_its_own = attribution.as_ref() == Some(&need.key());
+        let held = (is_its_own || !unit.leaves_soon())
+            && holds_as_spare(ledger, preempted, rank, need, unit)
+            || is_its_own && holds_its_own(ledger, choices, preempted, rank, need, unit);
         held.then(|| need.row.profile.priority())
     };
     world.needs.iter().enumerate().filter_map(holds).max()
@@ -82,8 +87,8 @@ fn holds_as_spare(
 }
 
 /// A machine that is `not_ready`, that the Need it is attributed to can no longer use, or whose gang chose a
-/// domain with victims and has none there this cycle, is held while that Need is present and its Configured
-/// claims do not cover it.
+/// domain with victims and has none there this cycle, is held while that Need, `need`, is present and its
+/// Configured claims do not cover it.
 fn holds_its_own(
     ledger: &Ledger<'_>,
     choices: &[Option<Choice>],
@@ -98,7 +103,5 @@ fn holds_its_own(
     let is_stuck = unit.not_ready() || !can_use(need, unit) || lacks_victims;
     let configured = |unit: &&Unit<'_>| unit.state() == State::Configured;
     let serving = ledger.units(rank).into_iter().filter(configured);
-    unit.attribution == Some(need.key())
-        && is_stuck
-        && !credits(need, serving).covers(&need.row.aggregate)
+    is_stuck && !credits(need, serving).covers(&need.row.aggregate)
 }

@@ -36,6 +36,8 @@ pub(crate) struct Ledger<'w> {
     world: &'w World<'w>,
     by_need: Vec<Vec<Claimed<'w>>>,
     by_machine: BTreeMap<&'w MachineId, usize>,
+    /// Machines that leave `soon`, by the Need that gave each back for others (RF-21).
+    replaced: BTreeMap<&'w MachineId, usize>,
 }
 
 impl<'w> Ledger<'w> {
@@ -44,6 +46,7 @@ impl<'w> Ledger<'w> {
             world,
             by_need: vec![Vec::new(); world.needs.len()],
             by_machine: BTreeMap::new(),
+            replaced: BTreeMap::new(),
         }
     }
 
@@ -64,6 +67,17 @@ impl<'w> Ledger<'w> {
 
     pub(crate) fn is_free(&self, unit: &Unit<'_>) -> bool {
         self.claimant(unit).is_none()
+    }
+
+    /// Claimed by nobody and to be had: what was replaced is attributed to the Need that gave it back, which
+    /// does not want it (RF-21).
+    pub(crate) fn is_offered(&self, unit: &Unit<'_>) -> bool {
+        self.is_free(unit) && self.replaced_by(unit).is_none()
+    }
+
+    /// The rank of the Need that gave a machine back for others (RF-21).
+    pub(crate) fn replaced_by(&self, unit: &Unit<'_>) -> Option<usize> {
+        self.replaced.get(unit.id()).copied()
     }
 
     /// How a claimed machine came to be so.
@@ -98,6 +112,13 @@ impl<'w> Ledger<'w> {
     pub(crate) fn give_back(&mut self, unit: &Unit<'_>) {
         if let Some(rank) = self.by_machine.remove(unit.id()) {
             self.by_need[rank].retain(|claim| claim.unit.id() != unit.id());
+        }
+    }
+    /// Gives back a machine that leaves for others in its place (RF-21).
+    pub(crate) fn replace(&mut self, unit: &Unit<'w>) {
+        if let Some(rank) = self.claimant(unit) {
+            self.give_back(unit);
+            self.replaced.insert(unit.id(), rank);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RF-1 attribution ─▶ RF-12 fold ─▶ RF-1 ended intents ─▶ O-1 order
-//!   ─▶ RF-4 pass A ─▶ RF-5 pass B ─▶ RF-10 Phase 2 ─▶ RF-18 exchange ─▶ R-1, R-4 Phase 3
+//!   ─▶ RF-4 pass A ─▶ RF-5, RF-21 pass B ─▶ RF-10 Phase 2 ─▶ RF-18 exchange ─▶ R-1, R-4 Phase 3
 //!   ─▶ RF-7 restamps, RF-13 ended intents, VD-1 verdicts, RF-14 emission
 //! ```
 //!
@@ -46,6 +46,15 @@
 //! - **RF-18** Machines a short Need can use are left out before the dearest is chosen. Holds are
 //!   looked at after Phase 2 for the list, and again after the exchange for Phase 3. Machines without a
 //!   value of a topology key have the same value of it.
+//! - **RF-21** What leaves `now` is reclaimed, so it is nobody's victim either: an intent on it would end before
+//!   it is Idle. In Pass A, B0 and B1 machines that stay are one step and those that leave the next, each with
+//!   domains of its own (RF-9).
+//! - **RF-21, replacing** What a gang claims already counts in its case 1 as what it would be unclaimed, and the
+//!   choice is its `same_domain`. A machine is replaced for what it gave, so a Need that is short takes no more
+//!   than that. A value is alive per topology key, `not_ready` machines included. What was replaced is
+//!   attributed at once: in this cycle it is nobody else's own or leftover. Of claims outside a gang's new domain
+//!   only those that leave are attributed to it.
+//! - **RF-21, Reclaims** Those that leave come first over all clusters, each word by cluster and keep order.
 //! - **RF-20** In the keep order of B1a a machine whose intent has ended has the price and the penalty of the
 //!   time it was bound, not the intent's.
 
@@ -63,7 +72,9 @@ mod pass_b;
 mod phase2;
 mod phase3;
 mod pick;
+mod replace;
 mod score;
+mod steps;
 mod verdict;
 mod world;
 
@@ -101,7 +112,7 @@ pub fn decide(fleet: &Fleet) -> Decision {
         claims,
         ended_intents: commit::ended_intents(&world, &ledger),
         held: phase3::held(&world, &ledger, &choices, preempted),
-        restamps: commit::restamps(&world, &ledger, preempted),
+        restamps: commit::restamps(&world, &ledger, preempted, &reclaims),
         needs: verdict::verdicts(&world, &ledger, &choices, &residuals, &phase2),
     }
 }

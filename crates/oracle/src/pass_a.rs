@@ -2,10 +2,9 @@
 
 use crate::{
     domain::coverage,
-    ledger::{How, Ledger},
-    order::keep_order,
-    pick::pick_own,
-    world::{Unit, World, can_use, credit, credits, domain_of, is_gang, lies_in},
+    ledger::Ledger,
+    steps::Search,
+    world::{Unit, World, can_use, credit, credits, domain_of, is_gang},
 };
 use bigfleet_model::Need;
 use std::collections::BTreeMap;
@@ -24,26 +23,9 @@ pub(crate) fn pass_a<'w>(world: &'w World<'w>, ledger: &mut Ledger<'w>) {
     for (rank, need) in world.needs.iter().enumerate() {
         match home(world, need) {
             None if is_gang(need) => {}
-            home => take_own(world, ledger, rank, &home.unwrap_or_default()),
+            home => Search::new(world, rank, &home.unwrap_or_default()).take_own(ledger),
         }
     }
-}
-
-/// RF-4 and B0: own not yet claimed, in keep order; a gang's only inside its domain.
-pub(crate) fn take_own<'w>(
-    world: &'w World<'w>,
-    ledger: &mut Ledger<'w>,
-    rank: usize,
-    domain: &str,
-) {
-    let need = &world.needs[rank];
-    let free = own(world, need)
-        .into_iter()
-        .filter(|unit| ledger.is_free(unit) && lies_in(need, unit, domain));
-    let candidates = free.map(|unit| (keep_order(unit), unit)).collect();
-    let (wanted, so_far) = (ledger.wanted(rank), ledger.units(rank));
-    let picked = pick_own(need, &wanted, &so_far, candidates);
-    ledger.claim_all(rank, picked, How::Own);
 }
 
 /// RF-4: the home of a gang: the domain with the greatest cov(own), then the smallest value.

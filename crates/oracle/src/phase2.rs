@@ -101,6 +101,7 @@ fn promise<'w>(
     let draining = |unit: &&Unit<'_>| {
         unit.state() == State::Draining
             && unit.without_intent()
+            && unit.stays()
             && ledger.is_free(unit)
             && can_use(need, unit)
             && lies_in(need, unit, domain)
@@ -109,7 +110,7 @@ fn promise<'w>(
     let candidates = draining
         .map(|unit| (unit.machine().price(), unit))
         .collect();
-    pick(need, wanted, &ledger.units(rank), candidates)
+    pick(need, wanted, &ledger.units(rank), candidates, None)
 }
 
 /// What the choice of victims looks at.
@@ -140,6 +141,7 @@ impl<'w> Chooser<'_, 'w> {
         let need = &self.world.needs[rank];
         let eligible = |unit: &&Unit<'_>| {
             unit.state() == State::Configured
+                && unit.stays()
                 && self.priority(unit) < need.row.profile.priority()
                 && can_use(need, unit)
                 && lies_in(need, unit, domain)
@@ -155,8 +157,8 @@ impl<'w> Chooser<'_, 'w> {
         };
         let eligible = self.world.units.iter().filter(eligible);
         let candidates = eligible.map(|unit| (order(unit), unit)).collect();
-        let picked = pick(need, left, so_far, candidates);
-        let given_back = prune(need, so_far, &picked);
+        let picked = pick(need, left, so_far, candidates, None);
+        let given_back = prune(need, &need.row.aggregate, so_far, &picked);
         let stays = |unit: &&&Unit<'_>| given_back.iter().all(|back| back.id() != unit.id());
         let victim = |unit: &&'w Unit<'w>| Preempted {
             unit,

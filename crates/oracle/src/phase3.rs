@@ -8,9 +8,10 @@ use crate::{
     world::{Unit, World},
 };
 use bigfleet_model::{MachineId, State};
+use std::cmp::Reverse;
 
 /// excess machines that are not held: clusters ascending, keep order in each, but what disturbs less
-/// before the id (engine.md §22.3 no. 10).
+/// before the id; before all others what leaves `now`, then `soon` (engine.md §22.3 no. 10).
 pub(crate) fn reclaims<'w>(
     world: &'w World<'w>,
     ledger: &Ledger<'w>,
@@ -23,8 +24,10 @@ pub(crate) fn reclaims<'w>(
     };
     let mut going: Vec<&Unit<'_>> = world.units.iter().filter(goes).collect();
     going.sort_by_key(|unit| {
+        let word = Reverse(unit.fleet.leaving);
         let cluster = unit.machine().cluster();
-        (cluster, keep_order(unit), unit.fleet.disturbs(), unit.id())
+        let disturbs = unit.fleet.disturbs();
+        (word, cluster, keep_order(unit), disturbs, unit.id())
     });
     going
 }
@@ -42,7 +45,7 @@ pub(crate) fn held(
 }
 
 /// R-4, by id. A machine with an intent is not released: claimed, standing (RF-1), or ended this
-/// cycle, so that its clock starts now (RF-13). Nor is an `unavailable` one (RF-17).
+/// cycle, so that its clock starts now (RF-13). Nor is an `unavailable` one (RF-17), nor one that leaves (RF-21).
 pub(crate) fn releases<'w>(world: &'w World<'w>, ledger: &Ledger<'w>) -> Vec<&'w Unit<'w>> {
     let expired = |unit: &&Unit<'_>| {
         let tier = unit.machine().shape().capacity_type;
@@ -50,7 +53,7 @@ pub(crate) fn releases<'w>(world: &'w World<'w>, ledger: &Ledger<'w>) -> Vec<&'w
         unit.state() == State::Idle
             && ledger.is_free(unit)
             && unit.machine().intent().is_none()
-            && !unit.fleet.unavailable
+            && !unit.fleet.is_out_of_reach()
             && since.is_some_and(|since| world.fleet.holds.expired(tier, since, world.fleet.now))
     };
     world.units.iter().filter(expired).collect()

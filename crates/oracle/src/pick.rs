@@ -1,11 +1,45 @@
 //! Picking from candidates (RF-3, RF-8, RF-9): in a step's order, or evenly over domains.
 
-use crate::world::{Unit, credit, credits};
+use crate::world::{Unit, World, credit, credits};
 use bigfleet_model::{Amounts, Need, Spread};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Candidates with their place in the step's order, id left out.
 pub(crate) type Candidates<'w, K> = Vec<(K, &'w Unit<'w>)>;
+
+/// The place of a machine that is replaced, for a Need with a DoNotSchedule spread (RF-21); nothing to others.
+#[derive(Clone, Debug)]
+pub(crate) struct InPlace<'w> {
+    /// Its values of all topology keys, if it has them: what has the same is eligible.
+    values: Option<Vec<&'w str>>,
+    /// Per topology key, its value if a bound machine of the cluster that stays has it: that is a domain.
+    domains: Vec<Option<&'w str>>,
+}
+
+impl<'w> InPlace<'w> {
+    pub(crate) fn of(world: &World<'_>, need: &Need, unit: &Unit<'w>) -> Self {
+        let domain = |spread: &Spread| {
+            let key = spread.topology_key();
+            let value = unit.domain(key)?;
+            let serves = |other: &Unit<'_>| {
+                other.bound_to(&need.cluster) && other.stays() && other.domain(key) == Some(value)
+            };
+            world.units.iter().any(serves).then_some(value)
+        };
+        Self {
+            values: values(need, unit),
+            domains: need.row.profile.hard_spreads().map(domain).collect(),
+        }
+    }
+}
+
+/// A machine's values of all topology keys, in key order (RF-9).
+fn values<'w>(need: &Need, unit: &Unit<'w>) -> Option<Vec<&'w str>> {
+    let spreads = need.row.profile.hard_spreads();
+    spreads
+        .map(|spread| unit.domain(spread.topology_key()))
+        .collect()
+}
 
 /// Takes candidates in the step's order until nothing is wanted; a Need with a DoNotSchedule spread
 /// takes only eligible ones (RF-9). `so_far` is what the Need has already.
@@ -14,9 +48,10 @@ pub(crate) fn pick<'w, K: Ord>(
     wanted: &Amounts,
     so_far: &[&'w Unit<'w>],
     candidates: Candidates<'w, K>,
+    in_place: Option<&InPlace<'w>>,
 ) -> Vec<&'w Unit<'w>> {
     if has_spread(need) {
-        evenly(need, wanted, so_far, candidates)
+        evenly(need, wanted, so_far, candidates, in_place)
     } else {
         in_order(need, wanted, candidates)
     }
@@ -28,8 +63,9 @@ pub(crate) fn pick_own<'w, K: Ord + Clone>(
     wanted: &Amounts,
     so_far: &[&'w Unit<'w>],
     candidates: Candidates<'w, K>,
+    in_place: Option<&InPlace<'w>>,
 ) -> Vec<&'w Unit<'w>> {
-    let mut picked = pick(need, wanted, so_far, candidates.clone());
+    let mut picked = pick(need, wanted, so_far, candidates.clone(), in_place);
     let wanted = wanted.sub(&credits(need, picked.iter().copied()));
     let not_picked = |unit: &Unit<'_>| picked.iter().all(|other| other.id() != unit.id());
     let rest = candidates.into_iter().filter(|(_, unit)| not_picked(unit));
@@ -67,19 +103,27 @@ fn evenly<'w, K: Ord>(
     wanted: &Amounts,
     so_far: &[&'w Unit<'w>],
     mut candidates: Candidates<'w, K>,
+    in_place: Option<&InPlace<'w>>,
 ) -> Vec<&'w Unit<'w>> {
     let spreads: Vec<&Spread> = need.row.profile.hard_spreads().collect();
-    let values = |unit: &Unit<'w>| -> Option<Vec<&'w str>> {
-        let value = |spread: &&Spread| unit.domain(spread.topology_key());
-        spreads.iter().map(value).collect()
-    };
+    let values = |unit: &Unit<'w>| values(need, unit);
     candidates
         .retain(|(_, unit)| values(unit).is_some() && credit(need, unit).contributes_to(wanted));
     let on_offer: Vec<&Unit<'_>> = candidates.iter().map(|(_, unit)| *unit).collect();
-    let domains: Vec<BTreeSet<&str>> = spreads
+    let mut domains: Vec<BTreeSet<&str>> = spreads
         .iter()
         .map(|spread| domains(spread, so_far, &on_offer))
         .collect();
+    for (values, alive) in domains
+        .iter_mut()
+        .zip(in_place.iter().flat_map(|one| &one.domains))
+    {
+        values.extend(*alive);
+    }
+    let is_like = |unit: &Unit<'w>| {
+        let of = in_place.and_then(|one| one.values.as_ref());
+        of.is_some() && values(unit).as_ref() == of
+    };
 
     let mut wanted = wanted.clone();
     let mut have = so_far.to_vec();
@@ -87,7 +131,8 @@ fn evenly<'w, K: Ord>(
     while !wanted.is_zero() {
         let eligible = candidates.iter().enumerate().filter(|(_, (_, unit))| {
             let fits = |(spread, domains): (&&Spread, _)| fits(spread, domains, &have, unit);
-            credit(need, unit).contributes_to(&wanted) && spreads.iter().zip(&domains).all(fits)
+            credit(need, unit).contributes_to(&wanted)
+                && (spreads.iter().zip(&domains).all(fits) || is_like(unit))
         });
         let lowest = eligible
             .min_by(|(_, (a, x)), (_, (b, y))| (a, values(x), x.id()).cmp(&(b, values(y), y.id())));
@@ -129,15 +174,16 @@ fn fits(spread: &Spread, domains: &BTreeSet<&str>, have: &[&Unit<'_>], unit: &Un
 }
 
 /// RF-8: walks the newly picked in the order picked and gives back each one without which the
-/// aggregate is still covered. Not for Needs with a DoNotSchedule spread. Returns those given back.
+/// goal, as a rule the aggregate, is still covered. Not for Needs with a DoNotSchedule spread. Returns those given back.
 pub(crate) fn prune<'w>(
     need: &Need,
+    goal: &Amounts,
     kept: &[&'w Unit<'w>],
     picked: &[&'w Unit<'w>],
 ) -> Vec<&'w Unit<'w>> {
     let mut given_back: Vec<&Unit<'_>> = Vec::new();
     let all = credits(need, kept.iter().chain(picked).copied());
-    if has_spread(need) || !all.covers(&need.row.aggregate) {
+    if has_spread(need) || !all.covers(goal) {
         return given_back;
     }
     for unit in picked {
@@ -145,7 +191,7 @@ pub(crate) fn prune<'w>(
             other.id() != unit.id() && given_back.iter().all(|back| back.id() != other.id())
         });
         let rest = credits(need, kept.iter().chain(others).copied());
-        if rest.covers(&need.row.aggregate) {
+        if rest.covers(goal) {
             given_back.push(unit);
         }
     }

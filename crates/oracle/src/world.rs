@@ -38,9 +38,20 @@ impl<'a> Unit<'a> {
         self.machine().shape().effective()
     }
 
-    /// `not_ready` means nothing outside Configured and Configuring (RF-1).
+    /// `not_ready` means nothing outside Configured and Configuring (RF-1). What leaves `now` is as good as
+    /// that (RF-21).
     pub(crate) fn not_ready(&self) -> bool {
-        self.fleet.not_ready && self.state().is_bound()
+        self.fleet.is_uncounted()
+    }
+
+    /// RF-21: no mark says that it leaves.
+    pub(crate) fn stays(&self) -> bool {
+        self.fleet.leaving.is_none()
+    }
+
+    /// RF-21: bound, and a last resort.
+    pub(crate) fn leaves_soon(&self) -> bool {
+        self.fleet.leaves_soon()
     }
 
     /// Bound to this cluster: Configured or Configuring.
@@ -77,6 +88,17 @@ pub(crate) struct World<'a> {
 }
 
 impl World<'_> {
+    /// RF-1, but for who claims it: bound to the Need's cluster and not `not_ready`; RF-21: nor one that leaves
+    /// `soon` and is attributed to a Need of this cycle.
+    pub(crate) fn may_be_leftover(&self, need: &Need, unit: &Unit<'_>) -> bool {
+        let is_own = || {
+            unit.attribution
+                .as_ref()
+                .is_some_and(|key| self.has_need(key))
+        };
+        unit.bound_to(&need.cluster) && !unit.not_ready() && !(unit.leaves_soon() && is_own())
+    }
+
     /// Whether a Need of this identity is among this cycle's.
     pub(crate) fn has_need(&self, key: &NeedKey) -> bool {
         self.needs.iter().any(|need| need.key() == *key)

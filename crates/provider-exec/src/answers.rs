@@ -3,6 +3,7 @@
 //! A key that is not known is refused: a misspelt `allocatable` would otherwise be an offer that is never
 //! corrected. What cannot be read is named by position, never quoted: it could be bootstrap data.
 
+use bigfleet_model::Time;
 use bigfleet_provider_kit::{Failure, TextMap};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -98,23 +99,45 @@ struct DescribedHost {
     node_name: Option<String>,
     #[serde(default)]
     provider_id: Option<String>,
-    /// When it will be gone, RFC 3339. Accepted; nothing is done with it yet.
+    /// When it will be gone, RFC 3339; absent if nothing is announced.
     #[serde(default)]
     leaving_at: Option<String>,
 }
 
+/// A host that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExistingHost {
+    pub(crate) machine: String,
+    pub(crate) names: HostNames,
+    /// When it will be gone, if that is announced.
+    pub(crate) leaving: Option<Time>,
+}
+
 impl Described {
     /// The hosts by machine, each checked.
-    pub(crate) fn hosts(self) -> Result<Vec<(String, HostNames)>, Failure> {
+    pub(crate) fn hosts(self) -> Result<Vec<ExistingHost>, Failure> {
         let checked = |host: DescribedHost| {
-            drop(host.leaving_at);
             let names = HostNames::checked(host.host, host.node_name, host.provider_id);
             let refused = |why| Failure::new(format!("describe: machine {}: {why}", host.machine));
             let names = names.map_err(refused)?;
-            Ok((host.machine, names))
+            let leaving = host.leaving_at.as_deref().map(moment).transpose();
+            let leaving = leaving.map_err(refused)?;
+            Ok(ExistingHost {
+                machine: host.machine,
+                names,
+                leaving,
+            })
         };
         self.hosts.into_iter().map(checked).collect()
     }
+}
+
+/// A moment as programs print it.
+fn moment(text: &str) -> Result<Time, String> {
+    let refused = || "leaving_at is not a moment such as 2026-01-02T15:04:05Z".to_owned();
+    let at: jiff::Timestamp = text.parse().map_err(|_| refused())?;
+    let nanos = i64::try_from(at.as_nanosecond()).map_err(|_| refused())?;
+    Ok(Time::from_nanos(nanos))
 }
 
 /// What prices prints.
@@ -179,6 +202,26 @@ mod tests {
             let names = HostNames::checked(host.into(), None, id.map(str::to_owned)).unwrap();
             assert_eq!(HostNames::of(names.reference()), names);
         }
+    }
+
+    /// SH-20: a host may say when it will be gone.
+    #[test]
+    fn a_host_may_say_when_it_will_be_gone() {
+        let hosts = |leaving_at: &str| {
+            let printed =
+                format!(r#"{{"hosts": [{{"machine": "m1", "host": "h1"{leaving_at}}}]}}"#);
+            let read: Described = read(ProgramKind::Describe, printed.as_bytes())?;
+            read.hosts().map(|hosts| hosts[0].leaving)
+        };
+        assert_eq!(hosts(""), Ok(None));
+        let at = Time::from_nanos(1_500_000_000);
+        let stated = r#", "leaving_at": "1970-01-01T02:00:01.5+02:00""#;
+        assert_eq!(hosts(stated), Ok(Some(at)));
+        let refused = hosts(r#", "leaving_at": "in two minutes""#).unwrap_err();
+        assert_eq!(
+            refused.text,
+            "describe: machine m1: leaving_at is not a moment such as 2026-01-02T15:04:05Z"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::answers::{Described, Done, HostNames, Priced, read, read_done};
 use crate::config::{Config, ProgramKind};
 use crate::hands::Hands;
 use crate::question::Question;
-use crate::slots::Slots;
+use crate::slots::{SlotHost, Slots};
 
 /// How often a node that is not Ready yet is asked about.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -97,22 +97,32 @@ impl ExecBackend {
         answer.inspect_err(|why| tracing::warn!(%why, "a program did not answer"))
     }
 
-    /// Asks which hosts exist, and remembers the answer.
-    async fn existing(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let reference =
-            |(id, names): (&String, &HostNames)| (id.clone(), names.reference().to_owned());
+    /// Asks which hosts exist and when they will be gone, and remembers the answer.
+    async fn existing(&self) -> Result<BTreeMap<String, SlotHost>, Failure> {
+        let described = |names: &HostNames, leaving| SlotHost {
+            reference: names.reference().to_owned(),
+            leaving,
+        };
         if !self.hands.has(ProgramKind::Describe) {
-            return Ok(self.hosts().iter().map(reference).collect());
+            let hosts = self.hosts();
+            let hosts = hosts.iter();
+            return Ok(hosts
+                .map(|(id, names)| (id.clone(), described(names, None)))
+                .collect());
         }
         let printed = self.ask_all(ProgramKind::Describe).await?;
-        let described: Described = read(ProgramKind::Describe, &printed)
+        let printed_hosts: Described = read(ProgramKind::Describe, &printed)
             .inspect_err(|why| tracing::warn!(%why, "a program did not answer"))?;
         let mut existing = BTreeMap::new();
         let mut strangers = 0;
-        for (machine, names) in described.hosts()? {
+        for host in printed_hosts.hosts()? {
+            let machine = host.machine;
             if self.slots.get(&machine).is_none() {
                 strangers += 1;
-            } else if existing.insert(machine.clone(), names).is_some() {
+            } else if existing
+                .insert(machine.clone(), (host.names, host.leaving))
+                .is_some()
+            {
                 let text = format!("describe: machine {machine} is named twice");
                 tracing::warn!(why = text, "a program did not answer");
                 return Err(Failure::new(text));
@@ -121,10 +131,12 @@ impl ExecBackend {
         if strangers != 0 {
             tracing::warn!(strangers, "describe names machines that no offering has");
         }
-        let references = existing.iter().map(reference).collect();
+        let hosts = existing.iter();
+        let hosts = hosts.map(|(id, (names, at))| (id.clone(), described(names, *at)));
+        let references = hosts.collect();
         // What was known of a node and is not said again stays known.
         let mut hosts = self.hosts();
-        for (id, names) in existing {
+        for (id, (names, _)) in existing {
             match hosts.get_mut(&id) {
                 Some(known) if known.reference() == names.reference() => {
                     known.node_name = names.node_name.or(known.node_name.take());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_model::Host;
+use bigfleet_model::{Host, Time};
 use bigfleet_provider_kit::{Instance, Offer};
 
 use crate::config::{Config, Offering, Supply};
@@ -17,6 +17,14 @@ pub(crate) struct Slot {
     pub(crate) host: Option<String>,
     /// Whether that host is there from the start.
     pub(crate) exists: bool,
+}
+
+/// The host of a slot, as it was described.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotHost {
+    pub(crate) reference: String,
+    /// When it will be gone, if that is announced.
+    pub(crate) leaving: Option<Time>,
 }
 
 /// Everything there is to have.
@@ -90,13 +98,17 @@ impl Slots {
         }
     }
 
-    /// The inventory, given which hosts exist: the reference by machine.
-    pub(crate) fn instances(&self, hosts: &BTreeMap<String, String>) -> Vec<Instance> {
-        let instance = |slot: &Slot| Instance {
-            id: slot.id.clone(),
-            host: hosts.get(&slot.id).map(|reference| self.host(reference)),
-            hint: None,
-            offer: Arc::clone(&self.offering(slot).offer),
+    /// The inventory, given which hosts exist, by machine.
+    pub(crate) fn instances(&self, hosts: &BTreeMap<String, SlotHost>) -> Vec<Instance> {
+        let instance = |slot: &Slot| {
+            let host = hosts.get(&slot.id);
+            Instance {
+                id: slot.id.clone(),
+                host: host.map(|host| self.host(&host.reference)),
+                hint: None,
+                offer: Arc::clone(&self.offering(slot).offer),
+                leaving: host.and_then(|host| host.leaving),
+            }
         };
         self.slots.iter().map(instance).collect()
     }

@@ -198,7 +198,7 @@ pub(crate) fn offerings(provider: &str, json: &str) -> Result<Vec<Instance>, Off
                 id,
                 host,
                 offer: Arc::clone(&offer),
-                hint: None,
+                ..Instance::default()
             });
         }
     }

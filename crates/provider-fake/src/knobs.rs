@@ -232,6 +232,8 @@ pub struct Knobs {
     pub host_loss_rate: f64,
     /// Turns a spot machine's hourly probability into interruptions: 1 is as declared.
     pub interruption_factor: f64,
+    /// How long before an interruption the machine's record announces it; none is without a word.
+    pub interruption_notice: Latency,
     /// How often a price moves, by up to a tenth; seen when prices are next asked for.
     pub price_change_rate: f64,
     /// How often a label changes.

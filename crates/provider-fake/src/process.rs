@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bigfleet_model::Time;
 use bigfleet_net::{LogsRefused, TlsRefused, asked_to_end, chain};
 use bigfleet_provider_kit::{
     Clock, Instance, ProviderFlags, Settings, StartRefused, Timeouts, start,
@@ -131,7 +132,13 @@ async fn serve(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), F
     let asked = asked_to_end()?;
     let knobs = knobs(args)?;
     let lies = Arc::new(Lies::new(&knobs));
-    let restless = restless(&knobs);
+    let restless = restless(&knobs) || args.fault_hooks;
+    let clock = time.clone();
+    let now = move || {
+        let time = clock.as_ref();
+        let since_1970 = time.map(|time| time.began_at.saturating_add((time.clock)()));
+        Time::ZERO + since_1970.unwrap_or_default()
+    };
     let backend = Arc::new(backend(args, knobs)?);
     let provider = start(Arc::clone(&backend), lies, settings(args, time)?).await?;
     let chance = async {
@@ -139,7 +146,7 @@ async fn serve(args: &ProviderFakeArgs, time: Option<Timepiece>) -> Result<(), F
         loop {
             ticks.tick().await;
             let machines = provider.machines().await;
-            let events = backend.substrate().tick(TICK, machines.iter());
+            let events = backend.substrate().tick(now(), TICK, machines.iter());
             for event in events {
                 provider.report(event).await;
             }

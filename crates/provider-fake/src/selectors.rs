@@ -33,6 +33,8 @@ pub(crate) enum Selector {
     Reprice,
     /// `fault-host-loss`: the host is gone as soon as the machine is configured.
     HostLoss,
+    /// `fault-notice-<ms>`: once configured, it is announced to be gone in an hour; withdrawn after so long.
+    Notice(Duration),
     /// `fault-dwell-<ms>`: Configure takes this long.
     Dwell(Duration),
 }
@@ -52,8 +54,12 @@ impl Selector {
             "fault-reprice" => Self::Reprice,
             "fault-host-loss" => Self::HostLoss,
             other => {
-                let millis = other.strip_prefix("fault-dwell-")?.parse().ok()?;
-                Self::Dwell(Duration::from_millis(millis))
+                let millis = |start: &str| {
+                    let millis = other.strip_prefix(start)?.parse().ok()?;
+                    Some(Duration::from_millis(millis))
+                };
+                let notice = millis("fault-notice-").map(Self::Notice);
+                return notice.or_else(|| millis("fault-dwell-").map(Self::Dwell));
             }
         })
     }

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_model::{CapacityType, Host, State};
+use bigfleet_model::{CapacityType, Host, MachineId, State, Time};
 use bigfleet_provider_kit::{
     Created, Event, Failure, Instance, Machine, Outcome, Quote, Transition,
 };
 use bigfleet_seeded::Prng;
 
-use crate::knobs::Knobs;
+use crate::knobs::{Knobs, Latency};
 use crate::selectors::{Selector, cannot_be_created};
+
+/// How far ahead an interruption lies that a caller asked to be announced.
+const ANNOUNCED: Duration = Duration::from_secs(3600);
 
 /// What becomes of one operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +45,8 @@ struct Slot {
     selector: Option<Selector>,
     /// What it really costs by now.
     market_price: f64,
+    /// When what is announced of it is withdrawn, if somebody asked for that.
+    withdrawn: Option<Time>,
 }
 
 impl Slot {
@@ -50,7 +55,21 @@ impl Slot {
             market_price: instance.offer.price_per_hour,
             instance,
             selector: None,
+            withdrawn: None,
         }
+    }
+
+    /// Its host is gone, and what was announced of it with it.
+    fn lose_host(&mut self) {
+        self.instance.host = None;
+        self.instance.leaving = None;
+        self.withdrawn = None;
+    }
+
+    fn leaves(&mut self, at: Option<Time>) -> Option<Event> {
+        self.instance.leaving = at;
+        let machine = MachineId::new(&self.instance.id).ok()?;
+        Some(Event::Leaves { machine, at })
     }
 }
 
@@ -172,7 +191,10 @@ impl Substrate {
             .filter(|_| self.hooks)?;
         match kind {
             Transition::Create => slot.selector = None,
-            Transition::Configure => slot.selector = Selector::of(&machine.cluster),
+            Transition::Configure => {
+                slot.selector = Selector::of(&machine.cluster);
+                slot.withdrawn = None; // a notice that was asked for before is over
+            }
             Transition::Drain | Transition::Delete => {}
         }
         slot.selector
@@ -225,32 +247,56 @@ impl Substrate {
             (Transition::Delete, _) => {
                 let another = machine.host.is_some() && slot.instance.host != machine.host;
                 if !another {
-                    slot.instance.host = None;
+                    slot.lose_host();
                 }
             }
             (Transition::Configure, Some(Selector::Reprice)) => {
                 slot.market_price *= 2.0;
             }
-            (Transition::Configure, Some(Selector::HostLoss)) => slot.instance.host = None,
+            (Transition::Configure, Some(Selector::HostLoss)) => slot.lose_host(),
             (Transition::Create | Transition::Configure | Transition::Drain, _) => {}
         }
     }
 
-    /// Lets time pass: machines break, hosts vanish, spot capacity is taken back, prices and labels
-    /// move. `machines` is what the kit knows; the answer is what the kit is told.
+    /// Lets time pass up to now: machines break, hosts vanish, spot capacity is announced to be taken back
+    /// and is, prices and labels move. `machines` is what the kit knows; the answer is what the kit is told.
     pub fn tick<'m>(
         &mut self,
+        now: Time,
         elapsed: Duration,
         machines: impl Iterator<Item = &'m Arc<Machine>>,
     ) -> Vec<Event> {
         let mut events = Vec::new();
         for machine in machines {
-            events.extend(self.strike(elapsed.as_secs_f64(), machine));
+            events.extend(self.notice(now, machine));
+            events.extend(self.strike(now, elapsed.as_secs_f64(), machine));
         }
         events
     }
 
-    fn strike(&mut self, seconds: f64, machine: &Machine) -> Option<Event> {
+    /// What somebody asked to be announced of a machine, and withdrawn.
+    fn notice(&mut self, now: Time, machine: &Machine) -> Option<Event> {
+        let slot = self.slots.get_mut(machine.id.as_str())?;
+        if let Some(withdrawn) = slot.withdrawn {
+            return (slot.instance.leaving.is_some() && withdrawn <= now)
+                .then(|| slot.leaves(None))
+                .flatten();
+        }
+        let Some(Selector::Notice(lasts)) = slot.selector else {
+            return None;
+        };
+        if machine.state != State::Configured {
+            return None;
+        }
+        let lead = match self.knobs.interruption_notice {
+            Latency::NONE => ANNOUNCED,
+            lead => lead.draw(&mut self.random),
+        };
+        slot.withdrawn = Some(now + lasts);
+        slot.leaves(Some(now + lead))
+    }
+
+    fn strike(&mut self, now: Time, seconds: f64, machine: &Machine) -> Option<Event> {
         // The chance of at least one event of a rate in the time that passed.
         let chance = |rate: f64| 1.0 - (-rate * seconds).exp();
         let (knobs, random) = (&self.knobs, &mut self.random);
@@ -272,7 +318,7 @@ impl Substrate {
         }
         if random.chance(chance(knobs.host_loss_rate)) {
             if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
-                slot.instance.host = None;
+                slot.lose_host();
             }
             return None;
         }
@@ -280,13 +326,21 @@ impl Substrate {
         let hourly = machine.offer.interruption_probability / 3600.0;
         let interrupted = spot && random.chance(chance(knobs.interruption_factor * hourly));
         let broken = random.chance(chance(knobs.failure_rate));
-        let failure = match (interrupted, broken) {
+        let slot = self.slots.get_mut(machine.id.as_str());
+        let announced = slot.as_ref().and_then(|slot| slot.instance.leaving);
+        let is_over = announced.is_some_and(|at| at <= now);
+        let failure = match (interrupted || is_over, broken) {
+            (true, _) if announced.is_some() && !is_over => return None,
+            (true, _) if announced.is_none() && knobs.interruption_notice != Latency::NONE => {
+                let lead = knobs.interruption_notice.draw(random);
+                return slot?.leaves(Some(now + lead));
+            }
             (true, _) => Failure::retryable("spot capacity was taken back"),
             (false, true) => Failure::permanent("simulated machine fault"),
             (false, false) => return None,
         };
-        if let Some(slot) = self.slots.get_mut(machine.id.as_str()) {
-            slot.instance.host = None;
+        if let Some(slot) = slot {
+            slot.lose_host();
         }
         Some(Event::Broke {
             machine: machine.id.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bigfleet_model::{Host, MachineId};
+use bigfleet_model::{Host, MachineId, Time};
 
 use crate::call::{Ack, Mutation, Refusal};
 use crate::machine::{Failure, Instance, Machine, TextMap};
@@ -88,6 +88,14 @@ pub enum Event {
         machine: MachineId,
         /// Becomes the record's `last_error`.
         failure: Failure,
+    },
+    /// The substrate announces when a machine's host will be gone, or that it will not be after all. Said
+    /// again, it replaces what was said before; so does the next describe.
+    Leaves {
+        /// The machine whose host goes.
+        machine: MachineId,
+        /// When; `None` withdraws.
+        at: Option<Time>,
     },
     /// The substrate says this machine no longer exists.
     Vanished {

@@ -4,7 +4,7 @@
 //! Mutate ─────────────────────────▶ admit ────────▶ Answer, Start
 //! Settled, TimedOut, CleanUp ─────▶ settle ───────▶ Failed, Discarded, Start
 //! Described, Quoted ──────────────▶ reconcile ────▶ Skipped, Failed
-//! Broke, Vanished ────────────────▶ here ─────────▶ Failed
+//! Broke, Leaves, Vanished ────────▶ here ─────────▶ Failed
 //! ```
 //!
 //! Every effect is valid only once the pending changes of [`Kit::tables`] are stored: whoever drives
@@ -176,6 +176,11 @@ impl Kit {
                 if let Some(machine) = found.map(|entry| Machine::clone(&entry.machine)) {
                     effects.push(Effect::Failed(self.fail(machine, &failure)));
                 }
+            }
+            Event::Leaves { machine, at } => {
+                let entry = self.tables.machines().get(&machine);
+                let told = entry.and_then(|entry| crate::reconcile::leaves(&entry.machine, at));
+                drop(told.map(|machine| self.put(machine)));
             }
             Event::Vanished { machine } => self.remove(machine),
         }

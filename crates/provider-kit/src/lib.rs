@@ -50,3 +50,6 @@ pub use store::StoreRefused;
 pub use tables::{Change, MachineEntry, Tables};
 
 pub use bigfleet_model::{CapacityType, Host, MachineId, State};
+/// What a provider that does not start says for it, in one line.
+#[cfg(feature = "serve")]
+pub use bigfleet_net::chain;

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_model::{CapacityType, Host, MachineId, State};
+use bigfleet_model::{CapacityType, Host, MachineId, State, Time};
 
 /// Texts by name.
 pub type TextMap = BTreeMap<String, String>;
@@ -47,6 +47,8 @@ pub struct Instance {
     pub hint: Option<State>,
     /// What it offers. Slots that offer the same can share it.
     pub offer: Arc<Offer>,
+    /// When its host will be gone, if the substrate announces that: a spot interruption, maintenance.
+    pub leaving: Option<Time>,
 }
 
 /// Whether trying again can help a failed machine.
@@ -145,6 +147,8 @@ pub struct Machine {
     pub last_error: String,
     /// With Failed: whether trying again can help.
     pub failure: FailureClass,
+    /// When its host will be gone, as the substrate announces; `None` without a host.
+    pub leaving: Option<Time>,
 }
 
 impl Machine {
@@ -174,6 +178,7 @@ impl Machine {
     pub(crate) fn vacate(&mut self) {
         self.unbind();
         self.owner = Arc::default();
+        self.leaving = None;
         self.host = None;
         self.refined = false;
         self.state = State::Speculative;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! described and unknown        ─▶ added
-//! described and known          ─▶ price, interruption, shape, labels refreshed; nothing else
+//! described and known          ─▶ price, interruption, shape, labels, notice refreshed; nothing else
 //! not confirmed, twice in a row ─┬─ with a host ──▶ Failed: host lost
 //!                                └─ Speculative ──▶ removed
 //! quoted and known ─▶ price and interruption refreshed; a quote that cannot be one changes nothing
@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bigfleet_model::{CapacityType, MachineId, State};
+use bigfleet_model::{CapacityType, MachineId, State, Time};
 
 use crate::event::Quote;
 use crate::machine::{Failure, Machine, Offer};
@@ -39,9 +39,17 @@ pub(crate) fn compare(
     for (id, machine) in described {
         match tables.machines().get(id) {
             None => inventory.changed.push(machine.clone()),
-            Some(entry) => inventory
-                .changed
-                .extend(refreshed(&entry.machine, &machine.offer)),
+            Some(entry) => {
+                let known = &*entry.machine;
+                let refreshed = refreshed(known, &machine.offer);
+                // What was announced since the substrate was asked is newer than its answer.
+                let is_settled = entry.revision <= as_of;
+                let told = is_settled.then(|| {
+                    let known = refreshed.as_ref().unwrap_or(known);
+                    leaves(known, machine.leaving)
+                });
+                inventory.changed.extend(told.flatten().or(refreshed));
+            }
         }
     }
     // An empty answer is a broken substrate, not an empty one.
@@ -94,6 +102,15 @@ fn refreshed(known: &Machine, offered: &Arc<Offer>) -> Option<Machine> {
     let offer = Arc::new(offer);
     (offer != known.offer).then(|| Machine {
         offer,
+        ..known.clone()
+    })
+}
+
+/// The machine with what is announced of its host, if that is news. Nothing goes where no host is.
+pub(crate) fn leaves(known: &Machine, at: Option<Time>) -> Option<Machine> {
+    let leaving = at.filter(|_| known.host.is_some());
+    (leaving != known.leaving).then(|| Machine {
+        leaving,
         ..known.clone()
     })
 }

@@ -68,6 +68,7 @@ pub fn check(instance: &Instance, require_zone: bool) -> Result<Machine, SeedRef
         last_error: String::new(),
         failure: FailureClass::Unspecified,
         owner: Arc::default(),
+        leaving: instance.leaving.filter(|_| state != State::Speculative),
     })
 }
 

@@ -50,6 +50,8 @@ impl Backend for SubstrateBackend {
             host: hosts.get(id).map(|host| self.host(host.clone())),
             hint: None,
             offer: Arc::clone(offer),
+            // A cloud that announces interruptions says here when a host will be gone.
+            leaving: None,
         };
         Ok(self.offerings.iter().map(instance).collect())
     }

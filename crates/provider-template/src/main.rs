@@ -9,10 +9,12 @@ mod backend;
 mod offerings;
 mod substrate;
 
+use std::error::Error;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
-use bigfleet_provider_kit::{Faithful, ProviderFlags, Timeouts, run};
+use bigfleet_provider_kit::{Faithful, ProviderFlags, Timeouts, chain, run};
 use clap::Parser;
 
 use crate::backend::SubstrateBackend;
@@ -36,8 +38,17 @@ struct Flags {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let flags = Flags::parse();
+async fn main() -> ExitCode {
+    match serve(Flags::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{}", chain(why.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(flags: Flags) -> Result<(), Box<dyn Error>> {
     flags.provider.logs.start()?;
     let name = flags.provider.provider.as_deref().unwrap_or(NAME);
     // Hosts outlive the provider exactly if its records do.

@@ -6,8 +6,8 @@
 //! Operator = Session + Recorder    what tests use: answers in a Manner, remembers what it heard
 //! ```
 //!
-//! There is no operator yet that runs in a cluster. Whatever needs one meanwhile takes it from here,
-//! so that a change of the session is made in one place.
+//! The operator of a cluster is `bigfleet-operator`, and needs one. Whatever needs somebody at the other end of a
+//! session without a cluster takes it from here, so that a change of the session is made in one place.
 
 mod manner;
 mod operator;

@@ -19,6 +19,8 @@ pub enum Manner {
     Stalls,
     /// It has no blobs to give, and says why.
     WithoutBlobs,
+    /// It gives blobs at once, and says which Nodes it sees when it is told to.
+    SeesNodes,
 }
 
 impl Manner {
@@ -26,6 +28,7 @@ impl Manner {
     pub fn hello(self, cluster: &str) -> Payload {
         match self {
             Self::Plain | Self::WithoutBlobs => hello(cluster, &[]),
+            Self::SeesNodes => hello(cluster, &[Feature::NodeReport]),
             Self::Reports | Self::Stalls => {
                 hello(cluster, &[Feature::DrainReport, Feature::Resync])
             }
@@ -46,7 +49,7 @@ impl Manner {
 
     fn blob(self, request: &wire::BootstrapRequest) -> Payload {
         match self {
-            Self::Plain | Self::Reports | Self::Stalls => {
+            Self::Plain | Self::Reports | Self::Stalls | Self::SeesNodes => {
                 blob(request, format!("join {}", request.cluster_id).into_bytes())
             }
             Self::WithoutBlobs => Payload::BootstrapResponse(wire::BootstrapBlobResponse {
@@ -60,7 +63,7 @@ impl Manner {
     fn drained(self, instruction: &wire::ReclaimInstruction) -> Option<Payload> {
         let target = instruction.targets.first()?;
         match self {
-            Self::Plain | Self::Stalls | Self::WithoutBlobs => None,
+            Self::Plain | Self::Stalls | Self::WithoutBlobs | Self::SeesNodes => None,
             Self::Reports => Some(Payload::DrainReport(wire::DrainReport {
                 instruction_id: instruction.instruction_id.clone(),
                 machine_id: target.machine_id.clone(),

@@ -37,6 +37,16 @@ pub enum Outcome {
     DryRun,
     /// Forgotten by an admin.
     Retired,
+    /// Marked to leave by an admin (SH-20).
+    DrainMarked,
+    /// An admin's mark was lifted.
+    DrainLifted,
+    /// The deadline of an admin's mark has passed: nothing is waited for any more.
+    DrainDeadlinePassed,
+    /// Its provider says when it takes it away.
+    LeavingAnnounced,
+    /// Its provider does not take it away after all.
+    LeavingWithdrawn,
 }
 
 impl Outcome {
@@ -73,6 +83,11 @@ impl Outcome {
             Self::Suppressed => "suppressed",
             Self::DryRun => "dryrun",
             Self::Retired => "retired",
+            Self::DrainMarked => "drain_marked",
+            Self::DrainLifted => "drain_lifted",
+            Self::DrainDeadlinePassed => "drain_deadline_passed",
+            Self::LeavingAnnounced => "leaving_announced",
+            Self::LeavingWithdrawn => "leaving_withdrawn",
         }
     }
 }
@@ -108,6 +123,8 @@ pub struct AuditRecord {
     pub error: String,
     /// What the provider calls the operation; empty where it took none on.
     pub provider_operation: String,
+    /// Who said so and why, where somebody did; empty elsewhere.
+    pub said: String,
     /// From its commit to its end, in seconds; `None` where nothing was committed.
     pub took_seconds: Option<f64>,
     /// What the machine costs, in dollars per hour; `None` for one that is not known any more.

@@ -77,6 +77,8 @@ pub struct Counters {
     pub gang_flips: u64,
     /// Things that happened and cannot: anything but zero, and the shard has stopped itself.
     pub incidents: u64,
+    /// Notices of providers that are in the far past, too far ahead, or of machines that serve nobody.
+    pub odd_notices: BTreeMap<&'static str, u64>,
     /// Answers nobody waited for any more.
     pub late_answers: BTreeMap<LateAnswer, u64>,
 }

@@ -97,11 +97,35 @@ pub enum Defect {
     DomainIgnored,
     /// A machine that its Need has outgrown is let go at once (RF-11).
     OutgrownNotHeld,
+    /// An admin's mark is forgotten with its process (SH-20).
+    DrainNotDurable,
+    /// What leaves now waits for its place under rail 1 (SH-20).
+    LeavingNowCapped,
+    /// What leaves soon is taken for what leaves now (RF-21).
+    SoonToldAsNow,
+    /// What leaves now waits for its replacement (RF-21).
+    NowToldAsSoon,
+    /// What is marked and serves nobody is supply like any other (RF-21).
+    DrainedIdleOffered,
+    /// The deadline of a drain changes nothing (SH-20).
+    DeadlineIgnored,
+    /// A mark that is lifted counts all the same (SH-20).
+    UndrainForgotten,
+    /// However much of a cluster a provider takes away, it is hurried (SH-20).
+    NoticesAllBelieved,
+    /// What a provider withdraws counts all the same (SH-20).
+    NoticeForEver,
+    /// What leaves now waits for its cluster's operator (SH-3).
+    NowNeedsOperator,
+    /// A drain that is blocked forces its way at the end of its grace, though it leaves soon (SH-14).
+    SoonForced,
+    /// Of two words the weaker one counts (SH-20).
+    WeakerWordCounts,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 54] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -144,6 +168,18 @@ impl Defect {
         Self::PenaltyIgnored,
         Self::DomainIgnored,
         Self::OutgrownNotHeld,
+        Self::DrainNotDurable,
+        Self::LeavingNowCapped,
+        Self::SoonToldAsNow,
+        Self::NowToldAsSoon,
+        Self::DrainedIdleOffered,
+        Self::DeadlineIgnored,
+        Self::UndrainForgotten,
+        Self::NoticesAllBelieved,
+        Self::NoticeForEver,
+        Self::NowNeedsOperator,
+        Self::SoonForced,
+        Self::WeakerWordCounts,
     ];
 
     /// Those that are the engine's.

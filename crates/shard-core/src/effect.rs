@@ -324,6 +324,13 @@ pub enum Alert {
         /// What is left of its grace.
         grace_seconds: u32,
     },
+    /// A provider announces to take away more than half of a cluster: the latest of them are not hurried.
+    NoticesHeld {
+        /// Of which cluster.
+        cluster: ClusterId,
+        /// How many of its machines are not hurried.
+        machines: usize,
+    },
     /// So many machines are missing from a List that it is not believed yet.
     RemovalHeld {
         /// How many.

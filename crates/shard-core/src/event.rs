@@ -6,6 +6,7 @@
 use crate::{
     effect::{Barrier, GetId, ListId, OperationId, RequestId},
     histogram::Phase,
+    leaving::DrainMark,
     rails::{PauseNote, Scope},
     uplink::Instruction,
 };
@@ -25,6 +26,8 @@ pub struct Sighting {
     pub machine: Machine,
     /// The metadata the provider echoes.
     pub echoed: Echoed,
+    /// When the provider will take it away, if it says so (SH-20).
+    pub leaving: Option<Time>,
 }
 
 impl Sighting {
@@ -41,6 +44,7 @@ impl From<Machine> for Sighting {
         Self {
             machine,
             echoed: Echoed::default(),
+            leaving: None,
         }
     }
 }
@@ -408,6 +412,22 @@ pub enum Event {
     RetireMachine {
         /// The machine to forget.
         machine: MachineId,
+    },
+    /// An admin marks machines to leave (SH-20).
+    DrainMachines {
+        /// Those that are meant; one that cannot be marked is passed over.
+        machines: BTreeSet<MachineId>,
+        /// Who, when, why and until when.
+        mark: DrainMark,
+    },
+    /// An admin lifts such marks.
+    UndrainMachines {
+        /// Those that are meant; one without a mark is passed over.
+        machines: BTreeSet<MachineId>,
+        /// Who asks.
+        by: String,
+        /// Why.
+        reason: String,
     },
     /// How long a cycle took, by the clock of whoever drives the core.
     CycleTook {

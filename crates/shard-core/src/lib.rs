@@ -21,6 +21,7 @@
 //! | `demand` | rows, shortfalls, parking, hints, churn of gangs | the rows in force are those the engine was told |
 //! | `work` | operations, who waits for what, calls on the wire | an operation is in exactly one stage, and listed there and nowhere else |
 //! | `rails` | reclaim cap, quarantine, pauses, fencing, incidents, backoffs, released clusters | a rail lets pass or holds back, and never changes a decision |
+//! | `leaving` | admins' marks, providers' notices, how far each machine has come | of two words the stronger one counts |
 //! | `sessions` | connected operators | one session per cluster, one cluster per session |
 //! | `journal` | what is to reach the disk | what is pending is in the next write, and a flush is armed |
 //! | `schedule` | reminders and the pace of cycles | once a cycle has begun another is due |
@@ -31,7 +32,7 @@
 //! `supply`'s engine to tell its rows to and its stock to count hints from, `reads` gets shared references
 //! to all of them, and no other part knows another. `core` says in which order they are asked, one file
 //! per kind of event: `cycle`, `gate`, `settle`, `breakers`, `drains`, `lists`, `machines`, `nodes`, `sessions`,
-//! `roll_ups`, `admin`, `restart`, `persistence`, `incident`.
+//! `roll_ups`, `admin`, `leaving`, `restart`, `persistence`, `incident`.
 //!
 //! Four invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No call,
 //! instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts on a
@@ -60,6 +61,7 @@ mod core;
 
 mod demand;
 mod journal;
+mod leaving;
 mod list_pace;
 mod rails;
 mod reads;
@@ -90,6 +92,7 @@ pub use event::{
 };
 pub use histogram::{Histogram, Latencies, Phase};
 pub use lane::RollUpLane;
+pub use leaving::{DrainMark, LeavingPhase, LeavingSource, LeavingView, LeavingWait};
 pub use rails::{
     Baseline, BreakerKey, JoinStep, KeptBreaker, KeptPause, Pause, PauseNote, Pool, Scope,
 };

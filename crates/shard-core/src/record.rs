@@ -10,6 +10,7 @@
 
 use crate::{
     effect::OperationId,
+    leaving::DrainMark,
     rails::{Baseline, BreakerKey, KeptBreaker, KeptPause, Scope},
     uplink::Domain,
 };
@@ -77,6 +78,13 @@ pub enum Record {
         machine: MachineId,
         /// Whether it still is: one that was seen in another state is new.
         retired: bool,
+    },
+    /// A machine an admin has marked to leave (SH-20); `None` once the mark is lifted.
+    Drained {
+        /// The machine that leaves, or stays.
+        machine: MachineId,
+        /// Who said so, when, why and until when.
+        mark: Option<DrainMark>,
     },
     /// When reclaims from a cluster left, as far as they count for rail 1 (SH-30). Those that have not left
     /// are on record with their operations.

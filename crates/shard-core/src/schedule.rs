@@ -48,6 +48,8 @@ pub(crate) enum Timer {
     Node(MachineId),
     /// A machine whose confirming read failed.
     Confirm(MachineId),
+    /// Deadlines of drains, and notices that come near.
+    Leaving,
 }
 
 /// Reminders, soonest first, and the pace of cycles.

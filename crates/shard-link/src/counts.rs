@@ -1,7 +1,7 @@
 //! What became of reports, and of what the coordinator asked for, as numbers beside the shard's own.
 //!
 //! ```text
-//! report ─▶ acknowledged · not_acknowledged · refused · unreachable · panicked     reports, by outcome
+//! report ─▶ acknowledged · not_acknowledged · refused · superseded · not_leader · unreachable · panicked     reports, by outcome
 //! ack delivered ─▶ accepted · rejected_stale · rejected_invalid · failed           instructions, by answer
 //! ```
 //!
@@ -23,6 +23,10 @@ pub(crate) enum Ended {
     NotAcknowledged,
     /// Somebody was there and said no.
     Refused,
+    /// Another process is on record as this shard (CO-13).
+    Superseded,
+    /// Somebody was there, and nobody who leads.
+    NotLeader,
     /// Nobody answered in time.
     Unreachable,
     /// It was given up here.
@@ -30,10 +34,12 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    const ALL: [(Self, &'static str); 5] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Acknowledged, "acknowledged"),
         (Self::NotAcknowledged, "not_acknowledged"),
         (Self::Refused, "refused"),
+        (Self::Superseded, "superseded"),
+        (Self::NotLeader, "not_leader"),
         (Self::Unreachable, "unreachable"),
         (Self::Panicked, "panicked"),
     ];
@@ -44,13 +50,13 @@ impl Ended {
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
                 Self::Unreachable
             }
+            Code::AlreadyExists => Self::Superseded,
+            Code::FailedPrecondition => Self::NotLeader,
             Code::Ok
             | Code::InvalidArgument
             | Code::NotFound
-            | Code::AlreadyExists
             | Code::PermissionDenied
             | Code::ResourceExhausted
-            | Code::FailedPrecondition
             | Code::Aborted
             | Code::OutOfRange
             | Code::Unimplemented
@@ -168,11 +174,13 @@ mod tests {
     #[test]
     fn one_that_refuses_is_told_from_one_that_is_away() {
         let counts = Counts::default();
-        assert_eq!(counts.numbers().len(), 11, "from the start");
+        assert_eq!(counts.numbers().len(), 13, "from the start");
         counts.reported(Ended::by_code(Code::Unavailable), 1.0);
         counts.reported(Ended::Acknowledged, 2.0);
         assert!(shown(&counts).contains(&"connected  1".to_owned()));
         counts.reported(Ended::by_code(Code::PermissionDenied), 3.0);
+        counts.reported(Ended::by_code(Code::AlreadyExists), 4.0);
+        counts.reported(Ended::by_code(Code::FailedPrecondition), 5.0);
         let ack = |disposition| InstructionAck {
             id: "i".to_owned(),
             disposition,
@@ -185,6 +193,8 @@ mod tests {
                 "last_success_timestamp_seconds  2",
                 "reports_total acknowledged 1",
                 "reports_total refused 1",
+                "reports_total superseded 1",
+                "reports_total not_leader 1",
                 "reports_total unreachable 1",
                 "instructions_total accepted 1",
                 "instructions_total failed 1",

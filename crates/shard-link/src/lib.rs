@@ -9,8 +9,11 @@
 //! reader and tells it like any admin; nothing in the shard waits for it, and with nobody to reach it
 //! tries again, less and less often, while acks wait in the core. A report that did not arrive changes
 //! nothing (CO-4).
+//!
+//! It finds the replica that leads by itself: several addresses, and the one a follower names (wire 6.16.8).
 
 mod counts;
+mod leader;
 mod link;
 mod messages;
 

@@ -1,24 +1,34 @@
 //! The loop: a report at once, and then one per interval; after a failure, less and less often.
+//!
+//! ```text
+//! report ─▶ whoever answered last ─▶ not leader, not there ─▶ the next address, with a new report ─▶ … ─▶ pause
+//! ```
+//!
+//! Every attempt is a report of its own: made anew from the core and numbered anew, so that no replica can take a later one for a
+//! repetition, and no answer to an earlier one is heard (wire 6.16.8).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bigfleet_model::shown;
-use bigfleet_net::{Dial, DialRefused, Tls};
+use bigfleet_net::{DialRefused, Tls};
+use bigfleet_seeded::Prng;
 use bigfleet_shard::{Hub, Stopping, Task};
 use bigfleet_shard_core::{Disposition, Event, InstructionAck};
 use bigfleet_wire::v1alpha1::ReportAck;
-use bigfleet_wire::v1alpha1::coordinator_client::CoordinatorClient;
+use ring::rand::{SecureRandom, SystemRandom};
 use tokio::task::JoinHandle;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::counts::{Counts, Ended};
+use crate::leader::Leader;
 use crate::messages::{self, About};
 
 /// A report that takes longer has not arrived (wire 8.3).
 const MOST_PER_REPORT: Duration = Duration::from_secs(10);
+/// One replica may take this much of it.
+const MOST_PER_ATTEMPT: Duration = Duration::from_secs(5);
 /// The longest pause between two tries, unless the interval itself is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Different instructions whose refusal is said; beyond that they are only counted.
@@ -27,7 +37,7 @@ const MOST_SAID: usize = 256;
 /// Where to report, and as what.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The coordinator: host:port.
+    /// The coordinator's replicas: host:port, several with commas.
     pub coordinator_addr: String,
     /// Where others reach this shard.
     pub advertise_addr: String,
@@ -51,7 +61,7 @@ impl Drop for Link {
 
 /// Starts reporting. Nothing is waited for: a coordinator that is not there is tried again.
 pub fn start(hub: Hub, settings: Settings) -> Result<Link, DialRefused> {
-    let channel = Dial::unknown(settings.tls.clone()).channel(&settings.coordinator_addr)?;
+    let leader = Leader::new(&settings.coordinator_addr, settings.tls.clone())?;
     let counts = Arc::new(Counts::default());
     let read = Arc::clone(&counts);
     hub.publish(move || read.numbers());
@@ -59,8 +69,10 @@ pub fn start(hub: Hub, settings: Settings) -> Result<Link, DialRefused> {
         hub,
         counts,
         said: BTreeSet::new(),
-        client: CoordinatorClient::new(channel),
+        leader,
+        dice: Prng::new(drawn()),
         about: About {
+            process: drawn(),
             address: settings.advertise_addr,
             provider: settings.provider_addr,
         },
@@ -73,7 +85,9 @@ pub fn start(hub: Hub, settings: Settings) -> Result<Link, DialRefused> {
 
 struct Reporter {
     hub: Hub,
-    client: CoordinatorClient<Channel>,
+    leader: Leader,
+    /// Spreads the reports of shards that were started together.
+    dice: Prng,
     about: About,
     within: Duration,
     counts: Arc<Counts>,
@@ -111,12 +125,22 @@ impl Reporter {
                     (failures, why) = (0, None);
                 }
                 Err((ended, status)) => {
-                    failures += 1;
+                    // Replicas that answer and have no leader are about to have one.
+                    if ended != Ended::NotLeader {
+                        failures += 1;
+                    }
                     // Once per failure that changes something, not once per try. In how many ways nobody
                     // can be reached is no news; why somebody refuses is.
                     let refused = (ended == Ended::Refused).then(|| status.code());
+                    let is_superseded = ended == Ended::Superseded;
                     let before = why.replace((ended, refused));
-                    if before != why {
+                    if before != why && is_superseded {
+                        let reason = shown(status.message());
+                        tracing::error!(
+                            reason,
+                            "another process is on record as this shard: find it, and stop one of the two"
+                        );
+                    } else if before != why {
                         let (code, reason) = (status.code(), shown(status.message()));
                         tracing::warn!(
                             ?code,
@@ -126,12 +150,51 @@ impl Reporter {
                     }
                 }
             }
-            tokio::time::sleep(pause(interval, failures)).await;
+            let pause = spread(pause(interval, failures), &mut self.dice);
+            tokio::time::sleep(pause).await;
         }
     }
 
     /// One report and what follows from its answer; how it failed, or that the shard is gone.
     async fn report(&mut self) -> Result<Result<(), (Ended, Status)>, Stopping> {
+        let until = tokio::time::Instant::now() + self.within;
+        let mut round = self.leader.round().await;
+        let mut failed = None;
+        while let Some(address) = round.next() {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            if left.is_zero() && failed.is_some() {
+                break;
+            }
+            match self.attempt(&address, left.min(MOST_PER_ATTEMPT)).await? {
+                Ok(()) => {
+                    self.leader.answered(address);
+                    return Ok(Ok(()));
+                }
+                // Another replica may do better.
+                Err((Ended::NotLeader | Ended::Unreachable, status)) => {
+                    round.refused(&status);
+                    failed = Some(worse(failed, status));
+                }
+                Err(refused) => return Ok(Err(refused)),
+            }
+        }
+        let status = failed.unwrap_or_else(|| Status::unavailable("no address to report to"));
+        Ok(Err((Ended::by_code(status.code()), status)))
+    }
+
+    /// One attempt at one replica, with a report of its own.
+    async fn attempt(
+        &mut self,
+        address: &str,
+        within: Duration,
+    ) -> Result<Result<(), (Ended, Status)>, Stopping> {
+        let mut client = match self.leader.client(address) {
+            Ok(client) => client,
+            Err(refused) => {
+                let status = Status::unavailable(refused.to_string());
+                return Ok(Err((Ended::Unreachable, status)));
+            }
+        };
         let report = self.hub.ask(|core| core.report()).await?;
         let acks = report.acks.clone();
         self.reports += 1;
@@ -142,8 +205,8 @@ impl Reporter {
             i64::try_from(unix_now().as_nanos()).unwrap_or(i64::MAX),
             self.send_domains,
         );
-        let call = self.client.report_shard(message);
-        let answer = match tokio::time::timeout(self.within, call).await {
+        let call = client.report_shard(message);
+        let answer = match tokio::time::timeout(within, call).await {
             Ok(Ok(answer)) => answer.into_inner(),
             Ok(Err(status)) => return Ok(Err((Ended::by_code(status.code()), status))),
             Err(_) => {
@@ -194,6 +257,26 @@ impl Reporter {
     }
 }
 
+/// Of two replicas that did not take a report, the one whose words say more: one that is there and does not lead.
+fn worse(before: Option<Status>, now: Status) -> Status {
+    let is_there = |status: &Status| Ended::by_code(status.code()) == Ended::NotLeader;
+    before.filter(is_there).unwrap_or(now)
+}
+
+/// A pause, a tenth shorter or longer: shards that lost their coordinator together do not all come back at once.
+fn spread(pause: Duration, dice: &mut Prng) -> Duration {
+    pause.mul_f64(0.9 + 0.2 * dice.unit())
+}
+
+/// Drawn once per process.
+fn drawn() -> u64 {
+    let mut bytes = [0; 8];
+    if SystemRandom::new().fill(&mut bytes).is_err() {
+        return u64::try_from(unix_now().as_nanos()).unwrap_or_default();
+    }
+    u64::from_ne_bytes(bytes)
+}
+
 /// How long to wait after so many failures in a row.
 fn pause(interval: Duration, failures: u32) -> Duration {
     let doubled = interval.saturating_mul(1 << failures.saturating_sub(1).min(10));
@@ -215,5 +298,25 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4, 99].map(seconds), [10, 10, 20, 40, 60, 60]);
         let slow = Duration::from_secs(90);
         assert_eq!(pause(slow, 5), slow, "never more often than asked");
+    }
+
+    #[test]
+    fn pauses_are_spread_by_a_tenth() {
+        let mut dice = Prng::new(1);
+        let ten = Duration::from_secs(10);
+        let spread: Vec<Duration> = (0..100).map(|_| spread(ten, &mut dice)).collect();
+        let within = Duration::from_secs(9)..=Duration::from_secs(11);
+        assert!(
+            spread.iter().all(|pause| within.contains(pause)),
+            "{spread:?}"
+        );
+        assert!(spread.iter().any(|pause| *pause < ten) && spread.iter().any(|pause| ten < *pause));
+    }
+
+    #[test]
+    fn one_that_is_there_says_more_than_one_that_is_not() {
+        let (away, there) = (Status::unavailable("a"), Status::failed_precondition("b"));
+        assert_eq!(worse(Some(there.clone()), away.clone()).message(), "b");
+        assert_eq!(worse(Some(away), there).message(), "b");
     }
 }

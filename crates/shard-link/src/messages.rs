@@ -13,6 +13,8 @@ use ring::digest::{Context, SHA256};
 /// What a report says that the core does not know.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
+    /// Drawn when this process started, so that two of one shard are told apart (CO-13).
+    pub(crate) process: u64,
     pub(crate) address: String,
     pub(crate) provider: String,
 }
@@ -27,9 +29,12 @@ pub(crate) fn report(
     with_domains: bool,
 ) -> ShardReport {
     let named = |domain: Domain| format!("{}={}", domain.key, domain.value);
-    let mut domains: Vec<String> = report.domains.into_iter().flatten().map(named).collect();
-    // As texts: a key may go on where another ends, and then pairs are in another order.
-    domains.sort_unstable();
+    let domains = report.domains.map(|domains| {
+        let mut domains: Vec<String> = domains.into_iter().map(named).collect();
+        // As texts: a key may go on where another ends, and then pairs are in another order.
+        domains.sort_unstable();
+        domains
+    });
     ShardReport {
         shard_id: report.shard,
         cycle: signed(number),
@@ -41,15 +46,19 @@ pub(crate) fn report(
         shard_address: about.address.clone(),
         coordinator_term_seen: signed(report.term_seen),
         clusters: report.clusters.iter().map(ToString::to_string).collect(),
-        domains_digest: digest(&domains),
-        domains: if with_domains { domains } else { Vec::new() },
+        domains_digest: digest(domains.as_deref()),
+        domains: domains.filter(|_| with_domains).unwrap_or_default(),
+        process: format!("{:016x}", about.process),
         ..ShardReport::default()
     }
 }
 
 /// SHA-256 of the domains, a line each, so that two sides can tell whether they mean the same ones
-/// without naming them (wire 12). A shard that was never given any holds none.
-fn digest(sorted: &[String]) -> Vec<u8> {
+/// without naming them (CO-31). Of a shard that was never given any: no bytes, which no set has.
+fn digest(sorted: Option<&[String]>) -> Vec<u8> {
+    let Some(sorted) = sorted else {
+        return Vec::new();
+    };
     let mut sum = Context::new(&SHA256);
     for domain in sorted {
         sum.update(domain.as_bytes());
@@ -96,6 +105,7 @@ fn shortfall(line: &ReportedShortfall) -> Shortfall {
         topology_constrained: profile.same_key().is_some(),
         profile_fingerprint: profile.fingerprint().to_string(),
         min_unit: Some((&row.min_unit).into()),
+        whole_units: row.whole_units,
     }
 }
 
@@ -155,7 +165,7 @@ mod tests {
     fn a_digest_is_of_the_sorted_lines() {
         let hex = |domains: &[&str]| -> String {
             let domains: Vec<String> = domains.iter().map(|one| (*one).to_owned()).collect();
-            let digest = digest(&domains);
+            let digest = digest(Some(&domains));
             digest.iter().map(|byte| format!("{byte:02x}")).collect()
         };
         assert_eq!(
@@ -166,5 +176,6 @@ mod tests {
             hex(&[]),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
+        assert_eq!(digest(None), b"", "never given any is not given none");
     }
 }

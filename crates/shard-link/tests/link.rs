@@ -21,6 +21,8 @@ use wire::instruct_ack::Outcome;
 enum Manner {
     Answers(Box<wire::ReportAck>),
     Refuses(tonic::Code),
+    /// It does not lead, and says who does.
+    Names(SocketAddr),
     Hangs,
 }
 
@@ -115,6 +117,12 @@ impl Coordinator for Scripted {
         match manner {
             Manner::Answers(ack) => Ok(Response::new(*ack)),
             Manner::Refuses(code) => Err(Status::new(code, "coordinator: not leader")),
+            Manner::Names(leader) => {
+                let mut status = Status::failed_precondition("coordinator: not leader");
+                let leader = leader.to_string().parse().unwrap();
+                status.metadata_mut().insert("bigfleet-leader-addr", leader);
+                Err(status)
+            }
             Manner::Hangs => std::future::pending().await,
         }
     }
@@ -377,7 +385,8 @@ async fn one_that_hangs_or_refuses_is_left_alone_more_and_more() {
     scene.coordinator.hears("a report", |_| true).await;
     for manner in [
         Manner::Hangs,
-        Manner::Refuses(tonic::Code::FailedPrecondition),
+        Manner::Refuses(tonic::Code::PermissionDenied),
+        Manner::Refuses(tonic::Code::AlreadyExists),
     ] {
         scene.coordinator.behaves(manner);
         let before = scene.coordinator.reports().len();
@@ -389,7 +398,7 @@ async fn one_that_hangs_or_refuses_is_left_alone_more_and_more() {
             .iter()
             .map(|(at, _)| *at)
             .collect();
-        // Pauses of 1, 2 and 4 intervals lie between four failures; a slow machine only adds to them.
+        // Pauses of 1, 2 and 4 intervals, a tenth less at most, lie between four failures; a slow machine only adds.
         let took = tries[tries.len() - 1] - tries[0];
         assert!(4 * INTERVAL <= took, "{} tries in {took:?}", tries.len());
         scene.coordinator.behaves(answer(1, Vec::new()));
@@ -399,4 +408,59 @@ async fn one_that_hangs_or_refuses_is_left_alone_more_and_more() {
             .hears("and the next, in time", |_| true)
             .await;
     }
+}
+
+/// A replica that does not lead names the one that does, which is asked at once and from then on; each attempt is a report of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_is_found_and_kept() {
+    let scene = Scene::new("leader").await;
+    let leader = Scripted::new();
+    let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let serving = leader.serve(anywhere).await;
+    let follower = &scene.coordinator;
+    follower.hears("a report", |_| true).await;
+    follower.behaves(Manner::Names(serving.addr()));
+    leader.behaves(answer(9, vec![assign("i1", 9, "a")]));
+    let heard = leader
+        .hears("the ack", has_ack("i1", Outcome::Accepted, ""))
+        .await;
+    assert_eq!(heard.coordinator_term_seen, 9);
+    let asked = follower.reports();
+    let again = leader
+        .hears("the next", |report| heard.cycle < report.cycle)
+        .await;
+    let numbers = |reports: &[(Instant, wire::ShardReport)]| -> Vec<i64> {
+        reports.iter().map(|(_, report)| report.cycle).collect()
+    };
+    let (here, there) = (numbers(&asked), numbers(&leader.reports()));
+    assert!(
+        here.iter().all(|number| !there.contains(number)),
+        "{here:?} {there:?}"
+    );
+    assert_eq!(again.process, heard.process);
+    assert_eq!(again.process.len(), 16);
+
+    // It dies, and the one that was a follower leads.
+    follower.behaves(answer(10, Vec::new()));
+    serving.stop(Duration::from_millis(50)).await;
+    let later = follower.hears("a report again", |_| true).await;
+    assert!(again.cycle < later.cycle);
+    scene.goes_on().await;
+}
+
+/// Replicas that answer and have no leader yet are asked again with every interval, not less and less often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_election_is_waited_for_in_step() {
+    let scene = Scene::new("election").await;
+    scene.coordinator.hears("a report", |_| true).await;
+    let nobody = Manner::Refuses(tonic::Code::FailedPrecondition);
+    scene.coordinator.behaves(nobody);
+    // With pauses that double, twelve tries would take longer than the test may wait for one.
+    for _ in 0..12 {
+        scene.coordinator.hears("another try", |_| true).await;
+    }
+    scene.coordinator.behaves(answer(2, Vec::new()));
+    let seen = |report: &wire::ShardReport| report.coordinator_term_seen == 2;
+    scene.coordinator.hears("it is listened to", seen).await;
+    scene.goes_on().await;
 }

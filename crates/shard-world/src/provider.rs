@@ -17,7 +17,11 @@ pub fn shown(machine: Machine) -> Sighting {
         None => Echoed::default(),
     };
     let machine = bare(machine);
-    Sighting { machine, echoed }
+    Sighting {
+        machine,
+        echoed,
+        leaving: None,
+    }
 }
 
 /// A call is answered.

@@ -12,6 +12,8 @@
 mod answer;
 mod audit;
 mod checks;
+mod drain;
+mod drain_plan;
 mod pause;
 mod release;
 mod retire;
@@ -23,8 +25,10 @@ use bigfleet_net::{Caller, Identity};
 use bigfleet_wire::v1alpha1::resume_request::Target;
 use bigfleet_wire::v1alpha1::shard_admin_server::ShardAdmin;
 use bigfleet_wire::v1alpha1::{
-    PauseRequest, PauseResponse, PauseScope, ReleaseClusterRequest, ReleaseClusterResponse,
-    ResumeRequest, ResumeResponse, RetireMachineRequest, RetireMachineResponse, pause_scope,
+    DrainMachinesRequest, DrainMachinesResponse, PauseRequest, PauseResponse, PauseScope,
+    ReleaseClusterRequest, ReleaseClusterResponse, ResumeRequest, ResumeResponse,
+    RetireMachineRequest, RetireMachineResponse, UndrainMachinesRequest, UndrainMachinesResponse,
+    pause_scope,
 };
 use serde_json::{Value, json};
 use tonic::{Request, Response, Status};
@@ -33,6 +37,9 @@ use crate::audit::AuditLines;
 use crate::hub::Hub;
 use crate::read::ShardInfo;
 use audit::Asked;
+
+/// Ids of a request that are written down.
+const MOST_NAMED: usize = 100;
 
 /// The service admins call.
 #[derive(Clone, Debug)]
@@ -62,6 +69,11 @@ fn scope(scope: Option<&PauseScope>) -> String {
         Some(pause_scope::Scope::ClusterId(id)) => format!("cluster {}", shown(id)),
         Some(pause_scope::Scope::ProviderAddress(addr)) => format!("provider {}", shown(addr)),
     }
+}
+
+/// The machines a call names, as many as are written down.
+fn named(ids: &[String]) -> Vec<String> {
+    ids.iter().take(MOST_NAMED).map(|id| shown(id)).collect()
 }
 
 fn target(target: Option<&Target>) -> Value {
@@ -137,6 +149,45 @@ impl ShardAdmin for Admin {
         let asked = Asked::new(self, verb, &caller, said, asked);
         let done = match admitted(&caller, verb) {
             Ok(()) => release::release(self, &request).await,
+            Err(refused) => Err(refused),
+        };
+        asked.answered(done).map(Response::new)
+    }
+
+    async fn drain_machines(
+        &self,
+        request: Request<DrainMachinesRequest>,
+    ) -> Result<Response<DrainMachinesResponse>, Status> {
+        let verb = "DrainMachines";
+        let (caller, request) = (Caller::of(&request), request.into_inner());
+        let said = (request.reason.as_str(), request.dry_run);
+        let asked = json!({
+            "machine_ids": named(&request.machine_ids),
+            "label_selector": shown(&request.label_selector),
+            "deadline_unix_nanos": request.deadline_unix_nanos,
+        });
+        let asked = Asked::new(self, verb, &caller, said, asked);
+        let done = match admitted(&caller, verb) {
+            Ok(()) => drain::drain(self, &request, asked.by()).await,
+            Err(refused) => Err(refused),
+        };
+        asked.answered(done).map(Response::new)
+    }
+
+    async fn undrain_machines(
+        &self,
+        request: Request<UndrainMachinesRequest>,
+    ) -> Result<Response<UndrainMachinesResponse>, Status> {
+        let verb = "UndrainMachines";
+        let (caller, request) = (Caller::of(&request), request.into_inner());
+        let said = (request.reason.as_str(), false);
+        let asked = json!({
+            "machine_ids": named(&request.machine_ids),
+            "label_selector": shown(&request.label_selector),
+        });
+        let asked = Asked::new(self, verb, &caller, said, asked);
+        let done = match admitted(&caller, verb) {
+            Ok(()) => drain::undrain(self, &request, asked.by()).await,
             Err(refused) => Err(refused),
         };
         asked.answered(done).map(Response::new)

@@ -111,9 +111,12 @@ fn why_unfit(explained: &Explanation, unfit: &[&Alike]) -> Vec<String> {
             _ => nothing += alike.count,
         }
     }
-    let how_many = |of: usize| match of == total {
-        true => "no machine".to_owned(),
-        false => format!("{of} of {total} machines do not, and none of them"),
+    let how_many = |of: usize| {
+        if of == total {
+            "no machine".to_owned()
+        } else {
+            format!("{of} of {total} machines fail at this: none")
+        }
     };
     let mut causes = Vec::new();
     for (requirement, values) in required {
@@ -161,6 +164,9 @@ fn unmet(requirement: &Requirement, none: &str, have: String) -> String {
 
 /// Why no domain holds a gang.
 fn gang(explained: &Explanation) -> Option<String> {
+    if explained.verdict.parked {
+        return None; // no domain was looked at
+    }
     let key = explained.verdict.need.row.profile.same_key()?;
     let (key, best) = (shown(key), explained.verdict.same_candidates.first());
     Some(match best {
@@ -224,51 +230,48 @@ fn obstacle(explained: &Explanation, alike: &Alike, around: &Around) -> String {
                 Outranks::Arrival(..) => ", which came first",
                 Outranks::Name => ", which comes first by name",
             });
-            format!("they serve Need {} of its own cluster{why}", need.name())
+            format!("in use by Need {} of its own cluster{why}", need.name())
         }
         Fate::ClaimedBy(need) => whose(&need.cluster),
         Fate::Serving(cluster) => whose(cluster),
-        Fate::OnItsWayTo(cluster) => format!("they are on their way to cluster {cluster}"),
+        Fate::OnItsWayTo(cluster) => format!("on the way to cluster {cluster}"),
         Fate::PromisedTo(need) => {
             format!(
-                "they are on their way to Need {} of cluster {}",
+                "on the way to Need {} of cluster {}",
                 need.name(),
                 need.cluster
             )
         }
         Fate::PreemptedFor(need) => {
             format!(
-                "they are drained for Need {} of cluster {}",
+                "being drained for Need {} of cluster {}",
                 need.name(),
                 need.cluster
             )
         }
         Fate::Unavailable if around.breakers.is_empty() => {
-            "they are left alone for now: their pool failed lately, or they are not confirmed"
+            "left alone for now: the pool failed lately, or the provider has not confirmed that there are any"
                 .to_owned()
         }
-        Fate::Unavailable => format!(
-            "they are left alone for now: {}",
-            around.breakers.join("; ")
-        ),
+        Fate::Unavailable => format!("left alone for now: {}", around.breakers.join("; ")),
         Fate::MayNotAcquire => match &around.withheld {
-            Some(why) => format!("they are free, but its cluster gets no new ones: {why}"),
-            None => "they are free, but its cluster may get no new ones now".to_owned(),
+            Some(why) => format!("free, but its cluster gets no new machines: {why}"),
+            None => "free, but its cluster may get no new machines now".to_owned(),
         },
-        Fate::NotReady => "they are bound, but their Nodes are not Ready".to_owned(),
-        Fate::OutsideDomain | Fate::NoDomain(_) => {
-            "they are outside of the gang's domain".to_owned()
-        }
-        Fate::NotBoughtInPart => "they are not bought for part of a gang".to_owned(),
-        Fate::Parked => "they are not tried, since the gang is parked".to_owned(),
+        Fate::Leaves(_) => "marked to leave".to_owned(),
+        Fate::NotReady => "bound, but not Ready as a Node, so nothing can run there".to_owned(),
+        Fate::OutsideDomain => "outside of the gang's domain".to_owned(),
+        Fate::NoDomain(key) => format!("without any {}", shown(key)),
+        Fate::NotBoughtInPart => "not bought for part of a gang".to_owned(),
+        Fate::Parked => "not tried, since the gang is parked until something changes".to_owned(),
         Fate::Spread => "taking one would break its hard spread".to_owned(),
-        Fate::OffersNothingMissing => "they have nothing of what is missing".to_owned(),
-        Fate::Held => "they are kept until what replaces them serves".to_owned(),
-        Fate::FreedLater => "they become free only after its turn".to_owned(),
-        Fate::Pruned | Fate::NotReached => "they are not needed".to_owned(),
-        Fate::Draining => "they are being drained".to_owned(),
-        Fate::Deleting => "they are being deleted".to_owned(),
-        Fate::Failed => "they failed, and wait for a person".to_owned(),
+        Fate::OffersNothingMissing => "without anything of what is missing".to_owned(),
+        Fate::Held => "kept until the replacement serves".to_owned(),
+        Fate::FreedLater => "free only after its turn".to_owned(),
+        Fate::Pruned | Fate::NotReached => "not needed".to_owned(),
+        Fate::Draining => "being drained".to_owned(),
+        Fate::Deleting => "being deleted".to_owned(),
+        Fate::Failed => "failed; a person has to look (`bigfleet get machines -l state=Failed`)".to_owned(),
         Fate::Claimed(_)
         | Fate::Preempted
         | Fate::Requirement(..)
@@ -279,9 +282,9 @@ fn obstacle(explained: &Explanation, alike: &Alike, around: &Around) -> String {
 
 /// Why machines of a cluster cannot be taken from it.
 fn holder(explained: &Explanation, alike: &Alike, cluster: &ClusterId, around: &Around) -> String {
-    let held = format!("cluster {cluster} has them");
+    let held = format!("in use by cluster {cluster}");
     if around.paused.contains(cluster) {
-        return format!("{held}, and it is paused");
+        return format!("{held}, which is paused");
     }
     let victims = explained.preemption.iter().flat_map(|one| &one.victims);
     let victim = victims
@@ -297,167 +300,22 @@ fn holder(explained: &Explanation, alike: &Alike, cluster: &ClusterId, around: &
     let own = explained.verdict.need.row.profile.priority();
     match victim.map(|victim| (victim.fate, victim.standing)) {
         Some((VictimFate::NotOutranked, i32::MAX)) => {
-            format!("{held}, and has not reported: nothing is taken from it{kept}")
+            format!("{held}, which has not reported: nothing is taken from it{kept}")
         }
         Some((VictimFate::NotOutranked, standing)) => {
             format!("{held} at priority {standing}, which is not below {own}{kept}")
         }
+        Some((VictimFate::Leaves, _)) => format!("{held}, and marked to leave"),
         Some((VictimFate::AlreadyTaken, _)) => {
-            format!("{held}, and they make way for another Need")
+            format!("{held}, and about to make way for another Need")
         }
         Some((VictimFate::OutsideDomain, _)) => format!("{held}, outside of the gang's domain"),
         Some((VictimFate::GivenBack, _)) => {
-            format!("{held}; they could be taken, but would not complete the gang")
+            format!("{held}; preempting that would not complete the gang")
         }
         _ => held + kept,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bigfleet_testkit::fleet;
-
-    /// Why the first Need of cluster a is short.
-    fn said(of: &str, around: &Around) -> Vec<String> {
-        let fleet = fleet(of);
-        let key = fleet.clusters[&a()].needs()[0].key();
-        causes(&bigfleet_engine::explain(&fleet, &key).unwrap(), around)
-    }
-
-    fn a() -> ClusterId {
-        ClusterId::new("a").unwrap()
-    }
-
-    fn said_of(of: &str) -> Vec<String> {
-        said(of, &Around::default())
-    }
-
-    #[test]
-    fn a_requirement_nobody_meets_says_which_and_what_they_have() {
-        assert_eq!(
-            said_of(
-                "i1..i3 Idle cpu=4 $1 media=hdd\n i4 Idle cpu=4 $1\n need a cpu=4 media=In(ssd)"
-            ),
-            ["no machine meets media In ssd: they have hdd (3), nothing (1)"]
-        );
-    }
-
-    #[test]
-    fn a_zone_and_a_type_nobody_has() {
-        assert_eq!(
-            said_of("i1..i3 Idle cpu=4 $1 zone=z1\n need a cpu=4 zone=In(z9)"),
-            ["no machine is in zone z9: they are in z1 (3)"]
-        );
-        assert_eq!(
-            said_of("i1..i3 Idle cpu=4 $1 type=m5\n need a cpu=4 type=In(p4)"),
-            ["no machine is of type p4, so nobody offers it: they are of type m5 (3)"]
-        );
-    }
-
-    #[test]
-    fn a_dimension_below_the_unit() {
-        assert_eq!(
-            said_of("i1 Idle cpu=4 $1\n i2 Idle cpu=16 $1\n need a cpu=64 min:cpu=64"),
-            [
-                "no machine is large enough: the smallest unit is cpu=64, and the largest machine that \
-                 meets the rest has cpu=16"
-            ]
-        );
-    }
-
-    #[test]
-    fn one_that_others_make_way_for() {
-        assert_eq!(
-            said_of("b1 Configured b cpu=4 $1 stamp=1\n need a cpu=4 prio=1000"),
-            ["drained for it, which is enough: 1 machine of lower priority"]
-        );
-    }
-
-    #[test]
-    fn no_machines_at_all() {
-        assert_eq!(
-            said_of("need a cpu=4"),
-            ["there are no machines at all, not even ones that could be bought"]
-        );
-    }
-
-    #[test]
-    fn one_that_holds_everything_is_not_told_to_raise_its_priority() {
-        assert_eq!(
-            said_of("i1..i2 Idle cpu=4 $1\n need a cpu=40 prio=5"),
-            [
-                "it already holds every machine that fits, 2: no priority helps, only more machines or a \
-                 smaller Need"
-            ]
-        );
-    }
-
-    #[test]
-    fn machines_of_another_cluster_say_why_they_stay_there() {
-        let of = "b1..b3 Configured b cpu=4 $1 own=big stamp=1000
-                  need a cpu=4 prio=100
-                  need b name:big cpu=12 prio=1000";
-        assert_eq!(
-            said_of(of),
-            [
-                "3 machines that would fit: cluster b has them at priority 1000, which is not below 100"
-            ]
-        );
-        let b = BTreeSet::from([ClusterId::new("b").unwrap()]);
-        let gone = Around {
-            gone: b.clone(),
-            ..Around::default()
-        };
-        assert_eq!(
-            said(of, &gone),
-            [
-                "3 machines that would fit: cluster b has them at priority 1000, which is not below 100, \
-                 kept for it while its operator is gone"
-            ]
-        );
-        let quarantined = Around {
-            quarantined: b.clone(),
-            ..Around::default()
-        };
-        assert!(
-            said(of, &quarantined)[0].ends_with("for its earlier demand: its last roll-up is held")
-        );
-        let paused = Around {
-            paused: b,
-            ..Around::default()
-        };
-        assert_eq!(
-            said(of, &paused),
-            ["3 machines that would fit: cluster b has them, and it is paused"]
-        );
-    }
-
-    #[test]
-    fn pools_behind_a_breaker_and_clusters_that_may_not_acquire() {
-        let around = Around {
-            breakers: vec!["m5 in z1 ran out, tried again in 40 s".to_owned()],
-            ..Around::default()
-        };
-        assert_eq!(
-            said(
-                "s1..s2 Speculative cpu=4 $1 unavailable\n need a cpu=4",
-                &around
-            ),
-            [
-                "2 machines that would fit: they are left alone for now: m5 in z1 ran out, tried again in \
-                 40 s"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_gang_says_how_much_its_best_domain_holds() {
-        assert_eq!(
-            said_of(
-                "i1..i2 Idle cpu=4 $1 rack=r1\n i3 Idle cpu=4 $1 rack=r2\n need a cpu=12 group=g rack=Same"
-            )[0],
-            "no value of rack holds all of the gang: the best, r1, holds 66 % of it"
-        );
-    }
-}
+mod tests;

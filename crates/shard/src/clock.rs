@@ -11,7 +11,7 @@
 //! Everything the core knows of time comes from here and everything it asks to be woken for goes through
 //! here, so a speed other than 1 cannot make two of its clocks disagree.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bigfleet_model::Time;
 
@@ -26,13 +26,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Begins now. A speed of 0, below it or beyond counting is 1: time must go on.
-    pub(crate) fn start(speed: f64) -> Self {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+    /// Begins now, which is this in unix time by the host. A speed of 0, below it or beyond counting is 1: time
+    /// must go on.
+    pub(crate) fn start(speed: f64, unix: Duration) -> Self {
         Self {
             began: Instant::now(),
-            // A host whose clock is before 1970 has other troubles; a shard still runs on it.
-            began_at: Time::from_nanos(0) + unix.unwrap_or_default(),
+            began_at: Time::from_nanos(0) + unix,
             speed: if speed.is_normal() && 0.0 < speed {
                 speed
             } else {
@@ -46,6 +45,16 @@ impl Clock {
     pub(crate) fn now(&self) -> Time {
         let now = self.began_at + scaled(self.began.elapsed(), self.speed);
         Time::from_nanos(now.nanos() - now.nanos().rem_euclid(1_000))
+    }
+
+    /// By how many seconds the host's clock, which says this now, is ahead of this one; behind, where that is
+    /// below zero. A clock of another speed is not compared.
+    pub(crate) fn behind(&self, unix: Duration) -> f64 {
+        if self.speed == 1.0 {
+            unix.as_secs_f64() - self.now().seconds()
+        } else {
+            0.0
+        }
     }
 
     /// When a moment is, on the clock that timers use.
@@ -66,9 +75,24 @@ fn scaled(span: Duration, times: f64) -> Duration {
 mod tests {
     use super::*;
 
+    const UNIX: Duration = Duration::from_secs(1_700_000_000);
+
+    fn started(speed: f64) -> Clock {
+        Clock::start(speed, UNIX)
+    }
+
+    #[test]
+    fn a_host_that_is_set_leaves_it_behind_or_ahead() {
+        let hour = Duration::from_secs(3600);
+        let seconds = |unix| started(1.0).behind(unix).round();
+        assert_eq!(seconds(UNIX + hour), 3600.0);
+        assert_eq!(seconds(UNIX - hour), -3600.0);
+        assert_eq!(started(60.0).behind(UNIX + hour), 0.0);
+    }
+
     #[test]
     fn a_faster_clock_is_further_on_and_wakes_sooner() {
-        let (usual, fast) = (Clock::start(1.0), Clock::start(60.0));
+        let (usual, fast) = (started(1.0), started(60.0));
         let later = |clock: &Clock, seconds: u64| {
             let moment = clock.began_at + Duration::from_secs(seconds);
             clock.instant(moment).into_std() - clock.began
@@ -89,7 +113,7 @@ mod tests {
     #[test]
     fn time_goes_on_whatever_speed_is_asked_for() {
         for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(Clock::start(speed).speed, 1.0, "{speed}");
+            assert_eq!(started(speed).speed, 1.0, "{speed}");
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::events::{self, Events, Losses, News};
 use crate::history::History;
 use crate::hub::{Inbox, Question, Told};
 use crate::intentions::Intentions;
+use crate::leaving_news::LeavingNews;
 use crate::news::{self, HeldBack};
 use crate::outbox::{self, Link, Stuck};
 use crate::provider::{ListTimes, Provider};
@@ -98,6 +99,7 @@ struct Running {
     /// What limited the shard when a cycle last ended.
     rails: Option<RailsView>,
     losses: Losses,
+    leaving_news: LeavingNews,
     stopwatch: Stopwatch,
     /// Somebody waits for the last call to end.
     stopping: Option<oneshot::Sender<()>>,
@@ -150,6 +152,7 @@ impl Driver {
             intentions: Intentions::default(),
             rails: None,
             losses: Losses::default(),
+            leaving_news: LeavingNews::default(),
             stopwatch: Stopwatch::new(Instant::now()),
             stopping: None,
             lost: None,
@@ -307,6 +310,8 @@ impl Running {
                 seconds: took.cycle.as_secs_f64(),
                 phases: took.phases,
             });
+        } else if self.is_provider_news() {
+            self.tell_changes();
         }
         let is_urgent = Urgent::of(&self.driver.core) != self.shown;
         if is_urgent || (self.stale && PUBLISH_EVERY <= self.published.elapsed()) {
@@ -357,11 +362,19 @@ impl Running {
         }
     }
 
+    /// Whether the provider was lost or came back since a cycle last ended: nobody waits for the next to hear it.
+    fn is_provider_news(&self) -> bool {
+        let is_lost = self.driver.core.provider_lost().is_some();
+        let before = self.rails.as_ref();
+        before.is_some_and(|rails| rails.provider_lost.is_some() != is_lost)
+    }
+
     /// Says what changed since a cycle last ended.
     fn tell_changes(&mut self) {
         let rails = self.driver.core.rails();
         self.losses.log();
         let mut told = self.losses.take();
+        told.extend(self.leaving_news.take());
         if let Some(before) = self.rails.replace(rails.clone()) {
             let said = self.driver.lists.last_error();
             told.extend(events::differences(&before, &rails, &said));
@@ -407,7 +420,8 @@ impl Running {
                 let (now, cycle) = (self.driver.clock.now(), self.driver.core.cycle());
                 self.driver.history.committed(now, cycle, &records);
                 self.handed = barrier;
-                if let Err(problem) = self.driver.store.persist(barrier, records) {
+                let ages = self.driver.core.take_lacking_changes();
+                if let Err(problem) = self.driver.store.persist(barrier, records, ages) {
                     self.lose("store", problem);
                 }
             }
@@ -446,6 +460,7 @@ impl Running {
                     self.losses
                         .add(record.cluster.clone(), record.machine.clone());
                 }
+                self.leaving_news.add(&record);
                 self.driver.history.ended(&record);
                 match &self.driver.audit {
                     Some(audit) if is_news => audit.action(record),
@@ -486,6 +501,14 @@ impl Running {
                 "rows_before": rows_before, "rows_now": rows_now, "held": held, "why": why,
             });
             self.audit_rail("roll-up-guard", cluster.to_string(), detail);
+        }
+        if let Alert::NoticesHeld { cluster, machines } = alert {
+            let detail = json!({ "not_hurried": machines });
+            self.audit_rail("leaving-notices", cluster.to_string(), detail);
+            let text = format!(
+                "the provider announces to take away more than half of cluster {cluster}: {machines} of them are not hurried"
+            );
+            self.tell(News::error("leaving-notices-held", text).of(cluster));
         }
     }
 

@@ -1,7 +1,12 @@
 //! The sentences of an explanation: what became of a machine, and why one thing went before another.
 
-use bigfleet_engine::{ClaimSource, Comparison, Fate, Outranks, Rule, VictimFate};
-use bigfleet_model::{Operator, Requirement, Time, quantity::format_short};
+use bigfleet_engine::{ClaimSource, Comparison, Fate, NotReplaced, Outranks, Rule, VictimFate};
+use bigfleet_model::{Leaving, NeedKey, Operator, Requirement, Time, quantity::format_short};
+
+/// The name by which every verb prints a Need and takes it: `prod/bfca3c4e`.
+pub(crate) fn called(need: &NeedKey) -> String {
+    format!("{}/{}", need.cluster, need.name())
+}
 
 /// Why a Need is served before the explained one.
 pub(crate) fn outranks(by: Outranks) -> String {
@@ -54,6 +59,7 @@ pub(crate) fn victim(fate: VictimFate) -> &'static str {
         VictimFate::Spread => "the spread does not allow it",
         VictimFate::OffersNothing => "offers nothing that is missing",
         VictimFate::NotOutranked => "not eligible: its priority is not lower",
+        VictimFate::Leaves => "not eligible: it is to leave",
         VictimFate::AlreadyTaken => "not eligible: preempted for another",
         VictimFate::OutsideDomain => "not eligible: outside the domain",
     }
@@ -65,6 +71,7 @@ pub(crate) fn fate(fate: &Fate) -> String {
         Fate::Claimed(ClaimSource::Own) => "claimed, its own",
         Fate::Claimed(ClaimSource::Bound) => "claimed, of its cluster",
         Fate::Claimed(ClaimSource::Restored) => "claimed, its drain is taken back",
+        Fate::Claimed(ClaimSource::Leaving(why)) => return not_replaced(*why),
         Fate::Claimed(_) => "claimed",
         Fate::Preempted => "preempted for it",
         Fate::Pruned => "given back, the others suffice",
@@ -79,12 +86,14 @@ pub(crate) fn fate(fate: &Fate) -> String {
         Fate::NotBoughtInPart => "not bought for a gang that cannot be completed",
         Fate::Held => "kept until its replacement serves",
         Fate::FreedLater => "becomes free only after this Need is served",
-        Fate::ClaimedBy(need) => return format!("claimed by {need}"),
-        Fate::PromisedTo(need) => return format!("promised to {need}"),
-        Fate::PreemptedFor(need) => return format!("preempted for {need}"),
+        Fate::ClaimedBy(need) => return format!("claimed by {}", called(need)),
+        Fate::PromisedTo(need) => return format!("promised to {}", called(need)),
+        Fate::PreemptedFor(need) => return format!("preempted for {}", called(need)),
         Fate::Serving(cluster) => return format!("serves {cluster}"),
         Fate::OnItsWayTo(cluster) => return format!("on its way to {cluster}"),
         Fate::NotReady => "its node is not ready",
+        Fate::Leaves(Leaving::Soon) => "is to leave",
+        Fate::Leaves(Leaving::Now) => "leaves now",
         Fate::Draining => "draining",
         Fate::Deleting => "being deleted",
         Fate::Failed => "failed",
@@ -100,6 +109,23 @@ pub(crate) fn fate(fate: &Fate) -> String {
         Fate::OffersNothing => "offers nothing that is asked for",
     };
     text.to_owned()
+}
+
+/// Why a machine that leaves soon still serves (RF-21).
+fn not_replaced(why: NotReplaced) -> String {
+    let why = match why {
+        NotReplaced::IncompleteGang => "its gang is incomplete and buys nothing",
+        NotReplaced::Parked => "its gang made no progress and waits (parked)",
+        NotReplaced::MayNotAcquire => "the cluster may get no new machines now",
+        NotReplaced::NothingFree => "no other machine that fits is free",
+        NotReplaced::OutsideDomain => {
+            "none that is free is in the gang's domain, and no other domain holds all of it"
+        }
+        NotReplaced::NotEnough => "all that is free gives less than it does",
+        NotReplaced::Spread => "the spread does not allow what is free",
+        NotReplaced::FreedLater => "what is free became so only after its turn",
+    };
+    format!("claimed, leaves soon, not replaced: {why}")
 }
 
 fn requires(requirement: &Requirement, value: Option<&str>) -> String {

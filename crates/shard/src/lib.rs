@@ -57,6 +57,7 @@ mod driver;
 mod events;
 mod history;
 mod intentions;
+mod leaving_news;
 mod news;
 mod pause;
 mod publish;

@@ -212,6 +212,14 @@ fn of_record(record: &AuditRecord) {
             tracing::error!(kind, %machine, cluster, operation, "action fenced");
         }
         Outcome::Retired => tracing::info!(%machine, cluster, "machine retired"),
+        Outcome::DrainMarked
+        | Outcome::DrainLifted
+        | Outcome::DrainDeadlinePassed
+        | Outcome::LeavingAnnounced
+        | Outcome::LeavingWithdrawn => {
+            let (what, said) = (record.outcome.label(), &record.said);
+            tracing::info!(%machine, cluster, what, said, "machine leaving");
+        }
         outcome @ (Outcome::Timeout
         | Outcome::NoSession
         | Outcome::BlobError
@@ -309,6 +317,8 @@ fn of_alert(alert: &Alert) {
             grace_seconds,
         } => tracing::warn!(%machine, %cluster, grace = grace_seconds,
             "reclaim fallback: operator disconnected, drained through the provider without eviction"),
+        Alert::NoticesHeld { cluster, machines } => tracing::error!(%cluster, machines,
+            "the provider announces to take away more than half of a cluster: the latest are not hurried"),
         Alert::RemovalHeld { missing } => tracing::warn!(
             missing,
             "machines are missing from the List; they are kept until more Lists agree"

@@ -173,7 +173,7 @@ fn lost(component: &'static str, problem: String) -> Failed {
 
 /// Starts a shard, and answers once it accepts sessions.
 pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
-    let clock = Clock::start(settings.speed);
+    let clock = Clock::start(settings.speed, settings.trouble.host_clock());
     let tls = settings.tls.clone().map(Tls::load).transpose()?;
     check_exposure(
         "--listen",
@@ -188,13 +188,19 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     };
     let mut opened = store::open(&settings.data_dir, settings.epoch_floor)?;
     let epoch = opened.epoch;
-    let records = std::mem::take(&mut opened.records);
+    let (records, ages) = (
+        std::mem::take(&mut opened.records),
+        std::mem::take(&mut opened.ages),
+    );
     let config = ShardConfig {
         hash_key: draw_hash_key(),
         full_lists: !settings.incremental_reconcile,
         ..settings.core.clone()
     };
-    let core = ShardCore::rebuild(config, epoch, clock.now(), records)?;
+    let mut core = ShardCore::rebuild(config, epoch, clock.now(), records)?;
+    for (need, since) in ages {
+        core.recall_lacking(need, since);
+    }
 
     let shown = settings.shown(epoch);
     tracing::info!(config = %shown, "effective configuration");
@@ -210,6 +216,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         panics: Arc::clone(&hub.panics),
         beside: Arc::clone(&hub.beside),
         tls: tls.clone(),
+        trouble: settings.trouble.clone(),
         about: About {
             epoch,
             settings: settings.labels(),

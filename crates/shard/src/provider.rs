@@ -433,6 +433,7 @@ pub(crate) fn sighting(record: Record) -> Sighting {
     Sighting {
         machine: record.machine,
         echoed: record.echoed,
+        leaving: record.leaving,
     }
 }
 

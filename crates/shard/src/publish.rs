@@ -28,6 +28,7 @@ use crate::provider::ListTimes;
 use crate::rpcs::Rpcs;
 use crate::session::SessionCounts;
 use crate::store::CommitTimes;
+use crate::trouble::Trouble;
 
 /// Counted here and by the core.
 const IDENTITY_REJECTED: &str = "bigfleet_shard_session_identity_rejected_total";
@@ -171,6 +172,7 @@ pub(crate) struct Metrics {
     pub(crate) panics: Arc<Panics>,
     pub(crate) beside: Arc<Beside>,
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
+    pub(crate) trouble: Trouble,
     pub(crate) about: About,
 }
 
@@ -435,6 +437,11 @@ impl Metrics {
             "bigfleet_shard_store_commit_longest_seconds",
             "The longest commit",
             commits.longest.as_secs_f64(),
+        )?;
+        text.gauge(
+            "bigfleet_shard_clock_behind_seconds",
+            "By how much the host's clock is ahead of the shard's; it was set since the shard began",
+            self.clock.behind(self.trouble.host_clock()),
         )?;
         match &self.tls {
             Some(tls) => of_certificates(text, tls.counts()),

@@ -21,6 +21,7 @@ mod explain;
 mod explained;
 mod explainer;
 mod export;
+pub(crate) mod leaving;
 mod machines;
 mod needs;
 mod rails;
@@ -33,6 +34,7 @@ mod testing;
 mod troubles;
 mod work;
 
+pub(crate) use copy::copy as copy_fleet;
 pub(crate) use machines::message as machine_message;
 pub(crate) use rails::{pause_id, pauses, scope_message};
 pub(crate) use shard_info::ShardInfo;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bigfleet_shard_core::{Histogram, Number, Value};
 use bigfleet_wire::Record;
@@ -30,6 +30,8 @@ struct Counted {
     failed_in_a_row: u64,
     doubts: u64,
     said: BTreeSet<String>,
+    /// The last thing that could not be read, of which machine, and when.
+    last_doubt: Option<(Instant, String)>,
 }
 
 impl Rpcs {
@@ -66,6 +68,8 @@ impl Rpcs {
             for doubt in &record.warnings {
                 let (text, mut counted) = (doubt.to_string(), self.counted());
                 counted.doubts += 1;
+                let doubted = format!("machine {}: {text}", record.machine.id());
+                counted.last_doubt = Some((Instant::now(), doubted));
                 if counted.said.len() < MOST_SAID && counted.said.insert(text.clone()) {
                     drop(counted);
                     let machine = record.machine.id();
@@ -73,6 +77,13 @@ impl Rpcs {
                 }
             }
         }
+    }
+
+    /// What could not be read last, if that was within this span: every machine is shown again now and then.
+    pub(crate) fn doubted_within(&self, span: Duration) -> Option<String> {
+        let counted = self.counted();
+        let (at, doubted) = counted.last_doubt.as_ref()?;
+        (at.elapsed() < span).then(|| doubted.clone())
     }
 
     /// The series, those of one name together.

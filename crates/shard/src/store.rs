@@ -10,6 +10,7 @@
 //! the core never hears that it is durable, so nothing of it leaves. The file of the database is locked
 //! for as long as the process lives, and the epoch is only touched under that lock.
 
+mod ages;
 mod epoch;
 mod format;
 
@@ -20,6 +21,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bigfleet_model::{NeedKey, Time};
 use bigfleet_shard_core::{Barrier, Domain, Event, Record, next_epoch};
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable,
@@ -30,6 +32,7 @@ use redb::{
 use crate::hub::{Hub, Told};
 use crate::timing::{TIMING, milliseconds};
 use crate::trouble::Trouble;
+use ages::Age;
 use format::Value;
 
 /// The version of what is inside. A store of a later one is refused.
@@ -50,6 +53,8 @@ const RELEASED: TableDefinition<'static, &str, ()> = TableDefinition::new("relea
 const PAUSES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("pauses");
 /// What keeps ending badly, by what it is.
 const BREAKERS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("breakers");
+/// What admins have marked to leave, by machine.
+const DRAINS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("drains");
 /// When machines were reclaimed lately, by cluster.
 const RECLAIMS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("reclaims");
 /// Cluster, fingerprint, group; unix seconds.
@@ -116,6 +121,8 @@ pub(crate) struct Opened {
     pub(crate) epoch: u64,
     /// What was remembered.
     pub(crate) records: Vec<Record>,
+    /// Since when Needs were not served in full.
+    pub(crate) ages: Vec<(NeedKey, Time)>,
     database: Database,
     path: PathBuf,
 }
@@ -131,10 +138,10 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
     };
     private_dir(data_dir).map_err(io(data_dir))?;
     let path = data_dir.join("shard.redb");
-    let (database, records) = guarded(&path, || {
+    let (database, (records, ages)) = guarded(&path, || {
         let database = lock(&path)?;
-        let records = load(&database, &path)?;
-        Ok((database, records))
+        let loaded = load(&database, &path)?;
+        Ok((database, loaded))
     })?;
     let file = data_dir.join("epoch");
     let text = epoch::read(&file).map_err(io(&file))?;
@@ -158,6 +165,7 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
     Ok(Opened {
         epoch: next,
         records,
+        ages,
         database,
         path,
     })
@@ -171,8 +179,8 @@ pub fn remember(data_dir: &Path, records: &[Record]) -> Result<(), StoreRefused>
         path: opened.path.clone(),
         problem: why.to_string(),
     };
-    commit(&opened.database, &[Record::Epoch(opened.epoch)]).map_err(io)?;
-    commit(&opened.database, records).map_err(io)
+    commit(&opened.database, &[Record::Epoch(opened.epoch)], &[]).map_err(io)?;
+    commit(&opened.database, records, &[]).map_err(io)
 }
 
 /// A damaged file can make the database give up in the middle of reading it; that is an answer too.
@@ -234,12 +242,15 @@ pub(crate) fn keep_private(path: &Path, mode: u32) {
     }
 }
 
+/// What a file holds: records, and ages beside them.
+type Held = (Vec<Record>, Vec<(NeedKey, Time)>);
+
 /// Everything in the file, or what is wrong with it.
-fn load(database: &Database, path: &Path) -> Result<Vec<Record>, StoreRefused> {
+fn load(database: &Database, path: &Path) -> Result<Held, StoreRefused> {
     let read = database.begin_read().map_err(|why| damaged(path, why))?;
     let format = match read.open_table(META) {
         Ok(meta) => meta.get(FORMAT_KEY).map_err(|why| damaged(path, why))?,
-        Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()), // new, or from the reference
+        Err(TableError::TableDoesNotExist(_)) => return Ok(Held::default()), // new, or from the reference
         Err(why) => return Err(damaged(path, why)),
     };
     match format.map(|format| format.value()) {
@@ -250,7 +261,8 @@ fn load(database: &Database, path: &Path) -> Result<Vec<Record>, StoreRefused> {
         }
         found => return Err(damaged(path, format!("it says its format is {found:?}"))),
     }
-    records(&read).map_err(|problem| damaged(path, problem))
+    let held = || Ok((records(&read)?, ages::read(&read)?));
+    held().map_err(|problem: String| damaged(path, problem))
 }
 
 fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
@@ -277,6 +289,9 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     }
     if has(read, BREAKERS.name())? {
         each(read, BREAKERS, &mut records, format::breaker)?;
+    }
+    if has(read, DRAINS.name())? {
+        each(read, DRAINS, &mut records, format::drained)?;
     }
     if has(read, RECLAIMS.name())? {
         each(read, RECLAIMS, &mut records, format::reclaims)?;
@@ -346,7 +361,8 @@ impl CommitTimes {
     }
 }
 
-type Batch = (Barrier, Vec<Record>);
+/// What is written as one: records, and the ages that ride along.
+type Batch = (Barrier, Vec<Record>, Vec<Age>);
 
 /// The store at work.
 pub(crate) struct Store {
@@ -384,8 +400,13 @@ impl Store {
     }
 
     /// Hands over a write. An error is a disk that no longer answers.
-    pub(crate) fn persist(&self, barrier: Barrier, records: Vec<Record>) -> Result<(), String> {
-        let sent = self.batches.try_send((barrier, records));
+    pub(crate) fn persist(
+        &self,
+        barrier: Barrier,
+        records: Vec<Record>,
+        ages: Vec<Age>,
+    ) -> Result<(), String> {
+        let sent = self.batches.try_send((barrier, records, ages));
         sent.map_err(|_| format!("{WAITING} writes wait for the disk, or it has failed"))
     }
 
@@ -405,11 +426,12 @@ fn write_all(
     times: &CommitTimes,
     trouble: &Trouble,
 ) {
-    while let Ok((mut barrier, mut records)) = waiting.recv() {
+    while let Ok((mut barrier, mut records, mut ages)) = waiting.recv() {
         // Whatever came meanwhile shares the commit.
-        while let Ok((later, more)) = waiting.try_recv() {
+        while let Ok((later, more, more_ages)) = waiting.try_recv() {
             barrier = later;
             records.extend(more);
+            ages.extend(more_ages);
         }
         let began = Instant::now();
         let count = records.len() as u64;
@@ -418,7 +440,7 @@ fn write_all(
         let written = if trouble.store_forgets() {
             Ok(())
         } else {
-            commit(database, &records)
+            commit(database, &records, &ages)
         };
         trouble.writes("committed", &records);
         if let Err(why) = written {
@@ -438,7 +460,7 @@ fn write_all(
 }
 
 /// All of them or none, on disk when it returns.
-fn commit(database: &Database, records: &[Record]) -> Result<(), redb::Error> {
+fn commit(database: &Database, records: &[Record], ages: &[Age]) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
     {
         let mut tables = Tables::open(&write)?;
@@ -447,6 +469,7 @@ fn commit(database: &Database, records: &[Record]) -> Result<(), redb::Error> {
             tables.put(record)?;
         }
     }
+    ages::put(&write, ages)?;
     write.commit()?;
     Ok(())
 }
@@ -460,6 +483,7 @@ struct Tables<'t> {
     released: Table<'t, &'static str, ()>,
     pauses: Table<'t, &'static str, &'static [u8]>,
     breakers: Table<'t, &'static str, &'static [u8]>,
+    drains: Table<'t, &'static str, &'static [u8]>,
     reclaims: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
     domains: Table<'t, (&'static str, &'static str), bool>,
@@ -477,6 +501,7 @@ impl<'t> Tables<'t> {
             released: write.open_table(RELEASED)?,
             pauses: write.open_table(PAUSES)?,
             breakers: write.open_table(BREAKERS)?,
+            drains: write.open_table(DRAINS)?,
             reclaims: write.open_table(RECLAIMS)?,
             arrivals: write.open_table(ARRIVALS)?,
             domains: write.open_table(DOMAINS)?,
@@ -537,6 +562,13 @@ impl<'t> Tables<'t> {
                     None => drop(self.breakers.remove(key.as_str())?),
                 }
             }
+            Record::Drained { machine, mark } => match mark {
+                Some(mark) => {
+                    let value = Value::of_drain(mark).seal();
+                    self.drains.insert(machine.as_str(), value.as_slice())?;
+                }
+                None => drop(self.drains.remove(machine.as_str())?),
+            },
             Record::Reclaims { cluster, left } if left.is_empty() => {
                 drop(self.reclaims.remove(cluster.as_str())?);
             }

@@ -108,8 +108,8 @@ impl Cloud {
         let instance = Instance {
             id: id.to_owned(),
             host: owned.then(|| host(id)),
-            hint: None,
             offer: Arc::clone(offer),
+            ..Instance::default()
         };
         let seeded = self.kit.seed(std::slice::from_ref(&instance));
         debug_assert!(seeded.is_ok(), "{seeded:?}");
@@ -303,6 +303,7 @@ impl Cloud {
         Sighting {
             machine: record,
             echoed: (&*machine.metadata).into(),
+            leaving: machine.leaving,
         }
     }
 

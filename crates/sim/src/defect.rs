@@ -108,6 +108,18 @@ impl Defect {
                 Shard::PenaltyIgnored => "a busy machine stays for one that is dear to lose",
                 Shard::DomainIgnored => "a busy machine stays for one in the gang's rack",
                 Shard::OutgrownNotHeld => "machines leave before larger ones serve",
+                Shard::DrainNotDurable => "no mark of an admin survives the process that heard it",
+                Shard::LeavingNowCapped => "what leaves now waits for the reclaim cap",
+                Shard::SoonToldAsNow => "what leaves soon does not wait for its replacement",
+                Shard::NowToldAsSoon => "what leaves now waits for its replacement",
+                Shard::DrainedIdleOffered => "what is drained is given to whoever is short",
+                Shard::DeadlineIgnored => "the deadline of a drain changes nothing",
+                Shard::UndrainForgotten => "a mark that is lifted counts all the same",
+                Shard::NoticesAllBelieved => "a provider that errs empties a cluster",
+                Shard::NoticeForEver => "a notice that is withdrawn counts all the same",
+                Shard::NowNeedsOperator => "what leaves now waits for an operator",
+                Shard::SoonForced => "a drain breaks a disruption budget before its deadline",
+                Shard::WeakerWordCounts => "an admin's patience weakens a provider's notice",
                 Shard::HastyRollUpGuard => {
                     "three empty roll-ups are believed however fast they come"
                 }
@@ -173,6 +185,18 @@ impl Defect {
             Shard::PenaltyIgnored => &["dear-to-lose"],
             Shard::DomainIgnored => &["gang-at-home"],
             Shard::OutgrownNotHeld => &["outgrown"],
+            Shard::DrainNotDurable => &["drain-in-a-crash-loop"],
+            Shard::LeavingNowCapped => &["drain-now-under-rails"],
+            Shard::SoonToldAsNow => &["drain-a-rack"],
+            Shard::NowToldAsSoon => &["drain-without-spare"],
+            Shard::DrainedIdleOffered => &["drained-and-idle"],
+            Shard::DeadlineIgnored => &["drain-without-spare"],
+            Shard::UndrainForgotten => &["drain-one-by-one"],
+            Shard::NoticesAllBelieved => &["wrong-notices"],
+            Shard::NoticeForEver => &["wrong-notices"],
+            Shard::NowNeedsOperator => &["drain-now-without-operator"],
+            Shard::SoonForced => &["drain-blocked"],
+            Shard::WeakerWordCounts => &["drained-and-noticed"],
         }
     }
 

@@ -7,7 +7,7 @@
 //! The part before the colon is the name under which faults are counted, so that a chart can tell
 //! demand from trouble without knowing every kind of either.
 
-use crate::plan::{Change, ClusterPlan, Left, Strike};
+use crate::plan::{Change, ClusterPlan, Left, Pick, Strike};
 use bigfleet_model::{Amounts, NeedKey, quantity::format_short};
 
 /// An entry of the timeline, with the clusters by name.
@@ -45,6 +45,20 @@ pub(crate) fn change_name(change: &Change) -> &'static str {
         Change::DeletesFail { .. } => "deletes fail",
         Change::Partition { .. } => "partition",
         Change::Pause { .. } => "pause",
+        Change::Drain { .. } => "drain",
+        Change::Undrain { .. } => "undrain",
+        Change::Announce { .. } => "notice",
+        Change::Withdraw => "notice withdrawn",
+    }
+}
+
+/// Which machines are meant.
+fn picked(pick: &Pick) -> String {
+    match pick {
+        Pick::All => "every machine".to_owned(),
+        Pick::Labelled(key, value) => format!("{key}={value}"),
+        Pick::Serving { count } => format!("{count} that serve"),
+        Pick::Named(id) => id.clone(),
     }
 }
 
@@ -169,6 +183,21 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
         Change::EmptyRollUps { cluster: at, count } => {
             format!("the next {count} of {}", cluster(at))
         }
+        Change::Drain { ref pick, within } => match within {
+            None => picked(pick),
+            Some(0) => format!("{}, at once", picked(pick)),
+            Some(millis) => format!("{}, within {}", picked(pick), span(millis)),
+        },
+        Change::Undrain { ref pick } => picked(pick),
+        Change::Announce {
+            ref pick,
+            lead,
+            meant,
+        } => {
+            let meant = if meant { "" } else { ", and not meant" };
+            format!("{} in {}{meant}", picked(pick), span(lead))
+        }
+        Change::Withdraw => String::new(),
         Change::Pause { millis } | Change::DeletesFail { millis } => span(millis),
     }
 }

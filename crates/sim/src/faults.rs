@@ -20,7 +20,7 @@ const WITHOUT_A_DISK: u64 = 1;
 
 impl World {
     /// One entry of the timeline.
-    pub(crate) fn change(&mut self, change: &Change) {
+    pub(crate) fn change(&mut self, at: usize, change: &Change) {
         let clusters = &self.plan.clusters;
         let words = || format!("change {}", descriptions::change(change, clusters));
         self.trace.line(self.now, words);
@@ -120,6 +120,14 @@ impl World {
                 self.clusters[cluster].partitioned_until = self.now.after(millis);
             }
             Change::Pause { millis } => self.pause(millis),
+            Change::Drain { ref pick, within } => self.drain(pick, within, at),
+            Change::Undrain { ref pick } => self.undrain(pick, at),
+            Change::Announce {
+                ref pick,
+                lead,
+                meant,
+            } => self.announce(pick, lead, meant),
+            Change::Withdraw => self.withdraw(),
         }
     }
 

@@ -31,6 +31,7 @@ mod process;
 mod trace;
 mod trace_file;
 
+mod drains;
 mod faults;
 mod hands;
 mod operators;

@@ -123,7 +123,11 @@ fn reversed(plan: &mut Plan) {
             | Change::ProviderAway { .. }
             | Change::TruncatedLists { .. }
             | Change::DeletesFail { .. }
-            | Change::Pause { .. } => {}
+            | Change::Pause { .. }
+            | Change::Drain { .. }
+            | Change::Undrain { .. }
+            | Change::Announce { .. }
+            | Change::Withdraw => {}
         }
     }
 }

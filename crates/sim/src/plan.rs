@@ -256,6 +256,27 @@ pub(crate) enum Change {
     Partition { cluster: usize, millis: u64 },
     /// Everything is paused for so many milliseconds.
     Pause { millis: u64 },
+    /// An admin marks machines to leave; within so many milliseconds, at once if there are none, or whenever.
+    Drain { pick: Pick, within: Option<u64> },
+    /// An admin lifts such marks.
+    Undrain { pick: Pick },
+    /// The provider announces to take machines away so many milliseconds from now, and may mean it.
+    Announce { pick: Pick, lead: u64, meant: bool },
+    /// The provider takes back all it has announced.
+    Withdraw,
+}
+
+/// Which machines are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pick {
+    All,
+    /// Those with this label; `zone` is the zone.
+    Labelled(&'static str, String),
+    /// So many of those that serve.
+    Serving {
+        count: u32,
+    },
+    Named(String),
 }
 
 impl Change {
@@ -273,6 +294,10 @@ impl Change {
             | Self::OperatorAway { .. }
             | Self::ProviderAway { .. }
             | Self::Pause { .. } => true,
+            // Counted where there is somebody to tell.
+            Self::Drain { .. } | Self::Undrain { .. } | Self::Announce { .. } | Self::Withdraw => {
+                false
+            }
             Self::Break { .. }
             | Self::Vanish { .. }
             | Self::SpotWave(_)

@@ -6,6 +6,7 @@ mod day;
 mod fixed_point;
 mod gangs;
 mod guards;
+mod leaving;
 mod profiles;
 mod random;
 mod scripted;
@@ -82,6 +83,7 @@ impl Scenario {
             guards::ALL,
             bad_days::ALL,
             units::ALL,
+            leaving::ALL,
             random::ALL,
             soak::ALL,
             day::ALL,

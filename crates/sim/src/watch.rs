@@ -9,6 +9,7 @@
 //!                      ─▶ rails: no faster than the cap
 //!                      ─▶ taken back: only what is being let go, and only for whom it serves
 //!                      ─▶ disruption: which of equals leaves, and nothing else
+//!                      ─▶ marks: what is to leave is given to nobody, and not forgotten
 //! every ten seconds ───▶ waiting: nobody short beside free supply; progress: nothing under way stands still
 //! at rest ─────────────▶ ledger = truth, nothing leaks, nothing moves, nothing is claimed anew
 //! ```
@@ -24,6 +25,7 @@ mod cover;
 mod demand;
 mod disruption;
 mod leaving;
+mod marks;
 mod progress;
 mod reclaims;
 mod rest;
@@ -102,6 +104,12 @@ pub enum Rule {
     Disruption,
     /// Of equals the one leaves that disturbs least (RF-18).
     EmptiestFirst,
+    /// What is marked to leave is given to nobody, and not given back either (RF-21).
+    LeftAlone,
+    /// The shard knows what was marked, and which deadlines have passed, restarts or not (SH-20).
+    MarksKept,
+    /// At rest what is marked is out, or nothing free can take its place (RF-21).
+    GetsOut,
     /// What the scenario demands.
     Gate,
     /// No assertion of the shard or of this crate failed.
@@ -111,7 +119,7 @@ pub enum Rule {
 impl Rule {
     /// Every rule a plan can be exempt from: all but a panic.
     #[cfg(test)]
-    pub(crate) const ALL_BUT_PANIC: [Self; 26] = [
+    pub(crate) const ALL_BUT_PANIC: [Self; 29] = [
         Self::OneOwner,
         Self::DurableFirst,
         Self::Committed,
@@ -137,6 +145,9 @@ impl Rule {
         Self::TakenBack,
         Self::Disruption,
         Self::EmptiestFirst,
+        Self::LeftAlone,
+        Self::MarksKept,
+        Self::GetsOut,
         Self::Gate,
     ];
 
@@ -168,6 +179,9 @@ impl Rule {
             Self::TakenBack => "taken-back",
             Self::Disruption => "disruption",
             Self::EmptiestFirst => "emptiest-first",
+            Self::LeftAlone => "left-alone",
+            Self::MarksKept => "marks-kept",
+            Self::GetsOut => "gets-out",
             Self::Gate => "gate",
             Self::Panicked => "panic",
         }
@@ -201,6 +215,7 @@ pub(crate) struct Watch {
     pub(crate) demand: Demand,
     reclaims: reclaims::Reclaims,
     taken_back: taken_back::TakenBack,
+    marks: marks::Marks,
     /// Which cluster was last told that a machine is its own.
     told: BTreeMap<MachineId, usize>,
     /// The newest life of the shard that changed a machine.
@@ -244,6 +259,7 @@ impl Watch {
             demand: Demand::new(clusters),
             reclaims: reclaims::Reclaims::default(),
             taken_back: taken_back::TakenBack::default(),
+            marks: marks::Marks::default(),
             told: BTreeMap::new(),
             newest: BTreeMap::new(),
             losses: 0,
@@ -365,7 +381,9 @@ impl World {
         }
         for one in &decided {
             self.watch.acted_at = self.now;
-            self.watch.reclaims.decided(one);
+            if !self.is_hurried(epoch, one) {
+                self.watch.reclaims.decided(one);
+            }
             self.watch.taken_back.decided(one);
             let committed = Committed {
                 at: self.now,
@@ -380,6 +398,12 @@ impl World {
         if epoch == self.current {
             self.look_at_decision(&decided, &touched);
         }
+    }
+
+    /// Whether a decision drains what leaves now, which is outside rail 1 (SH-20).
+    fn is_hurried(&self, epoch: u64, one: &Decided) -> bool {
+        let process = self.processes.get(&epoch);
+        process.is_some_and(|process| marks::is_hurried(&process.core, one))
     }
 
     /// An operation that a machine's record no longer mentions has ended, so it must have been audited.

@@ -332,7 +332,7 @@ impl World {
             Happening::Change(at) => {
                 let change = self.plan.timeline[at].1.clone();
                 if !self.is_calm {
-                    self.change(&change);
+                    self.change(at, &change);
                 }
             }
             Happening::TakenBack(machine) => self.taken_back(machine),

@@ -37,6 +37,7 @@ use std::{collections::BTreeMap, time::Duration};
 /// | `stamp=100`, `ipenalty=$2`, `penalty=$8`, `keep=$2` | the terms, where they are others |
 /// | `not-ready`, `unavailable`, `idle-since=900` | as they say |
 /// | `disruption=3`, `reversible` | what draining it would disturb; its drain can be taken back |
+/// | `leaving=soon`, `leaving=now` | it is to leave |
 ///
 /// A Need is called by its name, or by its cluster where it is the only one there, or by
 /// `cluster/group`. `type` and `zone` mean the Kubernetes keys. Hosts are filled in.

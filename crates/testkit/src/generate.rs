@@ -10,11 +10,13 @@
 
 mod edit;
 mod machines;
+mod marks;
 mod palette;
 mod rows;
 
 use bigfleet_model::{Cluster, ClusterId, Fleet, Holds, Need, Row, Time};
 use bigfleet_seeded::Prng;
+use marks::Marks;
 use palette::Palette;
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ use std::time::Duration;
 pub struct Generator {
     prng: Prng,
     palette: Palette,
+    marks: Marks,
     machines_made: u32,
 }
 
@@ -34,6 +37,7 @@ impl Generator {
         Self {
             prng,
             palette,
+            marks: Marks::new(seed),
             machines_made: 0,
         }
     }
@@ -146,12 +150,12 @@ mod tests {
         assert!(rare.is_empty(), "too rare: {rare:?}");
         assert_eq!(
             seen.len(),
-            WANTED.len() + edit::STEPS.len(),
+            WANTED.len() + edit::STEPS.len() + marks::STEPS.len(),
             "something never comes up: {seen:?}"
         );
     }
 
-    const WANTED: [&str; 23] = [
+    const WANTED: [&str; 26] = [
         "gang",
         "gangs of one class",
         "spread",
@@ -175,6 +179,9 @@ mod tests {
         "whole gang",
         "told disruption",
         "reversible drain",
+        "leaves soon",
+        "leaves now",
+        "leaves unbound",
     ];
 
     fn note(fleet: &Fleet, see: &mut impl FnMut(&'static str)) {
@@ -217,6 +224,10 @@ mod tests {
         );
         let restorable = |m: &FleetMachine| m.is_reversible() && m.machine.intent().is_none();
         when("reversible drain", machines().any(restorable));
+        when("leaves soon", machines().any(FleetMachine::leaves_soon));
+        when("leaves now", machines().any(FleetMachine::leaves_now));
+        let unbound = |m: &FleetMachine| m.leaving.is_some() && !m.machine.state().is_bound();
+        when("leaves unbound", machines().any(unbound));
         when("spread", needs.iter().any(spread));
         when("parked", gangs().any(|need| need.parked));
         when(

@@ -11,6 +11,7 @@ use bigfleet_model::{Action, ActionKind, Amounts, Decision, MachineId, NeedKey, 
 /// Provision s1 for a
 /// Preempt b3 from b grace 10 for a
 /// Reclaim m2 from a
+/// Reclaim m3 from a (leaving)
 /// Delete i9
 /// ```
 pub fn outcome(decision: &Decision) -> String {
@@ -54,6 +55,9 @@ pub(crate) fn action(action: &Action) -> String {
             let purpose = action.purpose.as_ref();
             let purpose = purpose.map_or("nobody", |(need, _)| need.cluster.as_str());
             format!("{word} {machine} from {cluster} grace {grace} for {purpose}")
+        }
+        ActionKind::Reclaim if action.reason == Reason::Leaving => {
+            format!("{word} {machine} from {cluster} (leaving)")
         }
         ActionKind::Reclaim => format!("{word} {machine} from {cluster}"),
         ActionKind::Delete => format!("{word} {machine}"),

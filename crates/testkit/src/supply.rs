@@ -7,8 +7,8 @@ use crate::{
 };
 use bigfleet_model::{
     Amounts, Assignment, CapacityType, ClusterId, Dimension, Disruption, Dollars, Fingerprint,
-    FleetMachine, Group, Host, Intent, Machine, MachineFacts, NeedKey, Price, Shape, State, Terms,
-    Time, quantity::parse_supply,
+    FleetMachine, Group, Host, Intent, Leaving, Machine, MachineFacts, NeedKey, Price, Shape,
+    State, Terms, Time, quantity::parse_supply,
 };
 use std::sync::Arc;
 
@@ -61,6 +61,7 @@ struct Tokens<'a> {
     unavailable: bool,
     disruption: Option<Disruption>,
     reversible: bool,
+    leaving: Option<Leaving>,
 }
 
 impl<'a> Tokens<'a> {
@@ -85,6 +86,7 @@ impl<'a> Tokens<'a> {
             unavailable: false,
             disruption: None,
             reversible: false,
+            leaving: None,
         }
     }
 
@@ -119,6 +121,7 @@ impl<'a> Tokens<'a> {
             "penalty" => self.reclamation = Some(dollars()),
             "keep" => self.keep_price = Some(Price::new(number(value, line)).expect("a price")),
             "disruption" => self.disruption = Disruption::new(number(value, line) as i64),
+            "leaving" => self.leaving = Some(Leaving::from_word(value).expect("soon or now")),
             "idle-since" => self.idle_since = Some(time(value, line)),
             "own" => self.own(value),
             "own-raw" => {
@@ -201,6 +204,7 @@ impl<'a> Tokens<'a> {
             unavailable: self.unavailable,
             disruption: self.disruption,
             reversible: self.reversible,
+            leaving: self.leaving,
             ..machine
                 .unwrap_or_else(|refused| panic!("fixture: {refused}: {}", self.line))
                 .into()

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bigfleet_model::{CapacityType, State};
+use bigfleet_model::{CapacityType, State, Time};
 use bigfleet_provider_fake::{FakeBackend, Knobs, Latency, Lies, PerTransition, Substrate};
 use bigfleet_provider_kit::{
     Event, Instance, Machine, Options, Provider, Retry, Settings, StartRefused, Timeouts, start,
@@ -86,7 +86,7 @@ impl Cloud {
             let mut substrate = self.backend.substrate();
             let usual = substrate.knobs_mut().interruption_factor;
             substrate.knobs_mut().interruption_factor = CERTAIN;
-            let events = substrate.tick(Duration::from_secs(1), struck.into_iter());
+            let events = substrate.tick(Time::ZERO, Duration::from_secs(1), struck.into_iter());
             substrate.knobs_mut().interruption_factor = usual;
             events
         };

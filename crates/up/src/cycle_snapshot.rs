@@ -42,9 +42,10 @@ impl CycleSnapshot {
             lacking: core.lacking().count(),
             paused: gauges.paused,
             troubles: core.troubles().iter().map(|one| one.word()).collect(),
+            // The sum of nothing is -0.0, which would be shown.
             price: costs
                 .map(|machine| machine.price().dollars_per_hour())
-                .sum(),
+                .fold(0.0, |sum, price| sum + price),
             machines: core
                 .machines()
                 .map(|machine| (machine.id().clone(), machine.state()))

@@ -110,6 +110,7 @@ fn slot(machine: &Machine) -> Instance {
         id: machine.id().to_string(),
         host: hosted.then(|| machine.host().cloned().unwrap_or_else(made_up)),
         hint: None,
+        leaving: None,
         offer: Arc::new(Offer {
             instance_type: shape.instance_type.clone(),
             zone: shape.zone.clone(),

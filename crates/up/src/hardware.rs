@@ -102,8 +102,8 @@ fn slot(offer: &Arc<Offer>, at: usize) -> Instance {
     Instance {
         id,
         host,
-        hint: None,
         offer: Arc::clone(offer),
+        ..Instance::default()
     }
 }
 

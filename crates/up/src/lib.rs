@@ -26,6 +26,7 @@ mod from_file;
 
 mod cycle_snapshot;
 mod lines;
+mod maintenance;
 mod up;
 
 pub use from_file::{FleetRefused, MOST_MACHINES};

@@ -1,7 +1,8 @@
 //! Scenarios: what the clusters live through, as a list of steps.
 //!
 //! ```text
-//! tour    services ─ crawler ─ batch wave ─ gang ─ burst ─ wave over ─ spot loss ─ silence ─ dip ─ return
+//! tour    services ─ crawler ─ batch wave ─ gang ─ burst ─ wave over ─ a rack out ─ spot loss ─ the rack back
+//!         ─ silence ─ dip ─ return
 //! steady  services, crawler; then nothing changes
 //! none    clusters that ask for nothing
 //! ```
@@ -13,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bigfleet_model::ClusterId;
+use bigfleet_model::{ClusterId, INSTANCE_TYPE_KEY, ZONE_KEY};
 
 use crate::cluster::Order;
 use crate::demand::Workload;
@@ -81,6 +82,15 @@ pub(crate) enum StepAction {
     Orders(usize, Order),
     /// Has the cloud interrupt this many spot machines that serve.
     Interrupts(usize),
+    /// Takes a rack out of service, or gives it back.
+    Services(&'static str, Rack),
+}
+
+/// What becomes of a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rack {
+    Out,
+    Back,
 }
 
 /// Clusters and what happens to them.
@@ -122,6 +132,8 @@ const PASSING: [ScriptedDemand; 9] = [
     (51, EDGE,  Workload::Service,   6, "now that it can say so, half of them go"),
     (54, TRAIN, Workload::Training,  0, "owned machines stay, idle"),
 ];
+/// The rack of accelerators that is owned, where the gang stands.
+const SERVICED: &str = "zone-a-rack-1";
 /// How many service Pods each cluster beyond the named ones runs.
 const EXTRA_PODS: u32 = 3;
 
@@ -160,6 +172,10 @@ impl Script {
         PASSING.into_iter().for_each(|ask| self.ask(ask));
         let taken = "the cloud takes spot machines back: they are replaced";
         self.step(38, taken, StepAction::Interrupts(2));
+        let out = "the gang's rack is to be serviced: it is served in another one before the first machine leaves";
+        self.step(33, out, StepAction::Services(SERVICED, Rack::Out));
+        let back = "the rack is back: its machines can be used again";
+        self.step(42, back, StepAction::Services(SERVICED, Rack::Back));
         let silent = "goes silent, its operator is gone: it keeps every machine it has";
         self.order(43, EDGE, silent, Order::Silence);
         self.order(50, EDGE, "is back", Order::Return);
@@ -189,6 +205,18 @@ impl Script {
             says: says.to_owned(),
             does,
         });
+    }
+
+    /// Leaves out which types and zones will do: they are those of the simulated cloud, and a provider of
+    /// somebody else has others.
+    pub(crate) fn take_any_type(&mut self) {
+        for step in &mut self.steps {
+            if let StepAction::Orders(_, Order::Ask(_, Some(row))) = &mut step.does {
+                let placed = [INSTANCE_TYPE_KEY, ZONE_KEY];
+                row.requirements
+                    .retain(|one| !placed.contains(&one.key.as_str()));
+            }
+        }
     }
 }
 

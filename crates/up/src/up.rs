@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bigfleet_model::Fleet;
+use bigfleet_model::{Fleet, Time};
 use bigfleet_net::{Dial, DialRefused};
 use bigfleet_shard::{Failed, Rotation, Settings, Shard};
 use bigfleet_shard_core::ShardConfig;
@@ -30,9 +30,10 @@ use crate::folder::Folder;
 use crate::from_file::{FleetPlan, FleetRefused, play};
 use crate::hardware::{PROVIDER, slots};
 use crate::lines::Line;
+use crate::maintenance;
 use crate::operator::{self, ORDERS};
 use crate::pace::Pace;
-use crate::scenario::{Scenario, ScenarioStep, Script, StepAction};
+use crate::scenario::{Rack, Scenario, ScenarioStep, Script, StepAction};
 
 /// How long somebody else's provider may take to answer at all.
 const PROVIDER_WITHIN: Duration = Duration::from_secs(5);
@@ -194,7 +195,10 @@ impl Up {
             folder,
             interval,
         };
-        let script = Script::new(options.scenario, options.clusters);
+        let mut script = Script::new(options.scenario, options.clusters);
+        if options.provider_addr.is_some() {
+            script.take_any_type();
+        }
         let scripted = script.clusters.iter().cloned();
         let mut clusters: Vec<Cluster> = scripted.map(|id| Cluster::new(id, Vec::new())).collect();
         for step in script.steps.iter().filter(|step| step.at.is_zero()) {
@@ -296,6 +300,15 @@ impl Up {
                     says = "a spot interruption is left out: the provider is not ours".to_owned()
                 }
             },
+            // A shard that is stopping takes nothing out; the step is announced all the same.
+            StepAction::Services(rack, Rack::Out) => {
+                let now = self.shard.hub().ask(|core| core.last_cycle()).await;
+                let now = now.ok().flatten().unwrap_or(Time::ZERO);
+                drop(maintenance::take_out(self.shard.hub(), rack, now).await);
+            }
+            StepAction::Services(rack, Rack::Back) => {
+                drop(maintenance::bring_back(self.shard.hub(), rack).await);
+            }
         }
         say(&Line::Step {
             t: tenths(self.pace.here()),

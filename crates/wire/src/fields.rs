@@ -95,6 +95,10 @@ impl<'a> Field<'a> {
         self.varint().map(|number| number as i32)
     }
 
+    pub(crate) fn int64(&self) -> Result<i64, Unreadable> {
+        self.varint().map(|number| number as i64)
+    }
+
     pub(crate) fn bool(&self) -> Result<bool, Unreadable> {
         self.varint().map(|number| number != 0)
     }

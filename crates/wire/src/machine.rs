@@ -38,6 +38,7 @@ impl From<&Machine> for v1alpha1::Machine {
             shard_metadata: machine.cluster().map(metadata).unwrap_or_default(),
             owner_shard_id: String::new(),
             failure_class: FailureClass::Unspecified.into(),
+            leaving_unix_nanos: 0,
         }
     }
 }

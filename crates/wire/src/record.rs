@@ -8,7 +8,7 @@
 //! A refused record leaves the last good one in force; it is never read as a removal (wire 6.14).
 
 use bigfleet_model::{
-    Echoed, IdRefused, MAX_ID_BYTES, Machine, MachineRefused, StateNumber, StatedFacts, shown,
+    Echoed, IdRefused, MAX_ID_BYTES, Machine, MachineRefused, StateNumber, StatedFacts, Time, shown,
 };
 
 use crate::limits::{
@@ -31,6 +31,9 @@ pub struct Record {
     pub owner_shard: String,
     /// Whether a failure may pass; an unknown class reads as unspecified.
     pub failure_class: FailureClass,
+    /// When the machine will be gone, as its provider says; no moment is too odd to be one. Whoever knows
+    /// what time it is says what an odd one is worth (SH-20).
+    pub leaving: Option<Time>,
     /// What could not be read and does not stop the record.
     pub warnings: Vec<Warning>,
 }
@@ -143,9 +146,15 @@ impl Record {
             echoed: Echoed::new(record.shard_metadata.iter()),
             owner_shard: record.owner_shard_id.to_owned(),
             failure_class: FailureClass::try_from(record.failure_class).unwrap_or_default(),
+            leaving: announced(record.leaving_unix_nanos),
             warnings,
         })
     }
+}
+
+/// 0 is no announcement.
+fn announced(unix_nanos: i64) -> Option<Time> {
+    (unix_nanos != 0).then(|| Time::from_nanos(unix_nanos))
 }
 
 fn check_size(record: &Shown<'_>) -> Result<(), OverLimit> {
@@ -290,6 +299,23 @@ mod tests {
         assert_eq!(record.machine.shape().effective(), &Amounts::NONE);
         let again = Record::read((&record.machine).into()).unwrap();
         assert_eq!(again.machine, record.machine);
+    }
+
+    /// SH-20: 0 announces nothing, and every other number is a moment.
+    #[test]
+    fn a_notice_is_a_moment_and_zero_is_none() {
+        for (told, read) in [
+            (0, None),
+            (7_000, Some(Time::from_nanos(7_000))),
+            (-1, Some(Time::from_nanos(-1))),
+            (i64::MAX, Some(Time::from_nanos(i64::MAX))),
+        ] {
+            let record = Record::read(v1alpha1::Machine {
+                leaving_unix_nanos: told,
+                ..idle()
+            });
+            assert_eq!(record.unwrap().leaving, read);
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) shard_metadata: Texts<'a>,
     pub(crate) owner_shard_id: &'a str,
     pub(crate) failure_class: i32,
+    pub(crate) leaving_unix_nanos: i64,
 }
 
 /// Texts by name, sorted, each name once, when all of them have been added.
@@ -163,6 +164,7 @@ impl<'a> Shown<'a> {
                 15 => self.shard_metadata.add(field.bytes()?)?,
                 1000 => self.owner_shard_id = field.text()?,
                 1001 => self.failure_class = field.int32()?,
+                1002 => self.leaving_unix_nanos = field.int64()?,
                 _ => {}
             }
         }
@@ -203,6 +205,7 @@ impl<'a> Shown<'a> {
         self.shard_metadata.set(&message.shard_metadata);
         self.owner_shard_id = &message.owner_shard_id;
         self.failure_class = message.failure_class;
+        self.leaving_unix_nanos = message.leaving_unix_nanos;
         Ok(())
     }
 }

@@ -133,6 +133,8 @@ const METHODS: [&str; 30] = [
     "shardread.proto ShardAdmin.Pause(PauseRequest) -> PauseResponse",
     "shardread.proto ShardAdmin.Resume(ResumeRequest) -> ResumeResponse",
     "shardread.proto ShardAdmin.RetireMachine(RetireMachineRequest) -> RetireMachineResponse",
+    "shardread.proto ShardAdmin.DrainMachines(DrainMachinesRequest) -> DrainMachinesResponse",
+    "shardread.proto ShardAdmin.UndrainMachines(UndrainMachinesRequest) -> UndrainMachinesResponse",
     "shardread.proto ShardAdmin.ReleaseCluster(ReleaseClusterRequest) -> ReleaseClusterResponse",
 ];
 

@@ -163,9 +163,12 @@ fn hostile_machine() -> impl Strategy<Value = v1alpha1::Machine> {
         (hostile_text(), hostile_text()).prop_map(|(provider, r#ref)| HostRef { provider, r#ref }),
     );
     let numbers = (-1..11_i32, any::<i32>(), hostile_number(), hostile_number());
+    let numbers = (numbers, any::<i64>());
     (texts, numbers, host, (vector(), vector()), (maps(), maps())).prop_map(
-        |((id, zone, cluster, last_error), (state, tier, price, chance), host, vectors, maps)| {
+        |(texts, ((state, tier, price, chance), leaving), host, vectors, maps)| {
+            let (id, zone, cluster, last_error) = texts;
             v1alpha1::Machine {
+                leaving_unix_nanos: leaving,
                 id,
                 state,
                 host,

@@ -5,6 +5,7 @@
 //! check   exactly what CI runs; begins with setup, and else writes nothing
 //! tidy    the rules no compiler knows: who may import whom, what a core may not touch
 //! fix     the one that rewrites: formatting, and lints that can repair themselves
+//! kube    builds the parts of a real Kubernetes that the tests start
 //! fuzz    goes on where the tests stop, for as long as one likes
 //! soak    everything that can go wrong at once, against processes, for minutes
 //! mutants changes the code in small ways, and sees whether a test notices
@@ -13,6 +14,7 @@
 mod check;
 mod command_line;
 mod fuzz;
+mod kube;
 mod mutants;
 mod setup;
 mod soak;
@@ -46,6 +48,8 @@ enum Command {
     },
     /// Rewrite what can be repaired: formatting, and lints that know their own fix.
     Fix,
+    /// Provide a real Kubernetes for the tests: from KUBEBUILDER_ASSETS, the user's cache, or built once.
+    Kube(kube::KubeArgs),
     /// Search for a wrong answer, for as long as one likes.
     Fuzz {
         #[command(subcommand)]
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Command::Check => check::check(),
         Command::Tidy { root } => tidy::command(root),
         Command::Fix => check::fix(),
+        Command::Kube(args) => kube::kube(args),
         Command::Fuzz { target } => fuzz::fuzz(target),
         Command::Mutants(args) => mutants::mutants(&args),
         Command::Soak(args) => soak::soak(args),

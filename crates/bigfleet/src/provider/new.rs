@@ -48,6 +48,8 @@ const FILES: [(&str, &str); 6] = [
         include_str!("../../../provider-template/README.md"),
     ),
 ];
+/// What building and trying it leaves in its folder.
+const IGNORED: &str = "/target\n/state*\n/report\n";
 const TEMPLATE: &str = "bigfleet-provider-template";
 const TEMPLATE_NAME: &str = "const NAME: &str = \"template\";";
 
@@ -62,7 +64,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "{there} is there already; nothing was written"
         )));
     }
-    let mut files = vec![("Cargo.toml", manifest(name, &repository))];
+    let mut files = vec![
+        ("Cargo.toml", manifest(name, &repository)),
+        (".gitignore", IGNORED.to_owned()),
+    ];
     files.extend(FILES.map(|(path, text)| (path, renamed(text, name))));
     for (path, text) in files {
         write(&folder.join(path), &text)?;

@@ -34,22 +34,20 @@ pub(crate) fn history(
 ) -> History {
     let seed = report.seed;
     let by_hand = *given != Without::default();
-    let (without, shown, left) = match by_hand {
-        true => (given.clone(), broken.clone(), Vec::new()),
-        false => {
-            let short = shorten(scenario, seed, defect, broken);
-            (short.without, short.broken, short.left)
-        }
+    let (without, shown, left) = if by_hand {
+        (given.clone(), broken.clone(), Vec::new())
+    } else {
+        let short = shorten(scenario, seed, defect, broken);
+        (short.without, short.broken, short.left)
     };
     let shorter = !by_hand && without != Without::default();
     let command = replay_without(scenario.name, seed, defect, &without);
     let mut text = format!("{broken}\n");
-    match shorter {
-        true => {
-            let whole = replay(scenario.name, seed, defect);
-            text += &format!("again: {whole}\nshortened: {command}\n{shown}\n");
-        }
-        false => text += &format!("again: {command}\n"),
+    if shorter {
+        let whole = replay(scenario.name, seed, defect);
+        text += &format!("again: {whole}\nshortened: {command}\n{shown}\n");
+    } else {
+        text += &format!("again: {command}\n")
     }
     if !left.is_empty() {
         text += &format!("what it takes:\n{}", indented(&left));
@@ -103,9 +101,12 @@ fn together<'a>(lines: impl Iterator<Item = &'a String>) -> Vec<String> {
         1 => (*first).to_owned(),
         count => {
             let pairs = first.split(' ').zip(last.split(' '));
-            let words = pairs.map(|(first, last)| match first == last {
-                true => first.to_owned(),
-                false => format!("{first} … {last}"),
+            let words = pairs.map(|(first, last)| {
+                if first == last {
+                    first.to_owned()
+                } else {
+                    format!("{first} … {last}")
+                }
             });
             format!("{} ({count})", words.collect::<Vec<_>>().join(" "))
         }

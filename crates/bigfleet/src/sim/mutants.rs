@@ -89,9 +89,10 @@ pub(crate) fn run(args: &MutantsArgs) -> Result<(), Failure> {
         })?,
         Output::Table => say(&text(&lines, escaped.len(), wall_seconds))?,
     }
-    match escaped.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Undone(format!("escaped: {}", escaped.join(", ")))),
+    if escaped.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Undone(format!("escaped: {}", escaped.join(", "))))
     }
 }
 

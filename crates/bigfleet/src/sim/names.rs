@@ -25,12 +25,13 @@ pub(crate) fn defect(name: &str) -> Result<Defect, String> {
 fn unknown(what: &str, name: &str, names: Vec<String>) -> String {
     let known = "`bigfleet sim list` names them";
     let near = near(name, names);
-    match near.is_empty() {
-        true => format!("there is no {what} {name}; {known}"),
-        false => format!(
+    if near.is_empty() {
+        format!("there is no {what} {name}; {known}")
+    } else {
+        format!(
             "there is no {what} {name}; near it: {}; {known}",
             near.join(", ")
-        ),
+        )
     }
 }
 

@@ -202,13 +202,12 @@ pub(crate) fn run_text(report: &Report, defect: Option<Defect>) -> String {
     let seed = format!("SEED {}", report.seed);
     let mut text = columns(&[&report.scenario.to_uppercase(), &seed], rows);
     text.push('\n');
-    match report.struck.is_empty() {
-        true => text += " no fault struck\n",
-        false => {
-            let struck = report.struck.iter();
-            let struck = struck.map(|(fault, count)| row(fault, count.to_string()));
-            text += &columns(&["WHAT STRUCK", "TIMES"], struck);
-        }
+    if report.struck.is_empty() {
+        text += " no fault struck\n"
+    } else {
+        let struck = report.struck.iter();
+        let struck = struck.map(|(fault, count)| row(fault, count.to_string()));
+        text += &columns(&["WHAT STRUCK", "TIMES"], struck);
     }
     text
 }

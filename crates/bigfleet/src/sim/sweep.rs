@@ -79,9 +79,10 @@ pub(crate) fn once_each(named: &[Scenario]) -> Vec<Scenario> {
             once.push(*scenario);
         }
     }
-    match once.is_empty() {
-        true => Scenario::usual(),
-        false => once,
+    if once.is_empty() {
+        Scenario::usual()
+    } else {
+        once
     }
 }
 

@@ -94,15 +94,16 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// A run is a function of the seed *and* of the simulator: another one lives another history.
 fn whose_fault(build: &str) -> String {
-    match build == BUILT {
-        true => format!(
+    if build == BUILT {
+        format!(
             "both were made by version {BUILT}: the trace or the sources were changed, or the run \
              is not a function of its seed"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "the trace was made by version {build} and this is {BUILT}: another version may live \
              another history"
-        ),
+        )
     }
 }
 

@@ -21,6 +21,25 @@ fn every_shell_can_complete_every_verb() {
     refusal(&run(&["completions", "csh"], ""));
 }
 
+/// zsh reads the script as the body of a function `_bigfleet`, which it then calls: that has to be ours, and what
+/// was generated a part of it.
+#[test]
+fn what_zsh_calls_completes_live_names_too() {
+    let script = stdout(&run(&["completions", "zsh"], ""));
+    for name in [
+        "\n_bigfleet() {",
+        "\n_bigfleet_words() {",
+        "_bigfleet_words \"$@\"",
+    ] {
+        assert_eq!(script.matches(name).count(), 1, "{name}");
+    }
+    let ours = script.find("\n_bigfleet() {").unwrap();
+    let called = script
+        .find("if [ \"$funcstack[1]\" = \"_bigfleet\" ]")
+        .unwrap();
+    assert!(ours < called && script.ends_with("compdef _bigfleet bigfleet\nfi\n"));
+}
+
 #[test]
 fn there_is_a_page_for_the_binary_and_for_each_verb() {
     let page = stdout(&run(&["man"], ""));

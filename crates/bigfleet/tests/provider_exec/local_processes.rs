@@ -13,7 +13,8 @@ async fn a_machine_that_is_killed_is_replaced() {
     let exec = Exec::start(folder, &config, &["--reconcile-interval=200ms"]);
     let shard = shard(&exec.folder.file("data"), exec.provider.addr, &[]);
     let operator = Operator::connect(shard.addr, "a", Manner::Reports).await;
-    operator.needs(vec![cpus(2)]).await;
+    // Two machines of sixteen cpus.
+    operator.needs(vec![cpus(8)]).await;
     operator.has(2).await;
 
     let configured = |machines: Vec<bigfleet_wire::v1alpha1::Machine>| -> Vec<(String, String)> {

@@ -7,6 +7,7 @@ mod shard_scene;
 
 mod check;
 mod local_processes;
+mod misbehaves;
 mod new;
 mod restart;
 mod scene;

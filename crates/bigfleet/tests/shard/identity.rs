@@ -82,9 +82,8 @@ fn methods() -> Vec<Method> {
 /// that require something name it as missing.
 fn let_in(method: &Method) -> Code {
     match method.name.as_str() {
-        "ExplainNeed" | "Pause" | "Resume" | "RetireMachine" | "ReleaseCluster" => {
-            Code::InvalidArgument
-        }
+        "ExplainNeed" | "Pause" | "Resume" | "RetireMachine" | "ReleaseCluster"
+        | "DrainMachines" | "UndrainMachines" => Code::InvalidArgument,
         "ServerReflectionInfo" => Code::InvalidArgument,
         _ if method.surface == Surface::Elsewhere => Code::Unimplemented,
         _ => Code::Ok,

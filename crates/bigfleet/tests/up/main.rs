@@ -8,6 +8,7 @@
 
 mod process;
 
+mod maintenance;
 mod refused;
 mod runs;
 mod screen;

@@ -114,9 +114,10 @@ fn a_fleet_file_is_played_from_where_it_stands() {
 fn another_provider_will_do() {
     let home = Home::new("provider");
     let offerings = home.file("offerings.json");
-    let small = r#"[{"instance_type": "m6i.2xlarge", "zone": "zone-a", "capacity_type": "on_demand", "count": 20,
+    // Of types and in zones that the simulated cloud has never heard of.
+    let small = r#"[{"instance_type": "rack-2u", "zone": "row-1", "capacity_type": "on_demand", "count": 20,
         "price_per_hour": 0.4, "resources": {"cpu": "8", "memory": "32Gi"}},
-        {"instance_type": "m6i.2xlarge", "zone": "zone-b", "capacity_type": "on_demand", "count": 20,
+        {"instance_type": "rack-2u", "zone": "row-2", "capacity_type": "on_demand", "count": 20,
         "price_per_hour": 0.4, "resources": {"cpu": "8", "memory": "32Gi"}}]"#;
     std::fs::write(&offerings, small).unwrap();
     let provider = Provider::start(&home, &offerings.display().to_string());

@@ -86,6 +86,13 @@ fn a_terminal_gets_the_live_view_until_somebody_leaves_it() {
     let mut screen = Screen::open(&home, (120, 40), "--scenario steady --speed 120");
     screen.shows("edge-eu");
     screen.shows("web-eu asks for 36 service Pods");
+    screen.press("p");
+    screen.shows("Stop all changes to machines");
+    screen.press("y");
+    screen.shows("bigfleet  PAUSED");
+    let shown = screen.drawn.screen().contents();
+    let second = shown.lines().nth(1).unwrap_or_default();
+    assert!(second.starts_with("PAUSED for "), "{shown}");
     screen.press("q");
     let (code, text) = screen.end();
     assert_eq!(code, Some(0), "{text}");

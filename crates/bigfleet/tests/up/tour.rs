@@ -6,14 +6,19 @@ use std::process::Command;
 
 /// A command of the page, and what the page says it prints.
 #[derive(Debug)]
-struct Typed {
-    command: String,
+pub(crate) struct Typed {
+    pub(crate) command: String,
     prints: Option<String>,
 }
 
 /// The commands of a section, in order. A block of output belongs to the last command before it.
 fn typed(section: &str) -> Vec<Typed> {
-    let page = std::fs::read_to_string(root().join("docs/tour.md")).unwrap();
+    typed_in("docs/tour.md", section)
+}
+
+/// The same of another page.
+pub(crate) fn typed_in(page: &str, section: &str) -> Vec<Typed> {
+    let page = std::fs::read_to_string(root().join(page)).unwrap();
     let text = page.split("\n## ").find(|text| text.starts_with(section));
     let text = text.unwrap_or_else(|| panic!("the page has no section \"{section}\""));
     let mut all: Vec<Typed> = Vec::new();
@@ -105,7 +110,7 @@ fn is_age(word: &str) -> bool {
 
 /// Runs a command of the page as a shell would, with this binary in the path.
 #[track_caller]
-fn run(home: &Home, typed: &Typed) {
+pub(crate) fn run(home: &Home, typed: &Typed) {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_bigfleet"));
     let mut path = binary.parent().unwrap().as_os_str().to_owned();
     path.push(":");
@@ -149,7 +154,7 @@ fn every_command_of_the_page_prints_what_the_page_says() {
 }
 
 /// Waits until everybody has what the page shows.
-fn served(running: &mut Running) {
+pub(crate) fn served(running: &mut Running) {
     running.until("20 machines serve and reports are in", |line| {
         count(line, "machines", "Configured") == 20 && count(line, "decided", "Bootstrap") == 0
     });

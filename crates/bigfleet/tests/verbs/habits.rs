@@ -205,39 +205,37 @@ async fn a_shard_that_nobody_named_is_steered_only_after_a_yes() {
     assert_eq!(named.ended(), 0, "{}", named.text());
 }
 
-#[test]
-fn an_audit_log_says_what_happened_to_a_cluster_and_why() {
-    let folder = Folder::new("habits-audit");
-    let line = |at: &str, cluster: &str, outcome: &str, error: &str| {
-        format!(
-            "{{\"time\":\"2026-11-18T{at}Z\",\"msg\":\"action\",\"kind\":\"Provision\",\"machine\":\"m-{at}\",\
-             \"cluster\":\"{cluster}\",\"outcome\":\"{outcome}\",\"reason\":\"phase1.speculative\",\"error\":\"{error}\"}}\n"
-        )
-    };
-    let older = line("14:01:00", "x", "success", "") + &line("14:03:00", "x", "success", "");
-    let newer = line("14:05:00", "x", "provider_error", "sold out")
-        + &line("14:06:00", "y", "success", "")
-        + "torn";
-    std::fs::write(folder.file("audit.jsonl.1"), older).unwrap();
-    std::fs::write(folder.file("audit.jsonl"), newer + "\n").unwrap();
-    let file = folder.file("audit.jsonl").display().to_string();
-    let between = [
-        "--cluster=x",
-        "--since=2026-11-18T14:02:00Z",
-        "--until=2026-11-18T14:09:00Z",
-    ];
-    let lines = call(&[&["audit", &file][..], &between].concat());
-    assert_eq!(lines.err, "1 lines could not be read\n");
-    let lines = lines.done();
-    assert_eq!(lines.lines().count(), 2, "{lines}");
-    assert!(lines.contains("error: sold out"), "{lines}");
-    let summary = call(&[&["audit", &file, "--summary"][..], &between].concat()).done();
-    assert_eq!(
-        summary,
-        "cluster x: 2 lines from 2026-11-18T14:03:00Z to 2026-11-18T14:05:00Z\n       \
-         1 Provision provider_error of 1 machines, decided by phase1.speculative 1; last error: sold out\n       \
-         1 Provision success of 1 machines, decided by phase1.speculative 1\n"
+/// What bash completes after these words, with this binary and shard.
+fn completed(scene: &Scene, words: &[&str]) -> Vec<String> {
+    let script = call(&["completions", "bash"]).done();
+    let typed = words.join(" ");
+    let at = words.len() - 1;
+    let script = format!(
+        "{script}\nCOMP_WORDS=({typed} '') COMP_CWORD={}\n_bigfleet_live\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        at + 1
     );
-    let wrong = call(&["audit", &file, "--since=soon"]).refused();
-    assert!(wrong.contains("--since"), "{wrong}");
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_bigfleet"));
+    let path = format!("{}:/usr/bin:/bin", binary.parent().unwrap().display());
+    let output = Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .env("PATH", path)
+        .env("BIGFLEET_SHARD", scene.shard.addr.to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_completes_the_names_a_shard_has() {
+    let scene = Scene::new("habits-completion").await;
+    let machines = completed(&scene, &["bigfleet", "get", "machines"]);
+    assert!(machines.contains(&scene.serving()), "{machines:?}");
+    let needs = completed(&scene, &["bigfleet", "describe", "need"]);
+    let missing = format!("a/{}", scene.need("missing"));
+    assert!(needs.contains(&missing), "{needs:?}");
+    for verb in ["explain", "release"] {
+        let clusters = completed(&scene, &["bigfleet", verb]);
+        assert!(clusters.contains(&"a".to_owned()), "{verb}: {clusters:?}");
+    }
 }

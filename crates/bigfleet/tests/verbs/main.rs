@@ -15,6 +15,7 @@ mod called;
 mod scene;
 mod terminal;
 
+mod audit;
 mod certificates;
 mod drills;
 mod habits;

@@ -123,6 +123,12 @@ async fn a_twin_says_that_it_does_not_act() {
     let (problem, _) = says(&twin.addr.to_string(), "fence", &[]).await;
     let what = problem["what"].as_str().unwrap();
     assert!(what.contains("--epoch-floor"), "{what}");
+    // Every other surface says so too, first.
+    for list in [&["get", "clusters"][..], &["get", "machines"]] {
+        let said = call(&[list, &["--shard", &twin.addr.to_string()]].concat()).out;
+        assert!(said.starts_with("STOPPED: "), "{list:?}: {said}");
+    }
+    assert!(twin.http("/readyz").contains("--epoch-floor"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,6 +166,15 @@ async fn a_certificate_is_named_before_and_after_its_end() {
     let (problem, _) = says(&target, "shard", &reader).await;
     let what = problem["what"].as_str().unwrap();
     assert!(what.contains("its certificate has expired"), "{what}");
+    for verb in [&["get", "machines"][..], &["explain", "a"]] {
+        let said = call(&[verb, &reader, &["--shard", &target]].concat()).undone();
+        assert!(
+            said.contains("its certificate has expired"),
+            "{verb:?}: {said}"
+        );
+    }
+    let ends = shard.metric("bigfleet_shard_tls_expires_timestamp_seconds");
+    assert!(ends < now.as_secs_f64(), "{ends}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

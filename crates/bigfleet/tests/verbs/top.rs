@@ -21,7 +21,17 @@ async fn a_shard_is_seen_explained_paused_and_left() {
     terminal.press("p");
     terminal.shows("Stop all changes to machines for 30m? y pauses");
     terminal.press("y");
-    terminal.shows("PAUSED");
+    // In the first line instead of "acting", and below it since when, by whom and why.
+    terminal.looks("a pause that is drawn first", |text| {
+        let mut lines = text.lines();
+        let is_first = lines
+            .next()
+            .is_some_and(|line| line.starts_with("bigfleet  PAUSED"));
+        is_first
+            && lines
+                .next()
+                .is_some_and(|line| line.starts_with("PAUSED for "))
+    });
     terminal.shows("from the live view");
     let pauses = scene.call(&["get", "pauses", "--no-headers"]).done();
     assert!(pauses.contains("admin:all"), "{pauses}");
@@ -61,6 +71,34 @@ async fn a_lost_shard_leaves_its_picture_and_every_end_gives_the_terminal_back()
         !terminated.raw().contains("\u{1b}[38;5;"),
         "NO_COLOR is honoured"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_dies_is_drawn_first_whatever_else_there_is() {
+    let scene = Scene::new("verbs-top-lost").await;
+    let shard = format!("--shard={}", scene.shard.addr);
+    let mut terminal = Terminal::start(&["top", &shard, "--every=100ms"], 80, 24, &[]);
+    terminal.shows("acting  s1");
+    let Scene {
+        folder: _folder,
+        provider,
+        shard: _shard,
+        operator: _operator,
+    } = scene;
+    provider.kill();
+    let is_first = |text: &str| {
+        let mut lines = text.lines();
+        let title = lines.next().unwrap_or_default();
+        let second = lines.next().unwrap_or_default();
+        title.starts_with("bigfleet  PROVIDER LOST") && second.starts_with("PROVIDER LOST for ")
+    };
+    terminal.looks("a lost provider in the first lines", is_first);
+    terminal.press("?");
+    terminal.shows("any key goes back");
+    terminal.looks("and above a page", is_first);
+    terminal.press("x");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

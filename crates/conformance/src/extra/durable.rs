@@ -8,7 +8,7 @@ use bigfleet_wire::v1alpha1::MachineState as State;
 use tonic::Code;
 
 use crate::check::{code, expect, refused};
-use crate::durability::{boot, reborn};
+use crate::durability::{boot, boot_with_hooks, reborn};
 use crate::fault::{broken, failed};
 use crate::subject::{Call, SETTLE, configure, send, token};
 use crate::{Capability, Check, Subject, Unmet};
@@ -18,7 +18,7 @@ pub(super) async fn killed_after_ack(subject: &Subject) -> Check {
         subject.state_file(),
         ["--fault-hooks", "--transition-timeout=30s"],
     );
-    let live = boot(subject, &state, &flags).await?;
+    let live = boot_with_hooks(subject, &state, &flags).await?;
     let id = live.idle().await?;
     let before = live
         .fenced(&id, &token("s", 2, 5), configure("fault-dwell-20000"))
@@ -47,7 +47,7 @@ pub(super) async fn faults_survive(subject: &Subject) -> Check {
         subject.state_file(),
         ["--fault-hooks", "--transition-timeout=1s"],
     );
-    let mut live = boot(subject, &state, &flags).await?;
+    let mut live = boot_with_hooks(subject, &state, &flags).await?;
     live.fault_timeout = Duration::from_secs(1);
     let mut before = Vec::new();
     for selector in ["fault-error", "fault-timeout", "fault-panic"] {

@@ -184,7 +184,7 @@ impl Relay {
         ask.before = before.ok().map(Response::into_inner);
         for plant in self.defect.plants {
             match plant {
-                Plant::Ask(change) => {
+                Plant::Asked(change) => {
                     if let Some(refused) = change(&mut ask, &mut self.memory()) {
                         return Err(refused);
                     }

@@ -119,8 +119,13 @@ fn failure(certificate: &Certificate, report: &Report) -> String {
     if text.is_empty() {
         text = "nothing was sent".to_owned();
     }
+    let decides = if behaviour.suite() == Suite::Ours {
+        " (does not decide)"
+    } else {
+        ""
+    };
     format!(
-        "<h3 id=\"{id}\">{id}: {}</h3>\n<p class=\"failed\">{}</p>\n\
+        "<h3 id=\"{id}\">{id}: {}{decides}</h3>\n<p class=\"failed\">{}</p>\n\
          <details open><summary>What was sent (→) and what came back (←)</summary><pre>{}</pre></details>\n\
          <p>Try it again: <code>{}</code></p>\n",
         escaped(behaviour.title),

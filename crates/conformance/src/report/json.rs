@@ -188,7 +188,7 @@ mod tests {
         let replay = "bigfleet conformance --binary p --rng-seed 7 --filter LIFE-01";
         assert_eq!(first["replay"], replay);
         assert_eq!(object["behaviors"].as_array().map(Vec::len), Some(93));
-        assert_eq!(object["additional"].as_array().map(Vec::len), Some(16));
+        assert_eq!(object["additional"].as_array().map(Vec::len), Some(17));
         assert_eq!(object["baseline_tests"].as_array().map(Vec::len), Some(25));
     }
 }

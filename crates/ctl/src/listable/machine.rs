@@ -74,6 +74,12 @@ impl Listable for MachineRecord {
             "priority" => self.need().and_then(|need| Fact::word(need.priority)),
             "work" => self.work.as_ref().and_then(Fact::word),
             "price" => Fact::word(self.price_per_hour),
+            "leaving" => self.leaving.as_ref().and_then(|one| Fact::word(&one.word)),
+            // What `wait --for=out` asks for.
+            "out" => {
+                let out = self.leaving.as_ref().filter(|leaving| leaving.is_out());
+                out.map(|_| Fact::Word("true".to_owned()))
+            }
             "flag" | "flags" => {
                 let flags = self.flags().into_iter();
                 let flags: Vec<String> = flags.map(|(name, _)| name.to_owned()).collect();

@@ -1,7 +1,8 @@
 //! Draw: the screen onto a buffer of characters.
 //!
 //! ```text
-//!  acting or paused, which shard, which cycle
+//!  acting or not, which shard, which cycle
+//!  what is wrong with the shard as a whole
 //!  clusters
 //!  machines
 //!  needs            or a page over these four
@@ -21,6 +22,8 @@ use ratatui::widgets::{Clear, Paragraph, Widget, Wrap};
 use super::keys::HELP;
 use super::panes;
 use super::screen::{Connection, InputMode, Screen, TextPage};
+use super::troubles;
+use crate::record::PauseRecord;
 use crate::text::{Tint, printable};
 use crate::when::{ago, ahead, rfc3339, span};
 
@@ -48,8 +51,11 @@ pub(super) fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
         return;
     }
     let notes = screen.notes.len().min(if area.height < 30 { 1 } else { 4 });
-    let [title, body, limits, noted, keys] = Layout::vertical([
+    let most = if area.height < 24 { 2 } else { 4 };
+    let wrong = troubles::lines(&troubles::of(screen), area.width, most);
+    let [title, troubled, body, limits, noted, keys] = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(u16::try_from(wrong.len()).unwrap_or(0)),
         Constraint::Fill(1),
         Constraint::Length(limit_lines(screen)),
         Constraint::Length(u16::try_from(notes).unwrap_or(0)),
@@ -57,6 +63,9 @@ pub(super) fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     ])
     .areas(area);
     fitted(self::title(screen), area.width).render(title, buffer);
+    let bad = style(screen, Tint::Bad);
+    let wrong = wrong.into_iter().map(|line| Line::styled(line, bad));
+    Paragraph::new(wrong.collect::<Vec<_>>()).render(troubled, buffer);
     if let InputMode::Page(page) = &screen.focus.mode {
         draw_page(screen, page, body, buffer);
     } else if screen.focus.mode == InputMode::Help {
@@ -163,6 +172,9 @@ fn title(screen: &Screen) -> Line<'_> {
 
 fn standing(screen: &Screen) -> (String, Tint) {
     let limits = &screen.overview.limits;
+    if let Some(worst) = troubles::of(screen).first() {
+        return (troubles::headline(worst), Tint::Bad);
+    }
     match &screen.connection {
         Connection::Waiting => ("waiting for an answer".to_owned(), Tint::Notable),
         Connection::Lost { since: None, .. } => ("no answer yet".to_owned(), Tint::Bad),
@@ -199,7 +211,10 @@ fn limits(screen: &Screen) -> Vec<Line<'_>> {
     let now = screen.now();
     let mut lines = Vec::new();
     let line = |text: String, tint| Line::styled(printable(&text), style(screen, tint));
-    for pause in &limits.pauses {
+    // What stops everything is said above, with since when.
+    let is_said =
+        |pause: &&PauseRecord| pause.scope == "all" && !screen.overview.status.troubles.is_empty();
+    for pause in limits.pauses.iter().filter(|pause| !is_said(pause)) {
         let until = match pause.expires {
             None => "until lifted".to_owned(),
             expires => format!("for {} more", ahead(now, expires)),
@@ -287,7 +302,7 @@ fn help() -> TextPage {
         .collect();
     lines.extend([
         String::new(),
-        "A Need is what a cluster asks for. COVERED is how much of it is met, of the".to_owned(),
+        "A Need is what a cluster asks for. SERVED is how much of it serves, of the".to_owned(),
         "scarcest resource. MACHINES of a cluster: serving, + coming, - leaving.".to_owned(),
         "SLOTS are machines that could be bought; they cost nothing, and $/H leaves".to_owned(),
         "them out. A pause from here ends by itself; `bigfleet get pauses` says when.".to_owned(),
@@ -301,12 +316,28 @@ fn help() -> TextPage {
 
 fn draw_page(screen: &Screen, page: &TextPage, area: Rect, buffer: &mut Buffer) {
     Clear.render(area, buffer);
-    let inner = panes::frame(screen, &page.title, true, area, buffer);
     let lines = page.lines.iter().map(|line| Line::from(line.as_str()));
-    let text: Vec<Line<'_>> = lines.collect();
+    let text = Paragraph::new(lines.collect::<Vec<_>>()).wrap(Wrap { trim: false });
+    let seen = page.scroll + usize::from(area.height.saturating_sub(1)); // the title is a line
+    let title = match drawn_lines(&text, page, area.width).saturating_sub(seen) {
+        0 => page.title.clone(),
+        hidden => format!("{}, {hidden} more ↓", page.title),
+    };
+    let inner = panes::frame(screen, &title, true, area, buffer);
     let scroll = u16::try_from(page.scroll).unwrap_or(u16::MAX);
-    Paragraph::new(text)
-        .wrap(Wrap { trim: false })
-        .scroll((scroll, 0))
-        .render(inner, buffer);
+    text.scroll((scroll, 0)).render(inner, buffer);
+}
+
+/// How many lines a page has at this width: as many as it is drawn with, at most a thousand.
+fn drawn_lines(text: &Paragraph<'_>, page: &TextPage, width: u16) -> usize {
+    const MOST: usize = 1000;
+    // Words that do not fit go to the next line, so that a line is at least half full.
+    let room = |line: &String| 1 + 2 * line.chars().count() / usize::from(width.max(1));
+    let room = page.lines.iter().map(room).sum::<usize>().min(MOST);
+    let area = Rect::new(0, 0, width, u16::try_from(room).unwrap_or(0));
+    let mut drawn = Buffer::empty(area);
+    text.render(area, &mut drawn);
+    let is_blank = |row: &u16| (0..width).all(|column| drawn[(column, *row)].symbol() == " ");
+    let blank = (0..area.height).rev().take_while(is_blank).count();
+    room - blank
 }

@@ -50,6 +50,10 @@ pub(crate) struct CycleStatus {
     pub(crate) cycle_every: Option<Duration>,
     /// How long that cycle took; `None` if the shard does not say.
     pub(crate) cycle_took: Option<Duration>,
+    /// What is wrong with the shard as a whole, worst first, in its words.
+    pub(crate) troubles: Vec<String>,
+    /// Why it shows nothing yet; empty once it does.
+    pub(crate) not_ready: String,
 }
 
 impl CycleStatus {
@@ -67,6 +71,8 @@ impl CycleStatus {
         let took = u64::try_from(header.cycle_took_nanos).ok();
         self.cycle_took = took.filter(|nanos| 0 < *nanos).map(Duration::from_nanos);
         self.shard = header.shard_id;
+        self.troubles = header.troubles;
+        self.not_ready = header.not_ready;
         (self.cycle, self.at) = (cycle, at);
     }
 }

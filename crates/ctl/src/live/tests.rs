@@ -262,6 +262,48 @@ fn what_limits_the_shard_is_said() {
 }
 
 #[test]
+fn what_is_wrong_with_the_whole_shard_is_drawn_first_on_every_page() {
+    let mut screen = busy();
+    let lost = "PROVIDER LOST for 25 s: cloud:9000 cannot be reached: connection refused by the host that was asked";
+    screen.take(PollUpdate::CycleStatus(InspectHeader {
+        troubles: vec![lost.to_owned(), "DRY RUN: decisions are shown".to_owned()],
+        ..header(43, NOW)
+    }));
+    let shown = picture(&screen, 80, 24);
+    let lines: Vec<&str> = shown
+        .lines()
+        .map(|line| line.trim_matches(['"', ' ']))
+        .collect();
+    assert!(
+        lines[0].starts_with("bigfleet  PROVIDER LOST  shard-0"),
+        "{shown}"
+    );
+    assert_eq!(
+        lines[1..4],
+        [
+            "PROVIDER LOST for 25 s: cloud:9000 cannot be reached: connection refused by the",
+            "host that was asked",
+            "DRY RUN: decisions are shown",
+        ],
+        "{shown}"
+    );
+    assert!(!shown.contains("acting"), "{shown}");
+    typed(&mut screen, KeyCode::Char('?'));
+    assert!(
+        picture(&screen, 80, 24).contains(&lost[..70]),
+        "above a page, too"
+    );
+    screen.take(PollUpdate::CycleStatus(InspectHeader {
+        not_ready: "no complete List yet".to_owned(),
+        ..header(44, NOW)
+    }));
+    let shown = picture(&screen, 80, 24);
+    assert!(shown.contains("NOT READY: no complete List yet"), "{shown}");
+    screen.take(PollUpdate::CycleStatus(header(45, NOW)));
+    assert!(picture(&screen, 80, 24).contains("bigfleet  acting"));
+}
+
+#[test]
 fn a_terminal_that_is_too_small_says_so_in_one_line() {
     let shown = picture(&busy(), 59, 24);
     let lines: Vec<&str> = shown
@@ -473,6 +515,7 @@ fn an_explanation_lies_over_the_lists_until_it_is_read() {
         shown.contains("line 0 \\u{1b}") && !shown.contains("Clusters"),
         "{shown}"
     );
+    assert!(shown.contains("Why, 80 more ↓"), "{shown}");
     typed(&mut screen, KeyCode::PageDown);
     assert!(!picture(&screen, 80, 24).contains("line 0 "));
     typed(&mut screen, KeyCode::Esc);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 
-use super::{at, dollars, need_name, some};
+use super::{LeavingRecord, at, dollars, need_name, some};
 use crate::enum_names;
 use crate::when::{Moment, moment};
 
@@ -45,6 +45,8 @@ pub(crate) struct MachineRecord {
     pub(crate) reserved_for_transfer: bool,
     pub(crate) last_error: String,
     pub(crate) failure_class: Option<String>,
+    /// How it leaves, if it is marked.
+    pub(crate) leaving: Option<LeavingRecord>,
 }
 
 /// The host behind a machine, as its provider calls it.
@@ -128,6 +130,7 @@ impl From<&wire::MachineView> for MachineRecord {
             reserved_for_transfer: view.reserved_for_transfer,
             last_error: machine.last_error,
             failure_class: unspecified(enum_names::failure_class(machine.failure_class)),
+            leaving: view.leaving.as_ref().map(Into::into),
         }
     }
 }
@@ -148,7 +151,13 @@ impl MachineRecord {
 
     /// Everything unusual about it: a word each, with the reason where there is one.
     pub(crate) fn flags(&self) -> Vec<(&'static str, &str)> {
+        let leaving = self.leaving.as_ref();
         let all = [
+            (
+                leaving.is_some(),
+                "leaving",
+                leaving.map_or("", |leaving| leaving.status.as_str()),
+            ),
             (
                 self.unavailable,
                 "unavailable",

@@ -71,9 +71,11 @@ impl<'a> Equals<'a> {
         Self { fleet, staying }
     }
 
-    /// The closest equal of a machine that is reclaimed: it stays, and would be the next to go.
+    /// The closest equal of a machine that is reclaimed: it stays, and would be the next to go. One that is
+    /// marked to leave goes for that alone (RF-21).
     pub fn of(&self, machine: &MachineId) -> Option<Equal> {
-        let going = self.fleet.machines.get(machine)?;
+        let going = self.fleet.machines.get(machine);
+        let going = going.filter(|going| going.leaving.is_none())?;
         let shape = going.machine.shape();
         let equals = self
             .staying

@@ -1,14 +1,14 @@
 //! Fate: everything that can happen to a machine from one Need's point of view.
 //!
 //! ```text
-//! claimed ── own · cluster's · taken back · idle · creating · bought · draining
+//! claimed ── own · cluster's · taken back · idle · creating · bought · draining · leaving, and why still here
 //! left    ── outside the domain · not reached · given back · spread · parked · unavailable · …
 //! taken   ── claimed by whom · promised to whom · preempted · serving elsewhere
-//! away    ── on its way elsewhere · draining · being deleted · failed · not ready
+//! away    ── on its way elsewhere · draining · being deleted · failed · not ready · to leave
 //! unfit   ── which requirement · which dimension below the smallest unit
 //! ```
 
-use bigfleet_model::{ClusterId, Dimension, NeedKey, Requirement};
+use bigfleet_model::{ClusterId, Dimension, Leaving, NeedKey, Requirement};
 
 /// How a Need came by a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,29 @@ pub enum ClaimSource {
     Speculative,
     /// It is draining for nobody (RF-10).
     Draining,
+    /// It was bound to the cluster and leaves soon, but has no replacement yet (RF-21).
+    Leaving(NotReplaced),
+}
+
+/// Why a machine that leaves soon still counts for its Need: the first that applies (RF-21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotReplaced {
+    /// The gang is incomplete, and an incomplete gang buys nothing.
+    IncompleteGang,
+    /// The gang is parked.
+    Parked,
+    /// The cluster may not acquire (RF-16).
+    MayNotAcquire,
+    /// No machine that the Need can use is free and stays.
+    NothingFree,
+    /// None that is free is in the gang's domain, and no other domain holds the whole gang.
+    OutsideDomain,
+    /// All that is free gives less than this machine does.
+    NotEnough,
+    /// The spread does not allow what is free (RF-9).
+    Spread,
+    /// What is free became so only after the Need's turn.
+    FreedLater,
 }
 
 /// What became of a machine for a Need.
@@ -72,6 +95,8 @@ pub enum Fate {
     OnItsWayTo(ClusterId),
     /// Its node did not become ready (SH-17).
     NotReady,
+    /// It is to leave, and nobody may take it (RF-21).
+    Leaves(Leaving),
     /// It is draining.
     Draining,
     /// It is being deleted.
@@ -124,6 +149,7 @@ impl Fate {
             }
             Self::OnItsWayTo(_)
             | Self::NotReady
+            | Self::Leaves(_)
             | Self::Draining
             | Self::Deleting
             | Self::Failed => Rank::Away,

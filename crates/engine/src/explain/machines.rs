@@ -12,7 +12,7 @@ use crate::{
     index::{MachineIndex, NeedIndex, ShapeIndex},
     table::Table,
 };
-use bigfleet_model::{Amounts, ClusterId, MachineId, NeedKey, Shape, State};
+use bigfleet_model::{Amounts, ClusterId, Leaving, MachineId, NeedKey, Shape, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What machines look like to people.
@@ -171,7 +171,10 @@ impl FleetTables {
         let is_ours = record.cluster == Some(self.need(need).cluster);
         match state {
             State::Configured | State::Configuring if is_ours && record.is_unfit() => {
-                Fate::NotReady
+                match record.leaving {
+                    Some(Leaving::Now) => Fate::Leaves(Leaving::Now),
+                    Some(Leaving::Soon) | None => Fate::NotReady,
+                }
             }
             State::Configured | State::Configuring if is_ours => {
                 self.why_left(view, machine, is_own)
@@ -190,6 +193,9 @@ impl FleetTables {
 
     fn how(&self, view: &ExplainedCycle<'_>, machine: MachineIndex, state: State) -> ClaimSource {
         match state {
+            _ if self.record(machine).leaves_soon() => {
+                ClaimSource::Leaving(self.why_not_replaced(view.need, machine))
+            }
             _ if self.is_own(view.need, machine) => ClaimSource::Own,
             _ if view.restored.contains(&machine) => ClaimSource::Restored,
             State::Configured | State::Configuring => ClaimSource::Bound,
@@ -241,7 +247,10 @@ impl FleetTables {
         if view.held.contains(&machine) {
             return Fate::Held;
         }
-        if is_free && record.unavailable {
+        if let Some(word) = record.leaving {
+            return Fate::Leaves(word);
+        }
+        if is_free && record.unfit {
             return Fate::Unavailable;
         }
         if let Some(key) = profile.profile.same_key() {

@@ -240,6 +240,7 @@ impl Explainer<'_> {
             unavailable: false,
             disruption: None,
             reversible: false,
+            leaving: None,
         })
     }
 

@@ -77,7 +77,9 @@ impl FleetTables {
         let needed = weighs_victims.then(|| self.victims_needed(need, domains));
         self.work = work;
         let table = domains.weights().map(|(domain, weights)| {
-            let victims = needed.as_ref().and_then(|needed| needed[domain]);
+            let victims = needed
+                .as_ref()
+                .and_then(|needed| needed.get(&domain).copied());
             (domain, weights, victims)
         });
         let is_something = |(_, weights, victims): &(DomainIndex, Weights, Option<usize>)| {
@@ -115,11 +117,10 @@ impl FleetTables {
         let configured = shapes.flat_map(|shape| &self.stocks[shape].configured);
         let others = configured.filter(|machine| self.claimant(**machine) != Some(need));
         let weighed = others.map(|machine| {
-            let stands_at = self.victim_priority(*machine, i32::MAX);
-            let raised = excess.hold_priority(*machine).unwrap_or(i32::MIN);
+            let held_at = excess.hold_priority(*machine).unwrap_or(i32::MIN);
             WeighedVictim {
                 machine: *machine,
-                standing: stands_at.unwrap_or(i32::MAX).max(raised),
+                standing: self.stands_at(*machine).max(held_at),
                 rank: ranks.get(machine).copied(),
                 is_taken: self.record(*machine).preempted,
             }

@@ -2,7 +2,7 @@
 
 use crate::{
     explain::trace::{VictimTrace, WeighedVictim},
-    fleet_tables::FleetTables,
+    fleet_tables::{FleetTables, Record},
     index::{MachineIndex, NeedIndex, ShapeIndex},
 };
 use bigfleet_model::MachineId;
@@ -25,6 +25,8 @@ pub enum VictimFate {
     OffersNothing,
     /// Not eligible: it stands at a priority that is not below the Need's (V-3).
     NotOutranked,
+    /// Not eligible: it is to leave (RF-21).
+    Leaves,
     /// Not eligible: it was picked for another Need before (V-3).
     AlreadyTaken,
     /// Not eligible: outside the gang's domain, or in none that the spread knows.
@@ -41,7 +43,7 @@ impl VictimFate {
             | Self::NotReached
             | Self::Spread
             | Self::OffersNothing => true,
-            Self::NotOutranked | Self::AlreadyTaken | Self::OutsideDomain => false,
+            Self::NotOutranked | Self::Leaves | Self::AlreadyTaken | Self::OutsideDomain => false,
         }
     }
 }
@@ -125,9 +127,11 @@ impl FleetTables {
     }
 
     fn why_not_eligible(&self, need: NeedIndex, weighed: &WeighedVictim) -> VictimFate {
-        let shape = self.record(weighed.machine).shape;
+        let Record { shape, leaving, .. } = *self.record(weighed.machine);
         if !self.is_within_reach(need, shape) {
             VictimFate::OutsideDomain
+        } else if leaving.is_some() {
+            VictimFate::Leaves
         } else if weighed.is_taken {
             VictimFate::AlreadyTaken
         } else {

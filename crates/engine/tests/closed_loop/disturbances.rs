@@ -9,7 +9,7 @@ use crate::{
 use bigfleet_model::{Fleet, MachineId, Profile, State};
 
 /// Every kind of row, twice as many machines as they need, all of one size.
-fn busy() -> Fleet {
+pub(crate) fn busy() -> Fleet {
     bigfleet_testkit::fleet(
         "holds OnDemand=never Spot=never
          need a name:web cpu=20 min:cpu=4 prio=100
@@ -27,9 +27,9 @@ fn busy() -> Fleet {
 }
 
 /// Machines of four cpu that cover every row of [`busy`].
-const WANTED: usize = 16;
+pub(crate) const WANTED: usize = 16;
 
-fn all_latencies() -> impl Iterator<Item = Latency> {
+pub(crate) fn all_latencies() -> impl Iterator<Item = Latency> {
     [Latency::Zero].into_iter().chain(Latency::SLOW)
 }
 

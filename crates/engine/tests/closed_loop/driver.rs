@@ -121,9 +121,10 @@ impl Loop {
                 (ActionKind::Delete | ActionKind::Restore, _) => {}
             }
         }
-        self.quiet_for = match is_quiet(&decision) {
-            true => self.quiet_for + 1,
-            false => 0,
+        self.quiet_for = if is_quiet(&decision) {
+            self.quiet_for + 1
+        } else {
+            0
         };
         self.tell(&decision, admitted.len());
         self.schedule();
@@ -136,9 +137,10 @@ impl Loop {
     /// Runs until nothing is on its way, nothing is done, and no hold can run out any more. Whether
     /// that came about within this many cycles.
     pub(crate) fn settle(&mut self, most: u32) -> bool {
-        let longest_hold = match self.fleet.holds == Holds::NEVER {
-            true => 0,
-            false => 61,
+        let longest_hold = if self.fleet.holds == Holds::NEVER {
+            0
+        } else {
+            61
         };
         (0..most).any(|_| {
             let on_the_way = self.on_the_way();

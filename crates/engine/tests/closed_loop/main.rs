@@ -11,6 +11,7 @@ mod commit;
 mod disturbances;
 mod driver;
 mod fixed_point;
+mod leaving;
 mod starts;
 
 /// The engine driven. The loop itself knows none.

@@ -41,6 +41,7 @@ pub(crate) fn free_pool(seed: u64, sizes: Sizes) -> Fleet {
         if let Some(found) = fleet.machines.get_mut(&id) {
             found.unavailable = false;
             found.not_ready = false;
+            found.leaving = None;
         }
     }
     fleet

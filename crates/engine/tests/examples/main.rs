@@ -7,6 +7,7 @@ mod credit;
 mod disruption;
 mod fold;
 mod gangs;
+mod leaving;
 mod phase2;
 mod phase3;
 mod restore;

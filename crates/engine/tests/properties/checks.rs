@@ -1,7 +1,8 @@
 //! The properties, each stated anew from the machines and the decision alone.
 
 use bigfleet_model::{
-    Action, ActionKind, Amounts, Claim, Decision, Fleet, Machine, MachineId, Need, Reason, State,
+    Action, ActionKind, Amounts, Claim, Decision, Fleet, Leaving, Machine, MachineId, Need, Reason,
+    State, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -65,13 +66,16 @@ pub(crate) fn actions_fit_the_machines(fleet: &Fleet, decision: &Decision, seed:
                 let promised = action.reason == Reason::Promised;
                 let available = promised || !fleet.machines[id].unavailable;
                 assert!(available, "seed {seed}: {action:?} (RF-17)");
+                let stays = fleet.machines[id].leaving.is_none();
+                assert!(stays, "seed {seed}: {action:?} (RF-21)");
             }
             ActionKind::Restore => {
                 assert_eq!(claimant, purpose, "seed {seed}: {action:?}");
                 let to = purpose.map(|need| &need.cluster);
                 assert_eq!(found.cluster(), to, "seed {seed}: {action:?} (RF-20)");
                 let meant = found.intent().is_some() && !decision.ended_intents.contains(id);
-                let reversible = fleet.machines[id].reversible && !meant;
+                let leaves = fleet.machines[id].leaving.is_some();
+                let reversible = fleet.machines[id].reversible && !meant && !leaves;
                 assert!(reversible, "seed {seed}: {action:?} (RF-20)");
                 let restamped = decision.restamps.iter().any(|to| to.machine == *id);
                 assert!(!restamped, "seed {seed}: {action:?} (RF-20)");
@@ -82,6 +86,14 @@ pub(crate) fn actions_fit_the_machines(fleet: &Fleet, decision: &Decision, seed:
                     priority < action.preemptor_priority,
                     "seed {seed}: {action:?}"
                 );
+                let stays = fleet.machines[id].leaving.is_none();
+                assert!(stays, "seed {seed}: {action:?} (RF-21)");
+                let is_for = |verdict: &&Verdict| Some(&verdict.need.key()) == purpose;
+                let preemptor = decision.needs.iter().find(is_for).expect("a Need");
+                assert!(
+                    !preemptor.satisfied,
+                    "seed {seed}: {action:?} is for one that is served"
+                );
             }
             ActionKind::Reclaim | ActionKind::Delete => {
                 assert_eq!((claimant, purpose), (None, None), "seed {seed}: {action:?}");
@@ -90,8 +102,19 @@ pub(crate) fn actions_fit_the_machines(fleet: &Fleet, decision: &Decision, seed:
         if action.kind == ActionKind::Reclaim {
             let cluster = found.cluster().expect("a Configured machine has a cluster");
             let ready = fleet.clusters.get(cluster).is_some_and(|known| known.ready);
-            assert!(ready, "seed {seed}: {action:?} (R-1)");
+            let leaving = fleet.machines[id].leaving;
+            let may_go = ready || leaving == Some(Leaving::Now);
+            assert!(may_go, "seed {seed}: {action:?} (R-1)");
+            let reason = if leaving.is_some() {
+                Reason::Leaving
+            } else {
+                Reason::Excess
+            };
+            assert_eq!(action.reason, reason, "seed {seed}: {action:?} (RF-21)");
         }
+        let stays = fleet.machines[id].leaving.is_none();
+        let may_go = action.kind != ActionKind::Delete || stays;
+        assert!(may_go, "seed {seed}: {action:?} (RF-21)");
     }
 }
 
@@ -113,8 +136,15 @@ pub(crate) fn claims_are_of_use(fleet: &Fleet, decision: &Decision, seed: u64) {
         for id in &claims {
             let found = machine(fleet, id);
             assert!(can_use(need, found), "seed {seed}: {id} for {}", need.key());
-            let unready = fleet.machines[*id].not_ready && found.state().is_bound();
+            let (not_ready, leaving) = (fleet.machines[*id].not_ready, fleet.machines[*id].leaving);
+            let unready = not_ready && found.state().is_bound();
             assert!(!unready, "seed {seed}: {id} is not ready");
+            let may_count = match leaving {
+                None => true,
+                Some(Leaving::Soon) => found.state().is_bound(),
+                Some(Leaving::Now) => false,
+            };
+            assert!(may_count, "seed {seed}: {id} leaves {leaving:?} (RF-21)");
             let elsewhere = found.state().is_bound() && found.cluster() != Some(&need.cluster);
             assert!(!elsewhere, "seed {seed}: {id} serves another cluster");
             if let Some(key) = need.row.profile.same_key() {
@@ -181,15 +211,21 @@ pub(crate) fn lists_are_in_order(decision: &Decision, seed: u64) {
 }
 
 /// RF-11: whoever is reclaimed, no Need of its cluster that could use it waits for a machine while
-/// what serves it does not cover it; and what is held is at rest, unclaimed and untouched.
+/// what serves it does not cover it; and what is held is at rest, unclaimed and untouched. What leaves `soon`
+/// is held for its own Need alone, what leaves `now` for nobody (RF-21).
 pub(crate) fn make_before_break(fleet: &Fleet, decision: &Decision, seed: u64) {
     let actions = |kind: ActionKind| decision.actions.iter().filter(move |a| a.kind == kind);
     let preempted: BTreeSet<&MachineId> =
         actions(ActionKind::Preempt).map(|a| &a.machine).collect();
     for action in actions(ActionKind::Reclaim) {
         let going = machine(fleet, &action.machine);
+        let leaving = fleet.machines[&action.machine].leaving;
         for verdict in &decision.needs {
             let need = &verdict.need;
+            let is_its_own = going.attribution() == Some(need.key());
+            if leaving == Some(Leaving::Now) || leaving.is_some() && !is_its_own {
+                continue;
+            }
             let of_use = going.cluster() == Some(&need.cluster)
                 && can_use(need, going)
                 && going
@@ -220,5 +256,40 @@ pub(crate) fn make_before_break(fleet: &Fleet, decision: &Decision, seed: u64) {
         );
         let untouched = decision.actions.iter().all(|action| action.machine != *id);
         assert!(untouched, "seed {seed}: {id} is held and acted on");
+    }
+}
+
+/// RF-21: every machine that is to leave is where the decision says it is: replaced, and then held or gone;
+/// not replaced, and then claimed by a Need; or nobody's, and then gone unless its cluster is silent.
+pub(crate) fn what_leaves_is_accounted_for(fleet: &Fleet, decision: &Decision, seed: u64) {
+    for (id, found) in &fleet.machines {
+        let reclaims =
+            |action: &Action| action.kind == ActionKind::Reclaim && action.machine == *id;
+        let goes = decision.actions.iter().any(reclaims);
+        let is_held = decision.held.contains(id);
+        let is_claimed = claimant(decision, id).is_some();
+        let cluster = found.machine.cluster();
+        let is_silent =
+            !cluster.is_some_and(|id| fleet.clusters.get(id).is_some_and(|one| one.ready));
+        match (found.leaving, found.machine.state()) {
+            (Some(Leaving::Now), State::Configured) => {
+                assert!(goes && !is_held && !is_claimed, "seed {seed}: {id}");
+            }
+            (Some(Leaving::Soon), State::Configured) => {
+                let ways = [goes, is_held, is_claimed, is_silent && !is_claimed];
+                let ways = ways.into_iter().filter(|way| *way).count();
+                assert_eq!(ways, 1, "seed {seed}: {id}");
+            }
+            (Some(_), state) if !state.is_bound() => {
+                let ends = found.machine.intent().is_some();
+                assert_eq!(
+                    decision.ended_intents.contains(id),
+                    ends,
+                    "seed {seed}: {id}"
+                );
+                assert!(!is_claimed, "seed {seed}: {id}");
+            }
+            _ => {}
+        }
     }
 }

@@ -99,3 +99,8 @@ fn disruption_moves_only_what_leaves() {
 fn nothing_that_serves_is_drained_for_what_has_not_arrived() {
     for_every_fleet(300, checks::make_before_break);
 }
+
+#[test]
+fn what_leaves_is_replaced_claimed_or_gone() {
+    for_every_fleet(300, checks::what_leaves_is_accounted_for);
+}

@@ -200,9 +200,12 @@ mod tests {
     }
 
     fn found(owners: Vec<Owner>, live: usize, is_crd_there: bool) -> Option<OwnersFound> {
-        let state = |at| match at < live {
-            true => OwnerState::Live { is_bound: true },
-            false => OwnerState::Over,
+        let state = |at| {
+            if at < live {
+                OwnerState::Live { is_bound: true }
+            } else {
+                OwnerState::Over
+            }
         };
         let owners = owners.into_iter().enumerate();
         Some(OwnersFound {

@@ -6,6 +6,7 @@ use crate::knobs::{Latency, PerTransition, Stock};
 use bigfleet_provider_kit::{FailureClass, check_instance};
 
 const SECOND: Duration = Duration::from_secs(1);
+const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
 /// Twelve slots, every third of them spot.
 fn cloud(knobs: Knobs) -> Substrate {
@@ -162,7 +163,7 @@ fn a_lost_host_is_seen_only_in_the_inventory() {
         ..Knobs::default()
     });
     let known = machines(&cloud);
-    assert_eq!(cloud.tick(SECOND, known.iter()), []);
+    assert_eq!(cloud.tick(NOW, SECOND, known.iter()), []);
     assert_eq!(hosts(&cloud), 0);
 }
 
@@ -173,7 +174,7 @@ fn spot_is_taken_back_and_what_is_owned_is_not() {
         ..Knobs::default()
     });
     let known = machines(&cloud);
-    let events = cloud.tick(SECOND, known.iter());
+    let events = cloud.tick(NOW, SECOND, known.iter());
     let spot = known
         .iter()
         .filter(|machine| machine.offer.capacity_type == CapacityType::Spot);
@@ -183,6 +184,59 @@ fn spot_is_taken_back_and_what_is_owned_is_not() {
     });
     assert_eq!(events, broken.collect::<Vec<_>>());
     assert_eq!((events.len(), hosts(&cloud)), (4, 8));
+}
+
+/// SH-20: announced once, in the inventory from then on, and taken back when it said so.
+#[test]
+fn an_interruption_may_be_announced_before_it_comes() {
+    let mut cloud = full(Knobs {
+        interruption_factor: 1e9,
+        interruption_notice: "120s".parse().unwrap(),
+        ..Knobs::default()
+    });
+    let known = machines(&cloud);
+    let at = NOW + 120 * SECOND;
+    let announced = cloud.tick(NOW, SECOND, known.iter());
+    let is_notice =
+        |event: &Event| matches!(event, Event::Leaves { at: told, .. } if *told == Some(at));
+    assert!(announced.iter().all(is_notice));
+    assert_eq!((announced.len(), hosts(&cloud)), (4, 12));
+    let shown = |cloud: &Substrate| {
+        let slots = cloud.describe().into_iter();
+        slots.filter(|slot| slot.leaving == Some(at)).count()
+    };
+    assert_eq!(shown(&cloud), 4);
+    assert_eq!(
+        cloud.tick(at - SECOND, SECOND, known.iter()),
+        [],
+        "said once"
+    );
+    let taken = cloud.tick(at, SECOND, known.iter());
+    assert!(
+        taken
+            .iter()
+            .all(|event| matches!(event, Event::Broke { .. }))
+    );
+    assert_eq!((taken.len(), hosts(&cloud), shown(&cloud)), (4, 8, 0));
+}
+
+#[test]
+fn a_caller_has_a_notice_announced_and_withdrawn() {
+    let mut cloud = full(Knobs::default());
+    let machine = Arc::new(Machine {
+        state: State::Configured,
+        ..serving(&machines(&cloud).remove(0), "fault-notice-2000")
+    });
+    cloud.plan(Transition::Configure, &machine, SECOND);
+    let mut tick = |now| cloud.tick(now, SECOND, std::iter::once(&machine));
+    let leaves = |at| {
+        let machine = machine.id.clone();
+        [Event::Leaves { machine, at }]
+    };
+    assert_eq!(tick(NOW), leaves(Some(NOW + 3600 * SECOND)));
+    assert_eq!(tick(NOW + SECOND), []);
+    assert_eq!(tick(NOW + 2 * SECOND), leaves(None));
+    assert_eq!(tick(NOW + 3 * SECOND), [], "once");
 }
 
 #[test]
@@ -197,7 +251,7 @@ fn labels_move_at_once_and_prices_when_they_are_next_asked_for() {
         slots.map(|slot| slot.offer.price_per_hour).collect()
     };
     let (before, known) = (prices(&cloud), machines(&cloud));
-    assert_eq!(cloud.tick(SECOND, known.iter()), []);
+    assert_eq!(cloud.tick(NOW, SECOND, known.iter()), []);
     let relabelled = machines(&cloud);
     assert!(
         known

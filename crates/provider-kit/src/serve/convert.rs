@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bigfleet_model::{CapacityType, Host, MachineId, State};
+use bigfleet_model::{CapacityType, Host, MachineId, State, Time};
 use bigfleet_wire::v1alpha1 as wire;
 
 use crate::call::{Ack, Ask, Mutation, Refusal, Token};
@@ -10,10 +10,11 @@ use crate::list::{ListPage, Query};
 use crate::machine::{FailureClass, Machine, Offer, TextMap};
 
 /// What this kit adds to the shared contract, as `MachineList.features` tells it.
-pub(crate) const FEATURES: [&str; 6] = [
+pub(crate) const FEATURES: [&str; 7] = [
     "continuation.v1",
     "create-metadata.v1",
     "failure-class.v1",
+    "leaving.v1",
     "paging.v1",
     "removed-ids.v1",
     "replayed.v1",
@@ -47,6 +48,7 @@ pub(crate) fn machine(machine: &Machine) -> wire::Machine {
         shard_metadata: (*machine.metadata).clone(),
         owner_shard_id: machine.owner.to_string(),
         failure_class: failure_class(machine.failure).into(),
+        leaving_unix_nanos: machine.leaving.map_or(0, Time::nanos),
         ..offered(&machine.offer)
     }
 }
@@ -104,6 +106,8 @@ pub(crate) fn stored_machine(stored: wire::Machine) -> Result<Machine, String> {
         owner: stored.owner_shard_id.into(),
         last_error: stored.last_error,
         failure,
+        leaving: (stored.leaving_unix_nanos != 0)
+            .then(|| Time::from_nanos(stored.leaving_unix_nanos)),
     })
 }
 

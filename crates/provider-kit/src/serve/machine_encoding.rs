@@ -10,10 +10,13 @@
 
 use std::sync::Arc;
 
+use bigfleet_model::Time;
 use bigfleet_wire::v1alpha1 as wire;
 use prost::Message;
 use prost::bytes::BufMut;
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, int32, key_len};
+use prost::encoding::{
+    WireType, encode_key, encode_varint, encoded_len_varint, int32, int64, key_len,
+};
 
 use super::convert;
 use crate::machine::{Machine, Offer, TextMap};
@@ -58,6 +61,9 @@ impl MachineWriter {
         let class = convert::failure_class(machine.failure).into();
         if class != 0 {
             int32::encode(1001, &class, body);
+        }
+        if let Some(at) = machine.leaving.map(Time::nanos).filter(|at| *at != 0) {
+            int64::encode(1002, &at, body);
         }
         prefix(number, body.len(), into);
         into.put_slice(body);
@@ -140,6 +146,7 @@ mod tests {
             last_error: String::new(),
             failure: FailureClass::Unspecified,
             owner: Arc::default(),
+            leaving: None,
         }
     }
 
@@ -173,6 +180,7 @@ mod tests {
                 last_error: "gone".repeat(100),
                 failure: FailureClass::Permanent,
                 owner: "s1".into(),
+                leaving: Some(Time::from_nanos(-7)),
                 ..machine("full", offer)
             });
         }

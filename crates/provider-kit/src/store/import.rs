@@ -163,5 +163,6 @@ fn machine(record: Record) -> Result<Machine, String> {
         last_error: record.last_error,
         failure: FailureClass::Unspecified,
         owner: Arc::default(),
+        leaving: None,
     })
 }

@@ -48,7 +48,12 @@ impl ShardCore {
             | Outcome::TakenBack
             | Outcome::Suppressed
             | Outcome::DryRun
-            | Outcome::Retired => return None,
+            | Outcome::Retired
+            | Outcome::DrainMarked
+            | Outcome::DrainLifted
+            | Outcome::DrainDeadlinePassed
+            | Outcome::LeavingAnnounced
+            | Outcome::LeavingWithdrawn => return None,
         };
         match operation.action {
             ActionKind::Provision => self

@@ -8,7 +8,7 @@
 //! Transitions, intents, restamps and ended intents are applied together, so the next cycle decides
 //! on committed facts only, whatever latency and order the calls have.
 
-use super::ShardCore;
+use super::{ShardCore, leaving::leaves_now};
 use crate::{
     audit::{AuditRecord, Outcome},
     defect::Defect,
@@ -34,6 +34,7 @@ impl ShardCore {
             begins(Phase::Execute);
             return;
         }
+        self.review_leaving(now, effects);
         self.supply.decide(now, &mut |part| begins(Phase::of(part)));
         begins(Phase::Execute);
         let is_any_to_leave = self.commit_decision(now, effects);
@@ -74,6 +75,7 @@ impl ShardCore {
             let decided = self.reads().verdicts(verdicts);
             self.verdicts.put(decided);
         }
+        let due_to_leave = Self::due_to_leave(&actions);
         let actions = self.permitted(now, actions, beyond, effects);
         for machine in &ended_intents {
             self.end_intent(now, machine, effects);
@@ -91,6 +93,7 @@ impl ShardCore {
         for key in &tried {
             self.review_breaker(now, key); // while it is tried, nothing else of the kind is
         }
+        self.note_leaving(now, due_to_leave);
         is_any_to_leave
     }
 
@@ -115,7 +118,11 @@ impl ShardCore {
         self.limit_acquisitions(now, &mut wanted);
         let ledger = self.supply.ledger();
         let configured = |cluster: &_| ledger.configured(cluster);
-        let capped = self.rails.cap_reclaims(&mut wanted, configured, now);
+        let is_capped = self.has(Defect::LeavingNowCapped);
+        let is_outside = |machine: &_| !is_capped && leaves_now(ledger, machine);
+        let capped = self
+            .rails
+            .cap_reclaims(&mut wanted, configured, is_outside, now);
         self.counters.reclaims_capped += capped.clusters.len() as u64;
         if let Some(next) = capped.next {
             self.schedule.cycle_by(next);
@@ -131,7 +138,9 @@ impl ShardCore {
             self.schedule.cycle_by(now + CYCLE_SPACING);
         }
         for action in &admitted {
-            if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) {
+            if let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster)
+                && !self.is_outside_rail(&action.machine)
+            {
                 self.rails.reclaim_committed(cluster, &action.machine);
             }
         }
@@ -177,6 +186,7 @@ impl ShardCore {
             outcome,
             error: String::new(),
             provider_operation: String::new(),
+            said: String::new(),
             took_seconds: None,
             price: self.supply.price_of(&machine),
             epoch: self.epoch,
@@ -208,7 +218,9 @@ impl ShardCore {
                 let is_connected = cluster.is_some_and(|one| {
                     self.sessions.is_connected(one) || self.rails.is_released(one)
                 });
-                is_connected && !self.rails.is_given_up(machine, now)
+                // SH-3: what leaves now needs no operator.
+                let needs_none = self.leaves_now(machine) && !self.has(Defect::NowNeedsOperator);
+                (is_connected || needs_none) && !self.rails.is_given_up(machine, now)
             }
             ActionKind::Delete => {
                 let undeletable = self.supply.beside(machine).undeletable;
@@ -264,6 +276,9 @@ impl ShardCore {
             self.remember(&machine);
         } else {
             self.change(now, committed, Via::Step, effects);
+        }
+        if self.leaves_now(&machine) {
+            self.hasten(now, &machine, false, effects);
         }
         self.mark_reversible(&machine);
     }

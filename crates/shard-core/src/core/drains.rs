@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commit ─▶ Reclaim instruction ─▶ DRAINED ───────────────▶ Drain(max(30 s, remaining))
-//!                │                 deadline, Preempt ─────▶ Drain(0)
+//!                │                 deadline, Preempt, now ▶ Drain(0)
 //!                │                 deadline, Reclaim ─────▶ cancel, Configured again, back off
 //!                └─ operator does not report, or is gone ─▶ Drain(remaining)
 //! Restore, before a Drain has left ───────────────────────▶ withdrawn, Configured again (SH-18)
@@ -41,8 +41,10 @@ impl ShardCore {
         }
         let Some((session, reports)) = session.map(|one| (one.id, one.features.drain_report))
         else {
-            // AD-1: a person has spoken for the cluster, and there is nobody to ask.
-            if cluster.is_some_and(|cluster| self.rails.is_released(cluster)) {
+            // AD-1: a person has spoken for the cluster, and there is nobody to ask. SH-20: what leaves now
+            // leaves without.
+            let is_released = cluster.is_some_and(|cluster| self.rails.is_released(cluster));
+            if is_released || self.leaves_now(machine) {
                 return false;
             }
             // SH-3: a Reclaim needs an operator. If nothing has left it is taken back; one an earlier
@@ -79,7 +81,7 @@ impl ShardCore {
         }
     }
 
-    fn send_instruction(
+    pub(super) fn send_instruction(
         &mut self,
         now: Time,
         machine: &MachineId,
@@ -101,7 +103,7 @@ impl ShardCore {
                 grace_seconds: whole_seconds(remaining).max(1),
                 deadline: operation.deadline,
                 preemptor_priority: operation.preemptor_priority,
-                voluntary: operation.action == ActionKind::Reclaim,
+                voluntary: operation.action == ActionKind::Reclaim && !self.leaves_now(machine),
             },
         });
     }
@@ -184,7 +186,9 @@ impl ShardCore {
             return;
         }
         match known.action {
-            ActionKind::Reclaim => self.cancel(now, &machine, effects),
+            ActionKind::Reclaim if !self.leaves_now(&machine) && !self.has(Defect::SoonForced) => {
+                self.cancel(now, &machine, effects);
+            }
             _ => self.work.make_ready(&machine, now),
         }
     }
@@ -198,6 +202,10 @@ impl ShardCore {
 
     /// Whether a drain can still be taken back.
     pub(super) fn may_take_back(&self, operation: &Operation) -> bool {
+        // SH-20: nobody wants back what is to leave.
+        if self.supply.beside(&operation.machine).leaving.is_some() {
+            return false;
+        }
         match self.config.defect {
             Some(Defect::RestoredTooLate) => operation.action == ActionKind::Reclaim,
             Some(Defect::RestoredThoughPreempted) => operation.is_drain() && !operation.touched,

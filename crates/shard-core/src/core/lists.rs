@@ -67,7 +67,9 @@ impl ShardCore {
         for sighting in machines {
             let id = sighting.machine.id().clone();
             self.look_for_twin(now, &sighting);
+            let leaving = sighting.leaving;
             self.see(now, began, sighting, effects);
+            self.hear_notice(now, &id, leaving, effects);
             self.supply.shown(&id, list);
         }
     }
@@ -281,6 +283,7 @@ impl ShardCore {
             Got::Found(sighting) if sighting.machine.id() == &machine => {
                 self.settled(&machine);
                 self.believe(now, &sighting, effects);
+                self.hear_notice(now, &machine, sighting.leaving, effects);
             }
             Got::NotFound => self.gone(now, &machine, effects),
             Got::Found(_) | Got::Failed => self.ask_again_later(now, &machine),

@@ -14,6 +14,7 @@ use crate::{
     effect::{Alert, Effect, Frame, NodeState, OperationId},
     event::Sighting,
     histogram::seconds,
+    record::Record,
     schedule::Timer,
     work::Operation,
 };
@@ -64,6 +65,8 @@ impl ShardCore {
         if let Err(refused) = self.supply.insert(machine, now) {
             return self.impossible(id, refused.to_string(), effects);
         }
+        let word = self.leaving_word(id);
+        self.supply.set_leaving(id, word);
         if self.supply.is_trusted() {
             self.schedule.want_cycle();
         }
@@ -195,6 +198,12 @@ impl ShardCore {
     /// A machine the provider no longer has: its intent and its operation end with it.
     pub(super) fn gone(&mut self, now: Time, machine: &MachineId, effects: &mut Vec<Effect>) {
         self.rails.forget_given_up(machine);
+        if self.leaving.forget(machine) {
+            self.remember_record(Record::Drained {
+                machine: machine.clone(),
+                mark: None,
+            });
+        }
         let journalled = self.supply.remembered().get(machine);
         let journalled = journalled.and_then(|kept| kept.operation.as_deref().cloned());
         if let Some(journalled) = journalled {

@@ -10,6 +10,7 @@ mod cycle;
 mod drains;
 mod gate;
 mod incident;
+mod leaving;
 mod lists;
 mod machines;
 mod nodes;
@@ -31,6 +32,7 @@ use crate::{
     event::{Event, PausedBy},
     histogram::{Latencies, Phase},
     journal::Journal,
+    leaving::LeavingMachines,
     list_pace::ListPace,
     rails::{KeptPause, RailSet, Scope},
     reads::Verdicts,
@@ -64,6 +66,8 @@ pub struct ShardCore {
     work: Work,
     /// What may leave, and how much of it.
     rails: RailSet,
+    /// Which machines are to leave.
+    leaving: LeavingMachines,
     /// Connected operators.
     sessions: Sessions,
     /// What is to reach the disk.
@@ -93,6 +97,7 @@ impl ShardCore {
             supply: Supply::new(&config),
             work: Work::new(&config, epoch),
             rails: RailSet::new(&config),
+            leaving: LeavingMachines::default(),
             sessions: Sessions::default(),
             journal: Journal::new(epoch),
             schedule,
@@ -236,6 +241,18 @@ impl ShardCore {
                 self.retire(now, &machine, effects);
                 self.persist(effects);
             }
+            Event::DrainMachines { machines, mark } => {
+                self.drain_machines(now, machines, &mark, effects);
+                self.persist(effects);
+            }
+            Event::UndrainMachines {
+                machines,
+                by,
+                reason,
+            } => {
+                self.undrain_machines(now, machines, (&by, &reason), effects);
+                self.persist(effects);
+            }
             Event::CycleTook { seconds, phases } => {
                 let took = Duration::try_from_secs_f64(seconds).unwrap_or_default();
                 self.schedule.cycle_took(took);
@@ -272,6 +289,7 @@ impl ShardCore {
             Timer::Forgotten(cluster) => self.forget_cluster(now, &cluster),
             Timer::Node(machine) => self.judge_node(now, &machine, effects),
             Timer::Confirm(machine) => self.supply.ask_again(&machine),
+            Timer::Leaving => self.leaving_due(now, effects),
         }
     }
 

@@ -28,6 +28,7 @@ impl ShardCore {
             demand: &self.demand,
             work: &self.work,
             sessions: &self.sessions,
+            leaving: &self.leaving,
             rails: &self.rails,
             schedule: &self.schedule,
             uplink: &self.uplink,
@@ -264,6 +265,18 @@ impl ShardCore {
     /// The Needs that are not served in full, and since when.
     pub fn lacking(&self) -> impl Iterator<Item = (&NeedKey, Time)> {
         self.demand.lacking().iter()
+    }
+
+    /// What changed of that since this was last asked, `None` for a Need that is served in full again. It
+    /// decides nothing and is among no records: whoever writes those may write it beside them, and hand it
+    /// back with [`Self::recall_lacking`], so that ages outlive the process.
+    pub fn take_lacking_changes(&mut self) -> Vec<(NeedKey, Option<Time>)> {
+        self.demand.lacking_mut().take_unwritten()
+    }
+
+    /// Since when a Need was not served in full, as an earlier process wrote it down.
+    pub fn recall_lacking(&mut self, need: NeedKey, since: Time) {
+        self.demand.lacking_mut().recall(need, since);
     }
 
     /// Since when the provider cannot be reached: no List comes to its end.

@@ -18,7 +18,7 @@ use crate::{
     settings::ShardConfig,
     work::{Operation, WalkPosition},
 };
-use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, Time, Via};
+use bigfleet_model::{ActionKind, ClusterId, Leaving, Machine, MachineId, Time, Via};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -128,6 +128,7 @@ impl ShardCore {
             core.schedule.set(expiry, Timer::Pause);
         }
         core.hold_remembered(now);
+        core.resume_leaving(now);
         core.resume_breakers(now);
         core.supply.recalled();
         core.recall_unfinished_reclaims();
@@ -176,6 +177,13 @@ impl ShardCore {
                 self.rails.set_released(&cluster, released);
             }
             Record::Retired { machine, retired } => self.supply.set_retired(&machine, retired),
+            Record::Drained { machine, mark } => match mark {
+                Some(mark) if !self.has(Defect::DrainNotDurable) => {
+                    self.leaving.mark(machine, mark);
+                }
+                Some(_) => {}
+                None => drop(self.leaving.lift(&machine)),
+            },
             Record::Paused { scope, kept } => match kept {
                 Some(kept) => self.rails.pause(PausedBy::Admin, scope, kept),
                 None => self.rails.resume(PausedBy::Admin, scope),
@@ -193,6 +201,8 @@ impl ShardCore {
         for (machine, kept) in self.supply.remembered() {
             let operation = kept.operation.as_deref();
             let reclaim = operation.filter(|one| one.action == ActionKind::Reclaim);
+            let leaves_now = self.leaving.word(machine).map(|(word, _)| word) == Some(Leaving::Now);
+            let reclaim = reclaim.filter(|_| !leaves_now);
             if let Some(cluster) = reclaim.and_then(|one| one.cluster.as_ref()) {
                 self.rails.reclaim_committed(cluster, machine);
             }
@@ -225,6 +235,11 @@ impl ShardCore {
         records.extend(self.rails.reclaim_records(self.now));
         records.extend(self.supply.retired_records());
         records.extend(self.breaker_records());
+        let marks = self.leaving.marks();
+        records.extend(marks.map(|(machine, mark)| Record::Drained {
+            machine: machine.clone(),
+            mark: Some(mark.clone()),
+        }));
         let released = self.rails.released().cloned();
         records.extend(released.map(|cluster| Record::Released {
             cluster,

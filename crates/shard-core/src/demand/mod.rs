@@ -200,6 +200,7 @@ impl Demand {
     /// Forgets a cluster that has no rows.
     pub(crate) fn forget_cluster(&mut self, cluster: &ClusterId) {
         self.clusters.remove(cluster);
+        self.lacking.forget_recalled(|one| one == cluster);
     }
 
     /// When a row of an earlier process arrived; `None` if it is gone.
@@ -294,7 +295,15 @@ impl Demand {
 
     /// Takes in which Needs are not served in full now.
     pub(crate) fn review_lacking(&mut self, lacking: impl IntoIterator<Item = NeedKey>, now: Time) {
-        self.lacking.review(lacking, now);
+        let clusters = &self.clusters;
+        let is_heard =
+            |cluster: &ClusterId| clusters.get(cluster).is_some_and(ClusterDemand::is_ready);
+        self.lacking.review(lacking, is_heard, now);
+    }
+
+    /// Since when Needs have not been served in full, for whoever recalls it or writes it down.
+    pub(crate) fn lacking_mut(&mut self) -> &mut Lacking {
+        &mut self.lacking
     }
 
     /// The Needs that are not served in full, and since when.

@@ -214,9 +214,10 @@ impl RailSet {
         &mut self,
         actions: &mut Vec<Action>,
         configured: impl Fn(&ClusterId) -> u32,
+        is_outside: impl Fn(&MachineId) -> bool,
         now: Time,
     ) -> Capped {
-        self.reclaim_cap.cap(actions, configured, now)
+        self.reclaim_cap.cap(actions, configured, is_outside, now)
     }
 
     /// A reclaim was committed, here or by an earlier process that did not finish it.

@@ -98,11 +98,13 @@ impl ReclaimCap {
         })
     }
 
-    /// Leaves the head of each cluster's reclaims among the actions, and says what it held back.
+    /// Leaves the head of each cluster's reclaims among the actions, and says what it held back. Machines that
+    /// leave now are outside of it.
     pub(crate) fn cap(
         &mut self,
         actions: &mut Vec<Action>,
         configured: impl Fn(&ClusterId) -> u32,
+        is_outside: impl Fn(&MachineId) -> bool,
         now: Time,
     ) -> Capped {
         let mut capped = Capped::default();
@@ -113,6 +115,9 @@ impl ReclaimCap {
                 let (ActionKind::Reclaim, Some(cluster)) = (action.kind, &action.cluster) else {
                     return true;
                 };
+                if is_outside(&action.machine) {
+                    return true;
+                }
                 let left = left
                     .entry(cluster.clone())
                     .or_insert_with(|| self.grant(cluster, configured(cluster), now));

@@ -10,6 +10,7 @@
 //! **Invariant:** reading changes nothing: all a reader gets of the parts is shared references.
 
 mod export;
+mod leaving;
 mod numbers;
 mod pages;
 mod progress;
@@ -33,6 +34,7 @@ use crate::{
     counters::Counters,
     demand::Demand,
     histogram::Latencies,
+    leaving::LeavingMachines,
     rails::{Baseline, RailSet},
     schedule::Schedule,
     sessions::Sessions,
@@ -53,6 +55,7 @@ pub(crate) struct Reads<'c> {
     pub(crate) demand: &'c Demand,
     pub(crate) work: &'c Work,
     pub(crate) sessions: &'c Sessions,
+    pub(crate) leaving: &'c LeavingMachines,
     pub(crate) rails: &'c RailSet,
     pub(crate) schedule: &'c Schedule,
     pub(crate) uplink: &'c Uplink,

@@ -9,8 +9,9 @@ use crate::{
     audit::Outcome,
     core::LateAnswer,
     histogram::{Histogram, Phase, seconds},
+    leaving::{LeavingPhase, LeavingSource, OddNotice},
 };
-use bigfleet_model::{ActionKind, ClusterId, Dimension, UnmetReason};
+use bigfleet_model::{ActionKind, ClusterId, Dimension, Leaving, UnmetReason};
 use std::collections::BTreeMap;
 
 /// One value.
@@ -330,6 +331,7 @@ impl Reads<'_> {
             counters.drain_fallbacks,
         );
         self.put_needs(sheet);
+        self.put_leaving(sheet);
         self.put_clusters(sheet);
         for (tier, state, spent) in self.supply.ledger().stock().spend() {
             sheet.put(
@@ -398,6 +400,40 @@ impl Reads<'_> {
         sheet.gauge("bigfleet_shard_need_lacking_oldest_seconds", oldest);
         let lost = self.provider_lost.map_or(0.0, age);
         sheet.gauge("bigfleet_shard_provider_lost_seconds", lost);
+    }
+
+    /// Machines that are to leave, and for how long the one that waits longest is without a replacement.
+    fn put_leaving(&self, sheet: &mut Sheet) {
+        let counts = self.leaving_counts();
+        for source in LeavingSource::ALL {
+            for word in Leaving::ALL {
+                for phase in LeavingPhase::ALL {
+                    let count = counts.machines.get(&(source, word, phase)).copied();
+                    sheet.put(
+                        "bigfleet_shard_leaving_machines",
+                        &[
+                            ("source", source.word()),
+                            ("word", word.word()),
+                            ("phase", phase.label()),
+                        ],
+                        Value::Gauge(f64::from(count.unwrap_or(0))),
+                    );
+                }
+            }
+        }
+        let since = counts.unreplaced_since;
+        let oldest = since.map_or(0.0, |since| seconds(self.now.duration_since(since)));
+        sheet.gauge("bigfleet_shard_leaving_unreplaced_oldest_seconds", oldest);
+        let held = self.leaving.beyond() as f64;
+        sheet.gauge("bigfleet_shard_leaving_notices_held", held);
+        for odd in OddNotice::ALL {
+            let count = self.counters.odd_notices.get(odd.label()).copied();
+            sheet.put(
+                "bigfleet_shard_leaving_notices_odd_total",
+                &[("reason", odd.label())],
+                Value::Counter(count.unwrap_or(0)),
+            );
+        }
     }
 
     /// One series per cluster the shard knows.

@@ -64,6 +64,7 @@ impl Reads<'_> {
             refused: self.supply.refused(id).cloned(),
             undeletable: beside.undeletable,
             work: self.work.get(id).map(|one| one.action),
+            leaving: self.leaving_view(id),
         })
     }
 

@@ -4,6 +4,7 @@ use crate::{
     demand::Withheld,
     effect::{OperationId, RequestId},
     event::{Code, Features, SessionId},
+    leaving::LeavingView,
     rails::{JoinStep, KeptBreaker, Pause, Pool},
 };
 use bigfleet_model::{ActionKind, ClusterId, Machine, MachineId, NeedKey, Reason, State, Time};
@@ -44,6 +45,8 @@ pub struct MachineView {
     pub undeletable: bool,
     /// What is being done to it.
     pub work: Option<ActionKind>,
+    /// How it leaves, if it is to leave (SH-20).
+    pub leaving: Option<LeavingView>,
 }
 
 /// Why a machine cannot be acquired (RF-17).

@@ -20,8 +20,8 @@ use crate::{
 };
 use bigfleet_engine::Engine;
 use bigfleet_model::{
-    Cluster, ClusterId, Disruption, FleetMachine, Inventory, Machine, MachineId, Need, State, Time,
-    Via, WriteRefused,
+    Cluster, ClusterId, Disruption, FleetMachine, Inventory, Leaving, Machine, MachineId, Need,
+    State, Time, Via, WriteRefused,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,8 @@ pub(crate) struct Beside {
     pub(crate) disruption: Option<Disruption>,
     /// Its drain can still be taken back (SH-18).
     pub(crate) reversible: bool,
+    /// How it is to leave, if it is (SH-20).
+    pub(crate) leaving: Option<Leaving>,
     /// The last change made here, by the count of reads begun before it: what a read that began
     /// earlier shows is older than what we know.
     pub(crate) changed: Option<u64>,
@@ -366,6 +368,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: beside.leaving,
         };
         self.engine.put_record(machine, beside);
     }
@@ -381,6 +384,7 @@ impl Ledger {
             unavailable: beside.unconfirmed || self.is_closed(machine),
             disruption: beside.disruption,
             reversible: beside.reversible,
+            leaving: beside.leaving,
         })
     }
 

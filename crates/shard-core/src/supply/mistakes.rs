@@ -1,7 +1,7 @@
 //! Mistakes: what the engine is told of a machine while an old defect is switched on.
 
 use crate::defect::Defect;
-use bigfleet_model::{Fingerprint, FleetMachine, Group, Machine, State};
+use bigfleet_model::{Fingerprint, FleetMachine, Group, Leaving, Machine, State};
 
 /// What the engine is told instead; `None` if it is not told of the machine at all.
 pub(super) fn wrongly_told(mut told: FleetMachine, defect: Defect) -> Option<FleetMachine> {
@@ -20,6 +20,9 @@ pub(super) fn wrongly_told(mut told: FleetMachine, defect: Defect) -> Option<Fle
             facts.state = State::Configured.into();
         }
         (Defect::UnjoinedCounted, _) => told.not_ready = false,
+        (Defect::SoonToldAsNow, _) => told.leaving = told.leaving.map(|_| Leaving::Now),
+        (Defect::NowToldAsSoon, _) => told.leaving = told.leaving.map(|_| Leaving::Soon),
+        (Defect::DrainedIdleOffered, state) if !state.is_bound() => told.leaving = None,
         (Defect::DrainingNotPromised, State::Draining) if promised => return None,
         _ => {}
     }

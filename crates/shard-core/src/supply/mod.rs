@@ -24,14 +24,15 @@ mod stock;
 pub use indexes::GaugeKey;
 
 pub(crate) use deciding::Decided;
-pub(crate) use ledger::{Beside, EngineRows};
+pub(crate) use ledger::{Beside, EngineRows, Ledger};
 pub(crate) use ownership::{ASSIGNED_SHARD, Owner};
 pub(crate) use provider::{Absence, Listing};
 pub(crate) use stock::Stock;
 
 use crate::{effect::OperationId, rails::Pool, record::Kept, settings::ShardConfig};
-use bigfleet_model::{ClusterId, FleetMachine, Machine, MachineId, Time, Via, WriteRefused};
-use ledger::Ledger;
+use bigfleet_model::{
+    ClusterId, FleetMachine, Leaving, Machine, MachineId, Time, Via, WriteRefused,
+};
 use nodes::Nodes;
 use ownership::Ownership;
 use provider::Provider;
@@ -167,6 +168,16 @@ impl Supply {
             self.ledger
                 .note(id, |beside| beside.reversible = reversible);
         }
+    }
+
+    /// How a machine is to leave (SH-20); says whether that is new. Nothing for one that is not known.
+    pub(crate) fn set_leaving(&mut self, id: &MachineId, leaving: Option<Leaving>) -> bool {
+        let is_known = self.ledger.get(id).is_some();
+        let is_new = is_known && self.ledger.beside(id).leaving != leaving;
+        if is_new {
+            self.ledger.note(id, |beside| beside.leaving = leaving);
+        }
+        is_new
     }
 
     /// What the provider shows of a machine is not confirmed: it is no supply until it is.

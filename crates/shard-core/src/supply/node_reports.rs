@@ -116,6 +116,7 @@ impl Supply {
         let serves = |id: &&MachineId| {
             let known = ledger.get(id);
             known.is_some_and(|known| known.state() == State::Configured)
+                && ledger.beside(id).leaving.is_none()
         };
         let serving = ledger.bound_to(cluster).filter(serves);
         self.nodes.is_partitioned(cluster, serving, now)

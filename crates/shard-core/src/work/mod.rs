@@ -338,6 +338,18 @@ impl Work {
         hold_deadline(held_since, deadline, closed, now)
     }
 
+    /// A drain is to end by then; says whether that is sooner than it was.
+    pub(crate) fn end_drain_by(&mut self, machine: &MachineId, by: Time) -> bool {
+        let Some(operation) = self.operations.get_mut(machine) else {
+            return false;
+        };
+        let is_sooner = operation.is_drain() && by < operation.deadline;
+        if is_sooner {
+            operation.deadline = by;
+        }
+        is_sooner
+    }
+
     /// What went wrong with an operation, in the words of whoever said so; for people.
     pub(crate) fn note_trouble(&mut self, machine: &MachineId, trouble: String) {
         if let Some(operation) = self.operations.get_mut(machine) {

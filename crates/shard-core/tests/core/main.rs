@@ -14,6 +14,7 @@ mod defects;
 mod demand;
 mod fixed_point;
 mod late;
+mod leaving;
 mod nodes;
 mod operators;
 mod pace;

@@ -44,6 +44,8 @@ pub(crate) struct There {
     pub(crate) creates: u32,
     /// Its transition ends in Failed.
     pub(crate) doomed: bool,
+    /// When the provider says it takes it away.
+    pub(crate) leaving: Option<Time>,
 }
 
 /// How the provider behaves.
@@ -183,6 +185,7 @@ impl World {
             mark: (0, 0),
             creates: 0,
             doomed: false,
+            leaving: None,
         };
         let machines = machines
             .into_iter()
@@ -550,6 +553,7 @@ pub(crate) fn sighting(there: &There) -> Sighting {
     Sighting {
         machine: there.machine.clone(),
         echoed: (&there.metadata).into(),
+        leaving: there.leaving,
     }
 }
 

@@ -2,12 +2,15 @@
 //! log reads them without knowing how this program prints its values.
 
 use bigfleet_wire::v1alpha1::{
-    PauseResponse, PauseView, ReleaseClusterResponse, ResumeResponse, RetireMachineResponse,
+    DrainMachinesResponse, MachineDrain, PauseResponse, PauseView, ReleaseClusterResponse,
+    ResumeResponse, RetireMachineResponse, UndrainMachinesResponse,
 };
 use serde_json::{Value, json};
 
 /// Pauses of an answer that are named.
 const MOST_PAUSES: usize = 100;
+/// Machines of an answer that are named.
+const MOST_MACHINES: usize = 20;
 
 /// An answer that can be written down.
 pub(super) trait Written {
@@ -51,6 +54,33 @@ impl Written for ReleaseClusterResponse {
     fn written(&self) -> Value {
         json!({ "machines": self.machines, "needs": self.needs })
     }
+}
+
+impl Written for DrainMachinesResponse {
+    fn written(&self) -> Value {
+        json!({ "machines": drains(&self.machines), "moved_groups": self.moved_groups })
+    }
+}
+
+impl Written for UndrainMachinesResponse {
+    fn written(&self) -> Value {
+        json!({ "machines": drains(&self.machines) })
+    }
+}
+
+/// How many machines, and the first of them: each has a line of its own in the log.
+fn drains(rows: &[MachineDrain]) -> Value {
+    let meant = rows.iter().filter(|row| !row.passed_over);
+    let first: Vec<&str> = meant
+        .clone()
+        .take(MOST_MACHINES)
+        .map(|row| row.machine_id.as_str())
+        .collect();
+    json!({
+        "count": meant.count(),
+        "passed_over": rows.iter().filter(|row| row.passed_over).count(),
+        "first": first,
+    })
 }
 
 fn pause(view: &PauseView) -> Value {

@@ -172,6 +172,9 @@ fn decided(entry: &Entry) -> Option<String> {
         (ActionKind::Preempt, _) => {
             format!("Drain from {from}, to make way for a Need{rank} of {to}")
         }
+        (ActionKind::Reclaim, Some(Reason::Leaving)) => {
+            format!("Drain from {from}, since the machine is to leave")
+        }
         (ActionKind::Reclaim, _) => format!("Drain from {from}, where no Need claims the machine"),
         (ActionKind::Restore, _) => {
             format!("Take the drain back, since a Need{rank} of {to} wants the machine again")
@@ -194,6 +197,11 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::InventoryMiss => "ended, the machine is gone",
         Outcome::Adopted => "the machine changed by itself, and the provider's word was taken",
         Outcome::Conflict => "ended, the machine is bound to somebody else",
+        Outcome::DrainMarked => "an admin has marked the machine to leave",
+        Outcome::DrainLifted => "an admin has lifted the mark, and the machine stays",
+        Outcome::DrainDeadlinePassed => "the deadline of its drain has passed: it leaves at once",
+        Outcome::LeavingAnnounced => "its provider announces to take it away",
+        Outcome::LeavingWithdrawn => "its provider does not take it away after all",
         Outcome::DrainBlocked => "given up, the node was not empty at the deadline",
         Outcome::TakenBack => "taken back, since a Need wants the machine again",
         Outcome::Suppressed => "not let out, actuation is paused",

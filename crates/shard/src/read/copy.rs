@@ -33,7 +33,7 @@ impl Exports {
 }
 
 /// The fleet of one moment, and what it is taken from.
-pub(super) async fn copy(
+pub(crate) async fn copy(
     hub: &Hub,
     info: &Arc<ShardInfo>,
 ) -> Result<(Fleet, InspectHeader), Status> {

@@ -117,7 +117,9 @@ pub(super) async fn explain(
         claims,
         claims_capped,
         remedies: advice.chain(helps).filter(|_| !satisfied).collect(),
-        causes: explanation::causes(&explanation, &around),
+        causes: own_trouble(&around, &explanation)
+            .chain(explanation::causes(&explanation, &around))
+            .collect(),
         changes,
         table: Some(explanation::table(&explanation)),
     })
@@ -154,6 +156,14 @@ async fn around(reads: &Reads, beside: &Beside) -> Result<(Around, Vec<String>),
             .collect(),
     };
     Ok((around, troubles))
+}
+
+/// What is wrong with the Need's own cluster, whether it is served or not: it may not ask for this any more.
+fn own_trouble(around: &Around, explanation: &Explanation) -> impl Iterator<Item = String> {
+    let cluster = &explanation.verdict.need.cluster;
+    let is_held = around.quarantined.contains(cluster);
+    let said = "its last roll-up is held, so this is what it asked for before; `bigfleet get rails` says why";
+    is_held.then(|| said.to_owned()).into_iter()
 }
 
 fn view(explanation: &Explanation, beside: &Beside) -> NeedView {

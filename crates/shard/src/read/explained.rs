@@ -15,6 +15,7 @@ use bigfleet_wire::v1alpha1::{ExplanationStep, Resources};
 
 use super::shortfall_text;
 use super::stream::count;
+use crate::fate_text::called;
 
 /// Where a machine comes from, in the order the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +95,7 @@ impl ClaimOrigin {
     fn by_how(how: ClaimSource) -> Self {
         match how {
             ClaimSource::Own => Self::Own,
+            ClaimSource::Leaving(_) => Self::Own,
             ClaimSource::Bound => Self::Leftovers,
             ClaimSource::Idle => Self::Idle,
             ClaimSource::Creating => Self::Creating,
@@ -126,6 +128,7 @@ fn is_of_cluster(fate: &Fate, cluster: &ClusterId) -> bool {
         | Fate::Held
         | Fate::FreedLater
         | Fate::NotReady
+        | Fate::Leaves(_)
         | Fate::Draining
         | Fate::Deleting
         | Fate::Requirement(..)
@@ -153,6 +156,7 @@ fn obstacle(fate: &Fate) -> Option<&'static str> {
         Fate::PreemptedFor(_) => Some("preempted for another Need"),
         Fate::Serving(_) | Fate::OnItsWayTo(_) => Some("another cluster's"),
         Fate::NotReady => Some("not ready"),
+        Fate::Leaves(_) => Some("to leave"),
         Fate::Draining => Some("draining"),
         Fate::Deleting => Some("not to be had any more"),
         Fate::Failed => Some("failed"),
@@ -245,7 +249,8 @@ fn turn(explained: &Explanation) -> Option<ExplanationStep> {
         text: format!(
             "served {position} of {needs}; {holders} machines this one could use: the first, {}, \
              holds {}",
-            first.need, first.holds
+            called(&first.need),
+            first.holds
         ),
         ..ExplanationStep::default()
     })

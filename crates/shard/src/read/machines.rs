@@ -23,7 +23,7 @@ use bigfleet_wire::v1alpha1::{
 use tonic::Status;
 
 use super::stream::{Cut, Out, limited};
-use super::{Reads, ShardInfo, cluster_filter};
+use super::{Reads, ShardInfo, cluster_filter, leaving};
 use crate::hub::{Hub, Stopping};
 
 /// Ids one request may name.
@@ -36,6 +36,8 @@ pub(super) struct MachinesQuery {
     /// These only, by id; empty is any.
     ids: BTreeSet<MachineId>,
     flagged: bool,
+    /// Only those that are to leave.
+    leaving: bool,
     after: Option<MachineId>,
     limit: i32,
 }
@@ -68,6 +70,7 @@ impl MachinesQuery {
             },
             ids: ids.map_err(|why| refused("machine_ids", &why))?,
             flagged: request.flagged_only,
+            leaving: request.leaving_only,
             after: after.transpose().map_err(|why| refused("after_id", &why))?,
             limit: request.limit,
         })
@@ -87,10 +90,23 @@ impl MachinesQuery {
             && is(&filter.zone, &shape.zone)
             && filter.cluster.as_ref().is_none_or(of_cluster)
             && (!self.flagged || is_flagged(view))
+            && (!self.leaving || view.leaving.is_some())
     }
 
-    /// The ids that match, by id.
+    /// The ids that match, by id. Those that are to leave are known by name.
     async fn select(&self, hub: &Hub) -> Result<Vec<MachineId>, Stopping> {
+        if self.leaving && self.ids.is_empty() {
+            let wanted = self.clone();
+            let leaving = hub.ask(move |core| {
+                let after = wanted.after.as_ref();
+                let ids = core.leaving_machines();
+                let ids = ids.filter(|id| after.is_none_or(|after| after < *id));
+                let views = ids.filter_map(|id| core.machine_view(id));
+                let views = views.filter(|view| wanted.admits(view));
+                views.map(|view| view.machine.id().clone()).collect()
+            });
+            return leaving.await;
+        }
         if !self.ids.is_empty() {
             let after = self.after.as_ref();
             let named = self
@@ -189,6 +205,7 @@ pub(crate) fn message(view: &MachineView, info: &ShardInfo) -> wire::MachineView
         refused_reason: view.refused.clone().unwrap_or_default(),
         reserved_for_transfer: false,
         work: view.work.map_or(WorkKind::Unspecified, kind).into(),
+        leaving: leaving::message(view, info.now()),
     }
 }
 

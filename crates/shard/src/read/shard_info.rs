@@ -54,7 +54,7 @@ impl ShardInfo {
             cycle_interval,
             flag_pauses: false,
             lists: Arc::default(),
-            clock: Clock::start(1.0),
+            clock: Clock::start(1.0, Duration::ZERO),
         }
     }
 

@@ -63,7 +63,7 @@ fn missing_why(view: &NeedView, progress: &Progress, reason: UnmetReason) -> Str
         None if verdict.satisfied => {
             "machines for it are chosen, and none has begun yet".to_owned()
         }
-        None => unmet(view, reason),
+        None => unmet(view, progress, reason),
     };
     if verdict.parked && !verdict.satisfied {
         why + "; parked: it is tried again when something changes"
@@ -81,7 +81,7 @@ fn is_withheld(reason: UnmetReason) -> bool {
     )
 }
 
-fn unmet(view: &NeedView, reason: UnmetReason) -> String {
+fn unmet(view: &NeedView, progress: &Progress, reason: UnmetReason) -> String {
     let verdict = &view.verdict;
     let supply = &verdict.matching_supply;
     let least = if supply.capped { "at least " } else { "" };
@@ -91,11 +91,16 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
     );
     match reason {
         UnmetReason::Unspecified => exist,
-        UnmetReason::PriorityStarved => {
-            format!("{exist}, but serve Needs this one does not outrank")
-        }
+        UnmetReason::PriorityStarved if holds_all(view, progress) => format!(
+            "it already holds every machine that fits, {}",
+            verdict.claimed
+        ),
+        UnmetReason::PriorityStarved => match verdict.claimed {
+            0 => format!("{exist}, but serve Needs this one does not outrank"),
+            own => format!("{exist}; it has {own}, and no Need it outranks has another"),
+        },
         UnmetReason::NoMatchingSupply => {
-            "no machine, not even one that could be bought, meets its requirements and smallest size".to_owned()
+            "no machine that works, not even one that could be bought, meets its requirements and smallest size".to_owned()
         }
         UnmetReason::TopologyUnsatisfiable => {
             let Some(best) = verdict.same_candidates.first() else {
@@ -119,6 +124,18 @@ fn unmet(view: &NeedView, reason: UnmetReason) -> String {
         UnmetReason::NoOperatorSession => Withheld::NoOperatorSession.words().to_owned(),
         UnmetReason::ActuationPaused => Withheld::ActuationPaused.words().to_owned(),
     }
+}
+
+/// Whether no machine fits but those that serve it: then nobody stands in its way.
+fn holds_all(view: &NeedView, progress: &Progress) -> bool {
+    let (verdict, supply) = (&view.verdict, &view.verdict.matching_supply);
+    let free = supply.idle + supply.speculative;
+    let all_serve = progress.coming.is_zero() && progress.stuck.is_zero();
+    !supply.capped
+        && free == 0
+        && all_serve
+        && 0 < verdict.claimed
+        && supply.configured <= verdict.claimed
 }
 
 /// What a person could do about what the shard itself holds back. What the fleet lacks is tried, not guessed.
@@ -152,11 +169,14 @@ pub(super) fn breaker(view: &BreakerView, now: Time) -> String {
         "" => String::new(),
         error => format!(", the last with \"{}\"", shown(error)),
     };
+    let failed = match breaker.failures {
+        1 => "failed".to_owned(),
+        failures => format!("failed {failures} times in a row"),
+    };
     format!(
-        "{} in zone {} failed {} in a row{said}; {next}",
+        "{} in zone {} {failed}{said}; {next}",
         shown(&pool.instance_type),
         shown(&pool.zone),
-        counted(breaker.failures, "time", "times")
     )
 }
 
@@ -279,6 +299,17 @@ pub(super) mod tests {
             said(&starved, UnmetReason::PriorityStarved),
             "missing cpu=1500m for 3 min: 0 idle, 7 configured and 0 speculative machines \
              fit, but serve Needs this one does not outrank"
+        );
+        let mut alone = starved.clone();
+        alone.verdict.claimed = 7;
+        assert_eq!(
+            said(&alone, UnmetReason::PriorityStarved),
+            "missing cpu=1500m for 3 min: it already holds every machine that fits, 7"
+        );
+        alone.verdict.claimed = 3;
+        assert!(
+            said(&alone, UnmetReason::PriorityStarved)
+                .ends_with("machines fit; it has 3, and no Need it outranks has another")
         );
         assert!(
             said(&starved, UnmetReason::PreemptionExhausted)

@@ -9,12 +9,14 @@
 //! Whoever is paged asks this one question. It is answered from what the shard knows at that moment, and waits
 //! for no cycle. Nothing is listed that is as it should be; an empty list means that all is well.
 
+mod leaving;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bigfleet_model::{Time, counted};
+use bigfleet_model::{Time, counted, shown};
 use bigfleet_shard_core::{
     BackoffView, ClusterView, PausedBy, RailsView, Scope, ShardCore, Stage, Value, WorkView,
 };
@@ -22,11 +24,16 @@ use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{InspectStatusResponse, ProblemSeverity, ProblemView};
 use tonic::Status;
 
+use super::shortfall_text::span;
 use super::{Reads, ShardInfo};
 use crate::audit::AuditCounts;
+use crate::clock::Clock;
+use crate::events::{Events, Happened};
 use crate::news::twin_text;
 use crate::publish::{Beside, Publisher, stage_word};
+use crate::rpcs::Rpcs;
 use crate::settings::Settings;
+use crate::trouble::Trouble;
 
 /// A Need that has missed something for longer than this is a problem.
 const MISSING_FOR: Duration = Duration::from_secs(5 * 60);
@@ -36,6 +43,12 @@ const WAITS_FOR: Duration = Duration::from_secs(10 * 60);
 const MOST_OF_A_KIND: usize = 10;
 const CERTIFICATE_SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 const CERTIFICATE_NOW: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+/// For so long machines that were lost at once are a problem by themselves.
+const LOSSES_FOR: Duration = Duration::from_secs(10 * 60);
+/// Every machine is shown again within this, and what cannot be read of it too.
+const DOUBTED_FOR: Duration = Duration::from_secs(15 * 60);
+/// A clock that is off by more than this was set; less may be how clocks are kept in step.
+const CLOCK_OFF: f64 = 60.0;
 const DISK_LOW: u64 = 512 << 20;
 const DISK_FULL: u64 = 64 << 20;
 
@@ -48,6 +61,9 @@ pub(crate) struct Surroundings {
     pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
     pub(crate) data_dir: std::path::PathBuf,
     pub(crate) coordinator: Option<String>,
+    rpcs: Arc<Rpcs>,
+    clock: Clock,
+    trouble: Trouble,
 }
 
 impl Surroundings {
@@ -59,6 +75,9 @@ impl Surroundings {
             tls: metrics.tls.clone(),
             data_dir: settings.data_dir.clone(),
             coordinator: settings.around.coordinator_addr.clone(),
+            rpcs: Arc::clone(&metrics.rpcs),
+            clock: metrics.clock,
+            trouble: metrics.trouble.clone(),
         }
     }
 }
@@ -72,6 +91,7 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectStatusResponse, Stat
         (info.header(core, 0), core.epoch(), found)
     });
     let (header, epoch, mut found) = asked.await?;
+    of_losses(&reads.events, &mut found);
     of_surroundings(&reads.surroundings, &reads.info.shard, &mut found);
     let now = found.now;
     let problems = found.sorted();
@@ -169,6 +189,7 @@ fn of_core(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
     of_sessions(clusters, found);
     of_work(core, found);
     of_needs(core, found);
+    leaving::of_leaving(core, found);
     of_provider(core, info, found);
 }
 
@@ -221,31 +242,30 @@ fn of_rails(view: &RailsView, found: &mut Found) {
     let rails = "bigfleet get rails";
     let held = view.held.clone();
     found.bounded("quarantine", rails, held, |found, held| {
-        let (cluster, reports, why) = (&held.cluster, held.reports, &held.why);
-        let what = format!(
-            "cluster {cluster}: {} not believed, its earlier demand stays: {why}",
-            counted(reports, "report is", "reports in a row are")
-        );
+        let (cluster, why) = (&held.cluster, &held.why);
+        let reports = match held.reports {
+            1 => "its last roll-up is".to_owned(),
+            reports => format!("{reports} roll-ups in a row are"),
+        };
+        let what =
+            format!("cluster {cluster}: {reports} held, its earlier demand stays in force: {why}");
         let verb = format!("bigfleet describe cluster {cluster}");
         found.warning("quarantine", what, Some(held.since), verb);
     });
     let capped = view.capped.clone();
     found.bounded("rail", rails, capped, |found, capped| {
-        let (cluster, machines) = (&capped.cluster, capped.machines);
-        let what = format!(
-            "cluster {cluster}: {} for the reclaim cap",
-            counted(
-                machines,
-                "machine to be reclaimed waits",
-                "machines to be reclaimed wait"
-            )
-        );
+        let cluster = &capped.cluster;
+        let machines = counted(capped.machines, "machine", "machines");
+        let what =
+            format!("cluster {cluster}: {machines} to be reclaimed, held by the reclaim cap");
         found.warning("rail", what, Some(capped.since), rails);
     });
     if 0 < view.removals_held {
-        let held = view.removals_held;
-        let kept = counted(held, "machine is kept", "machines are kept");
-        let what = format!("{kept} that the provider's last List did not have");
+        let what = counted(
+            view.removals_held,
+            "machine was missing from the provider's last List and is kept",
+            "machines were missing from the provider's last List and are kept",
+        );
         found.warning("rail", what, None, rails);
     }
     let pools: Vec<_> = view
@@ -287,9 +307,9 @@ fn of_sessions(clusters: impl Iterator<Item = ClusterView>, found: &mut Found) {
     found.bounded("session", "bigfleet get clusters", gone, |found, one| {
         let cluster = &one.cluster;
         let machines: u32 = one.machines.values().sum();
+        let machines = counted(machines, "machine stays", "machines stay");
         let what = format!(
-            "the operator of cluster {cluster} is not connected: its {}, and it gets no new ones",
-            counted(machines, "machine stays", "machines stay")
+            "the operator of cluster {cluster} is not connected: its {machines}, and it gets no new ones"
         );
         let verb = format!("bigfleet describe cluster {cluster}");
         found.warning("session", what, one.gone_since, verb);
@@ -389,9 +409,51 @@ fn of_surroundings(around: &Surroundings, shard: &str, found: &mut Found) {
             "bigfleet get rails",
         );
     }
+    of_records(around, found);
     of_disk(around, found);
     of_certificate(around, shard, found);
     of_coordinator(around, found);
+    of_clock(around.clock.behind(around.trouble.host_clock()), found);
+}
+
+/// A shard keeps its own time from its start on, so that a clock that is set ends no drain and no pause.
+fn of_clock(behind: f64, found: &mut Found) {
+    if behind.abs() < CLOCK_OFF {
+        return;
+    }
+    let way = if behind < 0.0 { "back" } else { "forward" };
+    let off = Duration::from_secs_f64(behind.abs());
+    let off = span(Time::ZERO, Time::ZERO + off);
+    let what = format!(
+        "the host's clock was set {off} {way} since this process began: the moments it tells and logs are off by \
+         that, spans are not; restart it when that suits"
+    );
+    found.warning("clock", what, None, "date -u");
+}
+
+/// Machines that were lost at once, for a while: what lacks them may not have lacked anything for long yet.
+fn of_losses(events: &Events, found: &mut Found) {
+    let now = found.now;
+    let is_recent = |one: &Arc<Happened>| {
+        one.news.kind == "mass-loss" && now.duration_since(one.time) < LOSSES_FOR
+    };
+    let lost = events.after(0).into_iter().filter(is_recent).collect();
+    let verb = "bigfleet get events";
+    found.bounded("machines", verb, lost, |found, one: Arc<Happened>| {
+        found.critical("machines", &*one.news.text, Some(one.time), verb);
+    });
+}
+
+/// What a provider says of machines and cannot be read counts as nothing, so a fleet may look smaller than it is.
+fn of_records(around: &Surroundings, found: &mut Found) {
+    if let Some(doubted) = around.rpcs.doubted_within(DOUBTED_FOR) {
+        let what = format!(
+            "the provider says what cannot be read, and counts for less: {}",
+            shown(&doubted)
+        );
+        let verb = "grep 'provider record read as less' in the shard's log";
+        found.warning("provider", what, None, verb);
+    }
 }
 
 fn of_disk(around: &Surroundings, found: &mut Found) {
@@ -423,9 +485,7 @@ fn of_certificate(around: &Surroundings, shard: &str, found: &mut Found) {
     let counts = tls.counts();
     let verb = format!("bigfleet certs issue shard {shard}");
     let ends = Duration::from_secs(counts.expires_unix_seconds.max(0).unsigned_abs());
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    match ends.checked_sub(now) {
+    match ends.checked_sub(around.trouble.host_clock()) {
         None => {
             let what = "the shard's certificate has expired: nobody new can connect, and no provider be called anew";
             found.critical("certificate", what, None, &verb);

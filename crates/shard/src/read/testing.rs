@@ -21,6 +21,7 @@ pub(super) fn core(fleet: &str) -> ShardCore {
     let machines = fleet.machines.values().map(|one| Sighting {
         machine: one.machine.clone(),
         echoed: Echoed::default(),
+        leaving: None,
     });
     let page = Event::ListPage {
         list,

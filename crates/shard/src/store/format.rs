@@ -4,11 +4,13 @@
 //! earlier one does not know it passes over. Anything else that does not read is damage, and is said.
 
 mod demand;
+mod drains;
 mod moments;
 mod names;
 mod rails;
 
 pub(super) use demand::cluster;
+pub(super) use drains::drained;
 pub(super) use moments::{moment, seconds};
 pub(super) use names::Names;
 pub(super) use rails::{breaker, breaker_key, paused, reclaims, scope_key};
@@ -37,6 +39,8 @@ pub(super) struct Value {
     breaker: Option<StoredBreaker>,
     #[prost(message, optional, tag = "5")]
     reclaims: Option<StoredReclaims>,
+    #[prost(message, optional, tag = "6")]
+    drain: Option<drains::StoredDrain>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -144,7 +148,7 @@ const ACTIONS: [(ActionKind, u32); 6] = [
     (ActionKind::Delete, 5),
     (ActionKind::Restore, 6),
 ];
-const REASONS: [(Reason, u32); 7] = [
+const REASONS: [(Reason, u32); 8] = [
     (Reason::Idle, 1),
     (Reason::Speculative, 2),
     (Reason::Promised, 3),
@@ -152,6 +156,7 @@ const REASONS: [(Reason, u32); 7] = [
     (Reason::Excess, 5),
     (Reason::Release, 6),
     (Reason::Restored, 7),
+    (Reason::Leaving, 8),
 ];
 
 fn number<T: PartialEq>(table: &[(T, u32)], of: &T) -> u32 {

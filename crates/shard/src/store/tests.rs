@@ -143,6 +143,18 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             last_error: "no".to_owned(),
         }),
     };
+    let drained = |id: &str, deadline: Option<Option<f64>>| Record::Drained {
+        machine: machine(id),
+        mark: deadline.map(|deadline| DrainMark {
+            passed: deadline == Some(9.0),
+            ..DrainMark::new(
+                "somebody",
+                "new disks",
+                moment.unwrap(),
+                deadline.and_then(Time::from_seconds),
+            )
+        }),
+    };
     let reclaims = |cluster: &str, left: &[f64]| Record::Reclaims {
         cluster: ClusterId::new(cluster).unwrap(),
         left: left
@@ -167,9 +179,13 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(provider(), Some(Some(9.0))),
             breaker(JoinStep::Blob, Some(3)),
             breaker(JoinStep::Node, Some(4)),
+            drained("m5", Some(None)),
+            drained("m6", Some(Some(30.5))),
+            drained("m7", Some(None)),
             reclaims("a", &[1.5]),
             reclaims("b", &[1.5]),
         ],
+        &[],
     )
     .unwrap();
     let larger = Baseline {
@@ -203,9 +219,12 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(provider(), Some(Some(10.5))),
             breaker(JoinStep::Blob, None),
             breaker(JoinStep::Node, Some(5)),
+            drained("m6", None),
+            drained("m7", Some(Some(9.0))),
             reclaims("a", &[2.25, 3.0]),
             reclaims("b", &[]),
         ],
+        &[],
     )
     .unwrap();
     drop(opened);
@@ -228,6 +247,8 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             paused(Scope::Cluster(cluster.clone()), Some(None)),
             paused(provider(), Some(Some(10.5))),
             breaker(JoinStep::Node, Some(5)),
+            drained("m5", Some(None)),
+            drained("m7", Some(Some(9.0))),
             reclaims("a", &[2.25, 3.0]),
             arrival("f", moment),
             cluster_record,
@@ -271,7 +292,7 @@ fn a_core_rebuilt_from_the_file_remembers_what_the_core_before_it_did() {
         4 < records.len(),
         "there is something to remember: {records:?}"
     );
-    commit(&opened.database, &records).unwrap();
+    commit(&opened.database, &records, &[]).unwrap();
     drop(opened);
     let again = folder.open().unwrap();
     let core = ShardCore::rebuild(config, 1, now, again.records).unwrap();
@@ -288,7 +309,7 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
         "1\n",
         "a refused start takes no epoch"
     );
-    commit(&opened.database, &[Record::Epoch(9), kept("m1", None)]).unwrap();
+    commit(&opened.database, &[Record::Epoch(9), kept("m1", None)], &[]).unwrap();
     drop(opened);
     let text = folder.refused();
     assert!(
@@ -318,7 +339,7 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
 
     let newer = Folder::new("newer");
     let opened = newer.open().unwrap();
-    commit(&opened.database, &[]).unwrap();
+    commit(&opened.database, &[], &[]).unwrap();
     let write = opened.database.begin_write().unwrap();
     write
         .open_table(META)
@@ -359,11 +380,34 @@ fn a_forgotten_cluster_is_gone_from_every_table() {
     };
     let forgotten = Record::ClusterForgotten(ClusterId::new("a").unwrap());
     let written = [vec![Record::Epoch(1)], of("a").into(), of("b").into()].concat();
-    commit(&opened.database, &written).unwrap();
-    commit(&opened.database, &[forgotten]).unwrap();
+    commit(&opened.database, &written, &[]).unwrap();
+    commit(&opened.database, &[forgotten], &[]).unwrap();
     drop(opened);
     let left = [vec![Record::Epoch(1)], of("b").into()].concat();
     assert_eq!(folder.open().unwrap().records, left);
+}
+
+/// SV-3: ages ride along with records, and are not among them.
+#[test]
+fn ages_come_back_until_they_are_over() {
+    let folder = Folder::new("ages");
+    let opened = folder.open().unwrap();
+    assert_eq!(opened.ages, []);
+    let need = |group: &str| NeedKey {
+        cluster: ClusterId::new("a").unwrap(),
+        fingerprint: Fingerprint::new("p=1|reqs=zone:1:x;"),
+        group: Group::new(group),
+    };
+    let moment = Time::from_seconds(17.25).unwrap();
+    let began = [(need(""), Some(moment)), (need("g"), Some(moment))];
+    commit(&opened.database, &[Record::Epoch(1)], &began).unwrap();
+    drop(opened);
+    let opened = folder.open().unwrap();
+    assert_eq!(opened.ages, [(need(""), moment), (need("g"), moment)]);
+    assert_eq!(opened.records, [Record::Epoch(1)]);
+    commit(&opened.database, &[], &[(need(""), None)]).unwrap();
+    drop(opened);
+    assert_eq!(folder.open().unwrap().ages, [(need("g"), moment)]);
 }
 
 /// Pauses and breakers came after the other tables, under the same number.
@@ -372,7 +416,7 @@ fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
     let folder = Folder::new("older");
     let opened = folder.open().unwrap();
     let before = [Record::Epoch(1), kept("m1", Some("a"))];
-    commit(&opened.database, &before).unwrap();
+    commit(&opened.database, &before, &[]).unwrap();
     let write = opened.database.begin_write().unwrap();
     assert!(write.delete_table(PAUSES).unwrap());
     assert!(write.delete_table(BREAKERS).unwrap());
@@ -388,7 +432,7 @@ fn a_directory_from_before_there_were_pauses_has_none_and_takes_them() {
             note: PauseNote::default(),
         }),
     };
-    commit(&opened.database, std::slice::from_ref(&pause)).unwrap();
+    commit(&opened.database, std::slice::from_ref(&pause), &[]).unwrap();
     drop(opened);
     assert!(folder.open().unwrap().records.contains(&pause));
 
@@ -409,7 +453,7 @@ fn a_file_cut_or_overwritten_anywhere_is_refused_or_reads_as_it_was() {
     let records: Vec<Record> = (0..300)
         .map(|n| kept(&format!("m{n}"), Some("a")))
         .collect();
-    commit(&opened.database, &records).unwrap();
+    commit(&opened.database, &records, &[]).unwrap();
     drop(opened);
     let path = folder.file("shard.redb");
     let whole = std::fs::read(&path).unwrap();
@@ -475,6 +519,7 @@ fn operation() -> impl Strategy<Value = KeptOperation> {
         Reason::Excess,
         Reason::Release,
         Reason::Restored,
+        Reason::Leaving,
     ]);
     let ids = (any::<u64>(), any::<u64>(), any::<u64>());
     let held = prop::option::of(stored_time());

@@ -1,5 +1,7 @@
 //! What an ordinary build has in place of trouble: nothing can be asked for, and nothing happens.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use bigfleet_shard_core::{ProviderCall, Record};
 
 /// What goes wrong on purpose: nothing.
@@ -13,6 +15,14 @@ impl Trouble {
     /// Refuses.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         Err(format!("{text}: this build has no test switches"))
+    }
+
+    /// Unix time by the host's clock.
+    pub(crate) fn host_clock(&self) -> Duration {
+        // A host whose clock is before 1970 has other troubles; a shard still runs on it.
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
     }
 
     pub(crate) fn store_forgets(&self) -> bool {

@@ -1,5 +1,5 @@
 //! Trouble that can be requested: a moment at which the process ends without a word or a task panics, a
-//! part that panics, a store that forgets.
+//! part that panics, a store that forgets, a host whose clock is set.
 //!
 //! ```text
 //! decided ─▶ commit ─▶ disk ─▶ committed ─▶ gate ─▶ create-leaves ─▶ provider ─▶ create-answered ─▶ core
@@ -9,7 +9,9 @@
 //! the wide places; a name hits each. Nothing of it is in force unless asked for, and asking is left out of
 //! the help.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bigfleet_shard_core::{ProviderCall, Record};
 
@@ -49,6 +51,8 @@ pub struct Trouble {
     panics_unheard: bool,
     lets_calls_go: bool,
     queues_calls: bool,
+    /// A file that says how many seconds the host's clock was set forward, or back where there is a sign.
+    clock_set_by: Option<PathBuf>,
 }
 
 impl Trouble {
@@ -56,7 +60,7 @@ impl Trouble {
     pub const CAN_BE_REQUESTED: bool = true;
 
     /// Adds `abort-at=MOMENT`, `panic-at=MOMENT`, `panic-in=PART`, `panics-unheard`, `calls-not-withdrawn`,
-    /// `calls-queued-by-http2` or `store-forgets`.
+    /// `calls-queued-by-http2`, `store-forgets` or `clock-set-by=FILE`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         match text.split_once('=') {
             None if text == "store-forgets" => {
@@ -83,6 +87,10 @@ impl Trouble {
                 self.panics().push(one_of(&MOMENTS, name)?);
                 Ok(())
             }
+            Some(("clock-set-by", file)) => {
+                self.clock_set_by = Some(file.into());
+                Ok(())
+            }
             Some(("panic-in", name)) => {
                 self.panics().push(one_of(&PARTS, name)?);
                 Ok(())
@@ -94,6 +102,23 @@ impl Trouble {
     fn panics(&mut self) -> std::sync::MutexGuard<'_, Vec<&'static str>> {
         let panics = self.panics.get_or_insert_default();
         panics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Unix time by the host's clock, as far as it was set since.
+    pub(crate) fn host_clock(&self) -> Duration {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+        let unix = unix.unwrap_or_default();
+        let set = self.clock_set_by.as_ref().and_then(|file| {
+            let text = std::fs::read_to_string(file).ok()?;
+            text.trim().parse::<i64>().ok()
+        });
+        let set = set.unwrap_or(0);
+        let by = Duration::from_secs(set.unsigned_abs());
+        if set < 0 {
+            unix.saturating_sub(by)
+        } else {
+            unix + by
+        }
     }
 
     /// The store says that it has written, and has not.
@@ -202,6 +227,8 @@ mod tests {
         );
         assert_eq!(trouble.add("panic-at=create-leaves"), Ok(()));
         assert!(trouble.add("panic-at=link").is_err());
+        assert_eq!(trouble.add("clock-set-by=/nowhere"), Ok(()));
+        assert!(trouble.host_clock() <= Trouble::default().host_clock());
         assert!(trouble.add("flood").is_err());
         assert!(trouble.store_forgets());
     }

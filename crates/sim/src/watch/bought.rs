@@ -30,7 +30,10 @@ impl World {
                 .filter(|one| cover::is_attributed(one, need));
             // What never became a node, or is too small by now for the largest Pod, is no use to it.
             let own = own.filter(|one| {
-                !core.is_not_ready(one.id()) && one.shape().serves(&row.profile, &row.min_unit)
+                // Nor is what is to leave: something is acquired in its place.
+                !core.is_not_ready(one.id())
+                    && core.leaving(one.id()).is_none()
+                    && one.shape().serves(&row.profile, &row.min_unit)
             });
             let (new, old): (Vec<_>, Vec<_>) = own.partition(|one| touched.contains(one.id()));
             let without = |left_out: Option<&MachineId>| {

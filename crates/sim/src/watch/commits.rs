@@ -31,7 +31,8 @@ impl Decided {
     pub(crate) fn acquires(&self) -> bool {
         match self.reason {
             Reason::Idle | Reason::Speculative | Reason::Inversion => true,
-            Reason::Promised | Reason::Restored | Reason::Excess | Reason::Release => false,
+            Reason::Promised | Reason::Restored => false,
+            Reason::Excess | Reason::Leaving | Reason::Release => false,
         }
     }
 }

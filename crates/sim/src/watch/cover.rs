@@ -8,9 +8,9 @@
 //! Which rack a gang waits for, and how far a spread may lean, is the engine's business, and the oracle's
 //! to check.
 
-use super::{Decided, Rule};
+use super::{Decided, Rule, marks};
 use crate::{descriptions, world::World};
-use bigfleet_model::{ActionKind, Amounts, Machine, MachineId, NeedKey, Row, Shape, State};
+use bigfleet_model::{ActionKind, Amounts, Machine, MachineId, NeedKey, Reason, Row, Shape, State};
 use bigfleet_shard_core::ShardCore;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,13 @@ impl World {
         self.check_committed(decided);
         self.check_bought(decided, touched);
         let mut drained: BTreeMap<usize, (u32, u32)> = BTreeMap::new();
+        self.check_left_alone(decided);
         for one in decided {
+            // What leaves now waits neither for its cluster's word nor for its turn (SH-20).
+            let core = self.process().map(|process| &process.core);
+            if core.is_some_and(|core| marks::is_hurried(core, one)) {
+                continue;
+            }
             let (machine, name) = (&one.machine, one.cluster.as_ref());
             let name = name.map_or("", |cluster| cluster.as_str());
             let Some(cluster) = self.cluster_named(name) else {
@@ -78,13 +84,14 @@ impl World {
     /// RF-11, and nobody acquires for a Need what it gives up.
     pub(super) fn check_cover(&mut self, decided: &[Decided]) {
         let reclaims = decided.iter().filter(|one| one.kind == ActionKind::Reclaim);
-        let reclaims: Vec<&Decided> = reclaims.collect();
+        let mut reclaims: Vec<&Decided> = reclaims.collect();
         if reclaims.is_empty() {
             return;
         }
         let Some(core) = self.process().map(|process| &process.core) else {
             return;
         };
+        reclaims.retain(|one| !marks::is_hurried(core, one));
         let own = Own::of(core);
         let wrong = reclaims
             .into_iter()
@@ -141,7 +148,9 @@ impl World {
                 );
                 return Some((Rule::MakeBeforeBreak, text));
             }
-            if let Some(other) = acquired_for(&key, decided).filter(|_| is_plain(row)) {
+            // What is acquired may be for the next one that leaves.
+            let is_judged = is_plain(row) && reclaim.reason != Reason::Leaving;
+            if let Some(other) = acquired_for(&key, decided).filter(|_| is_judged) {
                 let text = format!(
                     "{machine} is reclaimed from {id} while {other} is acquired for {need}"
                 );

@@ -8,7 +8,7 @@
 
 use super::{Decided, Rule, cover};
 use crate::{plan::Telling, world::World};
-use bigfleet_model::{ActionKind, Disruption, Machine, MachineId, State};
+use bigfleet_model::{ActionKind, Disruption, Machine, MachineId, Reason, State};
 use bigfleet_shard_core::{Event, ShardCore};
 
 impl World {
@@ -45,7 +45,8 @@ impl World {
             return;
         };
         let reclaims = decided.iter().filter(|one| one.kind == ActionKind::Reclaim);
-        let wrong = reclaims.filter(|one| !one.not_ready).find_map(|one| {
+        let reclaims = reclaims.filter(|one| one.reason != Reason::Leaving && !one.not_ready);
+        let wrong = reclaims.into_iter().find_map(|one| {
             let cluster = self.cluster_named(one.cluster.as_ref()?.as_str())?;
             let id = &self.clusters[cluster].id;
             if self.plan.clusters[cluster].tells == Telling::Nothing
@@ -58,6 +59,7 @@ impl World {
             let stays = core.machines().find(|other| {
                 let mut rows = rows.iter().filter(|row| cover::is_plain(row));
                 is_equal(other, leaves)
+                    && core.leaving(other.id()).is_none()
                     && !core.is_not_ready(other.id())
                     && disturbs(core, other.id()) < disturbs(core, leaves.id())
                     && rows.any(|row| {

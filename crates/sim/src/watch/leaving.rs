@@ -8,7 +8,8 @@
 
 use super::Rule;
 use crate::{clock::Moment, world::World};
-use bigfleet_shard_core::{Effect, Event, Frame, PausedBy, Record, Scope};
+use bigfleet_model::Leaving;
+use bigfleet_shard_core::{Effect, Event, Frame, PausedBy, ProviderCall, Record, Scope};
 
 impl World {
     /// One effect that acts on a machine, as it leaves.
@@ -57,6 +58,21 @@ impl World {
             self.watch.broke(Rule::Paused, self.now, text);
         }
         if let Effect::Call {
+            machine,
+            call: ProviderCall::Drain { .. },
+            ..
+        } = effect
+            && let Some(cluster) = process.core.machine(machine).and_then(|one| one.cluster())
+            && process.core.leaving(machine) == Some(Leaving::Soon)
+            && let Some(cluster) = self.clusters.iter().find(|one| one.id == *cluster)
+            && cluster.session.is_some()
+            && self.now < cluster.drains_blocked_until
+        {
+            let text =
+                format!("{machine} is to leave soon, and is drained past a disruption budget");
+            self.watch.broke(Rule::MakeBeforeBreak, self.now, text);
+        }
+        if let Effect::Call {
             operation, token, ..
         } = effect
         {
@@ -72,6 +88,9 @@ impl World {
 
     /// What a process is about to be told, as far as it bears on what may leave.
     pub(crate) fn note_told(&mut self, epoch: u64, event: &Event) {
+        if epoch == self.current {
+            self.watch.marks.told(event);
+        }
         match event {
             Event::CallEnded {
                 operation,
@@ -99,6 +118,7 @@ impl World {
     /// What a new process finds on its disk: a pause holds it too, if it was written.
     pub(crate) fn note_found(&mut self, records: &[Record]) {
         self.watch.commits.found(records);
+        self.watch.marks.found(records);
         let paused = records.iter().rev().find_map(|record| match record {
             Record::Paused {
                 scope: Scope::All,

@@ -38,6 +38,7 @@ impl World {
         self.check_truth();
         self.check_leaks();
         self.check_order();
+        self.check_out();
         let claims = self.claims();
         let stays = seconds(self.plan.shard.cycle_seconds) * STAYS;
         if self.watch.broken.is_none() && self.run_until(rested.after(stays)) {
@@ -232,6 +233,7 @@ impl World {
                     && one.terms().priority < priority
                     && self.wanted_at(one).is_none_or(|claimed| claimed < priority)
                     && !core.is_not_ready(one.id())
+                    && core.leaving(one.id()).is_none()
                     && cover::can_use(&need.row, one.shape())
             })?;
             let has = victim.attribution();

@@ -34,6 +34,7 @@ impl World {
         self.queue.at(self.now.after(seconds(10)), Happening::Probe);
         self.sample();
         self.check_progress();
+        self.check_marks();
         let judged = self.process().is_some_and(|process| {
             process.core.is_ready()
                 && process.reachable
@@ -130,6 +131,7 @@ impl World {
                 .or_insert((one.shape(), 0));
             let free = matches!(one.state(), State::Idle | State::Speculative)
                 && one.intent().is_none()
+                && core.leaving(one.id()).is_none()
                 && !core.is_pending(one.id())
                 && !self.watch.is_backing_off(one, self.now, create);
             let there = self.cloud.machine(one.id());

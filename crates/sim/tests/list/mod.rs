@@ -90,6 +90,20 @@ macro_rules! small_scenarios {
             whole_now_and_then
             outgrown
             units_and_dips
+            drain_a_rack
+            drain_a_gang
+            drain_in_a_crash_loop
+            drain_now_under_rails
+            drain_now_without_operator
+            drained_and_noticed
+            drain_one_by_one
+            drain_on_and_off
+            drain_without_spare
+            drain_blocked
+            drained_and_idle
+            spot_notices
+            wrong_notices
+            drains_in_bad_weather
             random
             random_weather
             random_faults
@@ -162,6 +176,18 @@ macro_rules! defects {
             penalty_ignored
             domain_ignored
             outgrown_not_held
+            drain_not_durable
+            leaving_now_capped
+            soon_told_as_now
+            now_told_as_soon
+            drained_idle_offered
+            deadline_ignored
+            undrain_forgotten
+            notices_all_believed
+            notice_for_ever
+            now_needs_operator
+            soon_forced
+            weaker_word_counts
             provider_ignores_fences
             roll_up_guard_off
             bare_pods

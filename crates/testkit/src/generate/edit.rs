@@ -36,6 +36,9 @@ pub(super) const STEPS: [WeightedEdit; 22] = [
 ];
 
 pub(super) fn step(generator: &mut Generator, fleet: &mut Fleet) -> &'static str {
+    if let Some(marked) = generator.marks.edit(fleet) {
+        return marked;
+    }
     let total = STEPS.iter().map(|(_, weight, _)| weight).sum();
     let mut at = generator.prng.below(total);
     for (name, weight, act) in STEPS {

@@ -44,6 +44,7 @@ impl Generator {
             unavailable: self.prng.percent(8),
             disruption: self.disruption(),
             reversible: self.prng.percent(50),
+            leaving: self.marks.draw(),
             machine,
         }
     }

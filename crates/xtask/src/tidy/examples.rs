@@ -63,7 +63,7 @@ const IN_SPEC: &[&str] = &["EX-"];
 /// How a test may spell it: in a comment, or in the name of a function.
 const IN_TESTS: &[&str] = &["EX-", "ex_"];
 
-/// The example ids in a text, as the specification spells them. An id is letters, then digits.
+/// The example ids in a text. An id is letters, then digits; a dash between the two does not count.
 fn ids(text: &str, spellings: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, mark) in spellings
@@ -76,14 +76,15 @@ fn ids(text: &str, spellings: &[&str]) -> Vec<String> {
             .is_some_and(char::is_alphanumeric);
         let rest = &text[at + mark.len()..];
         let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let digits = rest[letters..]
-            .bytes()
-            .take_while(u8::is_ascii_digit)
-            .count();
-        let (id, rest) = rest.split_at(letters + digits);
+        let (letters, rest) = rest.split_at(letters);
+        let dashed = rest.strip_prefix('-');
+        let dashed = dashed.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let rest = dashed.unwrap_or(rest);
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = rest.split_at(digits);
         let ends = !rest.chars().next().is_some_and(char::is_alphanumeric);
-        if !inside_a_word && 0 < letters && ends {
-            found.push(format!("EX-{}", id.to_ascii_uppercase()));
+        if !inside_a_word && !letters.is_empty() && ends {
+            found.push(format!("EX-{}{digits}", letters.to_ascii_uppercase()));
         }
     }
     found
@@ -124,6 +125,14 @@ mod tests {
             &[],
             &["docs/spec/a.md:2: [example] no test names EX-NT1"],
         );
+    }
+
+    #[test]
+    fn a_dash_before_the_number_does_not_count() {
+        let spec = file("docs/spec/a.md", "**EX-CO-11** one\n**EX-CO-12** two");
+        let test = file("crates/model/tests/q.rs", "/// EX-CO11");
+        let missing = "docs/spec/a.md:2: [example] no test names EX-CO12";
+        check(&[spec, test], &[], &[missing]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model · seeded
-//! beside       sim · testkit · scripted-operator · shard-world · bench · engine-fuzz · xtask · oracle · workloads
+//! beside       sim · testkit · scripted-operator · shard-world · kube-world · hollow-kubelet · bench · engine-fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -69,16 +69,20 @@ pub(super) const FOR_TESTS: &[&str] = &[
     "engine-fuzz",
     "scripted-operator",
     "shard-world",
+    "kube-world",
+    "hollow-kubelet",
 ];
 
 /// Crates beside the rings that a crate in the rings ships with, and why: `bigfleet decide
-/// --engine oracle`, `bigfleet bench` and `bigfleet sim` are verbs of the binary, and
+/// --engine oracle`, `bigfleet bench`, `bigfleet sim` and `bigfleet up --kubernetes` are verbs of the binary, and
 /// `bigfleet up` plays the workloads everything is measured with, through scripted operators.
 pub(super) const SHIPPED_BESIDE: &[(&str, &str)] = &[
     ("bigfleet", "oracle"),
     ("bigfleet", "workloads"),
     ("bigfleet", "bench"),
     ("bigfleet", "sim"),
+    ("bigfleet", "kube-world"),
+    ("bigfleet", "hollow-kubelet"),
     ("up", "workloads"),
     ("up", "scripted-operator"),
 ];
@@ -339,6 +343,20 @@ pub(super) const TABLE: &[Row] = &[
         keeps_out: &["shard", "shard-link", "coordinator*", "operator*"],
         outside: Outside::StdOnly,
         bans: &[Rule::Clock, Rule::Thread, Rule::HashOrder],
+    },
+    Row {
+        name: "kube-world",
+        ring: Ring::Beside,
+        keeps_out: &["*"],
+        outside: Outside::Without(&["tokio", "openraft", "kube"]),
+        bans: &[],
+    },
+    Row {
+        name: "hollow-kubelet",
+        ring: Ring::Beside,
+        keeps_out: &["engine", "shard*", "coordinator*", "operator*"],
+        outside: Outside::Without(&["openraft", "redb"]),
+        bans: &[],
     },
     Row {
         name: "bench",

@@ -1,56 +1,13 @@
-//! Drills: what goes wrong around a shard, and what each verb, the metrics and the audit log say about it.
-//!
-//! Every wait ends as soon as the truth is told, and says how long that took.
+//! Providers in trouble: dead, slow, out of stock, its machines lost at once.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::called::{Called, call};
+use super::{Drill, is_well, need, until_need, verb};
+use crate::called::call;
 use crate::shard_scene::operator::{Manner, cpus};
 use crate::shard_scene::scene::Scene;
-use crate::shard_scene::until;
-
-/// Runs a verb against the shard of a scene.
-fn verb(scene: &Scene, args: &[&str]) -> Called {
-    let shard = format!("--shard={}", scene.shard.addr);
-    call(&[args, &[&shard]].concat())
-}
-
-/// Waits until a verb says this; what it printed.
-async fn says(scene: &Scene, args: &[&str], what: &str) -> String {
-    let began = Instant::now();
-    let said = until(what, async || {
-        let said = verb(scene, args).out;
-        (said.contains(what), said)
-    })
-    .await;
-    let line = said
-        .lines()
-        .find(|line| line.contains(what))
-        .unwrap_or(what);
-    eprintln!(
-        "{:?} after {:.1} s: {line}",
-        args,
-        began.elapsed().as_secs_f64()
-    );
-    said
-}
-
-/// The one Need of cluster a.
-fn need(scene: &Scene) -> Value {
-    let listed = verb(scene, &["get", "needs", "--cluster=a", "-o", "json"]).done();
-    let listed: Value = serde_json::from_str(&listed).unwrap();
-    listed["items"][0].clone()
-}
-
-async fn until_need(scene: &Scene, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-    until(what, async || {
-        let need = need(scene);
-        (holds(&need), need)
-    })
-    .await
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_dies_is_said_first_by_everything() {
@@ -68,18 +25,17 @@ async fn a_provider_that_dies_is_said_first_by_everything() {
             .contains("PROVIDER")
     );
     scene.cloud_dies();
-    let began = Instant::now();
+    let drill = Drill::begins("provider dead");
+    drill.status(&scene, "provider", "does not answer").await;
     for list in [["get", "clusters"], ["get", "shortfalls"], ["explain", "a"]] {
-        let said = says(&scene, &list, "PROVIDER LOST").await;
+        let said = drill.verb(&scene, &list, "PROVIDER LOST").await;
         assert!(said.starts_with("PROVIDER LOST for "), "{said}");
     }
-    assert!(began.elapsed().as_secs() < 30, "within 30 s of its death");
-    says(&scene, &["get", "events"], "provider-lost").await;
-    until("the metric", async || {
-        let lost = scene.shard.metric("bigfleet_shard_provider_lost_seconds");
-        (0.0 < lost, lost)
-    })
-    .await;
+    drill
+        .verb(&scene, &["get", "events"], "provider-lost")
+        .await;
+    let metric = "bigfleet_shard_provider_lost_seconds";
+    drill.metric(&scene, metric, |lost| 0.0 < lost).await;
     // What is there serves on; what is asked for now is chosen and stuck.
     a.needs(vec![cpus(2)]).await;
     let stuck = until_need(&scene, "stuck", |need| need["stuck"] == json!({"cpu": "4"})).await;
@@ -91,7 +47,9 @@ async fn a_provider_that_dies_is_said_first_by_everything() {
         "{listed}"
     );
     scene.cloud_returns(&json!({}));
-    says(&scene, &["get", "events"], "provider-back").await;
+    let back = Drill::begins("provider back");
+    back.verb(&scene, &["get", "events"], "provider-back").await;
+    is_well(&scene).await;
     until_need(&scene, "served", |need| {
         need["serving"] == json!({"cpu": "8"})
     })
@@ -106,8 +64,11 @@ async fn a_provider_that_dies_is_said_first_by_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_provider_is_coming_and_not_green() {
     let mood = json!({"latency": {"create": "1h"}});
-    let scene = Scene::with("drill-slow", 0, 2, &mood, &[]).await;
+    // A minute in a second, so that what is said after minutes is heard.
+    let flags = ["--trouble=clock-speed=60", "--cycle-interval=12s"];
+    let scene = Scene::with("drill-slow", 0, 2, &mood, &flags).await;
     let a = scene.operator("a", Manner::Plain).await;
+    let drill = Drill::begins("provider slow (a minute in a second)");
     a.needs(vec![cpus(1)]).await;
     let coming = until_need(&scene, "coming", |need| {
         need["stages"][0]["stage"] == "Create: the provider works on it"
@@ -128,16 +89,20 @@ async fn a_slow_provider_is_coming_and_not_green() {
         listed.contains("coming") && !listed.contains("satisfied"),
         "{listed}"
     );
-    let page = verb(&scene, &["explain", "a"]).done();
-    assert!(
-        page.contains("coming cpu=4: 1 machine, Create: the provider works on it"),
-        "{page}"
-    );
-    until("a cluster that lacks", async || {
-        let lacking = scene.shard.metric("bigfleet_shard_needs_lacking");
-        (lacking == 1.0, lacking)
-    })
-    .await;
+    let page = "coming cpu=4: 1 machine, Create: the provider works on it";
+    drill.verb(&scene, &["explain", "a"], page).await;
+    drill
+        .metric(&scene, "bigfleet_shard_needs_lacking", |count| count == 1.0)
+        .await;
+    let what = "1 Need is not served in full for more than 5 minutes";
+    drill.status(&scene, "need", what).await;
+    let what = "the provider took it on and has not finished it";
+    drill.verb(&scene, &["explain", "a"], what).await;
+    drill
+        .status(&scene, "work", "1 operation is stuck in Provision")
+        .await;
+    let aged = "bigfleet_shard_shortfalls_aged{bucket=\"300+\"}";
+    drill.metric(&scene, aged, |count| count == 1.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,51 +110,33 @@ async fn a_stock_out_says_which_pool_and_its_age_goes_on() {
     let mood = json!({"stock": [{"instance_type": "m4", "hosts": 0}]});
     let scene = Scene::with("drill-stock", 0, 4, &mood, &[]).await;
     let a = scene.operator("a", Manner::Plain).await;
+    let drill = Drill::begins("out of stock").within(Duration::from_secs(90));
     a.needs(vec![cpus(1)]).await;
     let short = until_need(&scene, "missing", |need| {
         need["missing"] == json!({"cpu": "4"})
     })
     .await;
     let since = short["lacking_since"].as_str().unwrap().to_owned();
-    let page = says(
-        &scene,
-        &["explain", "a"],
-        "left alone for now: m4 in zone zone-a failed",
-    )
-    .await;
+    let what = "left alone for now: m4 in zone zone-a failed";
+    let page = drill.verb(&scene, &["explain", "a"], what).await;
     assert!(!page.contains("priority"), "{page}");
-    says(&scene, &["get", "events"], "breaker-opened").await;
-    says(&scene, &["get", "rails"], "m4").await;
+    drill.status(&scene, "breaker", "m4 in zone zone-a").await;
+    drill
+        .verb(&scene, &["get", "events"], "breaker-opened")
+        .await;
+    drill.verb(&scene, &["get", "rails"], "m4").await;
+    drill.verb(&scene, &["get", "shortfalls"], "missing").await;
+    drill
+        .audit(&scene, &["--cluster=a", "--kind=Provision"], "error")
+        .await;
+    drill
+        .metric(&scene, "bigfleet_shard_needs_lacking", |count| count == 1.0)
+        .await;
     scene.cycles(20).await;
     assert_eq!(
         need(&scene)["lacking_since"],
         since.as_str(),
         "it never began anew"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operator_that_is_gone_is_named() {
-    let scene = Scene::new("drill-operator", 1, 0).await;
-    let a = scene.operator("a", Manner::Plain).await;
-    a.needs(vec![cpus(2)]).await;
-    a.has(1).await;
-    drop(a);
-    says(&scene, &["get", "events"], "session-ended").await;
-    let page = says(
-        &scene,
-        &["explain", "a"],
-        "no operator of its cluster is connected",
-    )
-    .await;
-    assert!(
-        page.contains("find out why the cluster's operator does not connect"),
-        "{page}"
-    );
-    let need = need(&scene);
-    assert_eq!(
-        (&need["serving"], &need["missing"]),
-        (&json!({"cpu": "4"}), &json!({"cpu": "4"}))
     );
 }
 
@@ -205,8 +152,18 @@ async fn a_mass_loss_is_one_event() {
     .await;
     scene.cloud_dies();
     scene.cloud_returns(&json!({"failure_rate": 1000.0}));
-    let said = says(&scene, &["get", "events"], "mass-loss").await;
+    let drill = Drill::begins("mass loss");
+    let said = drill.verb(&scene, &["get", "events"], "mass-loss").await;
     assert!(said.contains("of cluster a"), "{said}");
+    drill.status(&scene, "machines", "of cluster a").await;
+    drill.verb(&scene, &["get", "shortfalls"], "missing").await;
+    drill
+        .verb(&scene, &["explain", "a"], "failed; a person has to look")
+        .await;
+    drill
+        .metric(&scene, "bigfleet_shard_needs_lacking", |count| count == 1.0)
+        .await;
+    drill.audit(&scene, &["--cluster=a"], "Failed").await;
     assert!(
         scene
             .shard
