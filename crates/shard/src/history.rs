@@ -244,6 +244,7 @@ mod tests {
             grace_seconds: 0,
             outcome: Outcome::Adopted,
             error: String::new(),
+            said: String::new(),
             provider_operation: String::new(),
             took_seconds: None,
             price: None,

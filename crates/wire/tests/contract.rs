@@ -97,7 +97,7 @@ const ONEOFS: [(&str, &str); 13] = [
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 30] = [
+const METHODS: [&str; 32] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",

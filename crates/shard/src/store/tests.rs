@@ -6,8 +6,8 @@ use bigfleet_model::{
     MachineId, NeedKey, Price, Reason, Terms, Time,
 };
 use bigfleet_shard_core::{
-    Baseline, BreakerKey, JoinStep, Kept, KeptBreaker, KeptOperation, KeptPause, OperationId,
-    PauseNote, Pool, Scope,
+    Baseline, BreakerKey, DrainMark, JoinStep, Kept, KeptBreaker, KeptOperation, KeptPause,
+    OperationId, PauseNote, Pool, Scope,
 };
 use proptest::prelude::*;
 
