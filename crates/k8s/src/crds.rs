@@ -403,7 +403,8 @@ mod tests {
         {
             let (mut one, mut other): (Vec<_>, Vec<_>) =
                 (fields.keys().collect(), properties.keys().collect());
-            (one.sort(), other.sort());
+            one.sort();
+            other.sort();
             assert_eq!(one, other, "{at}");
             for (name, value) in fields {
                 same_fields(&format!("{at}.{name}"), value, &properties[name]);

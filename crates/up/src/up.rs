@@ -489,9 +489,12 @@ fn of_shard(
     use bigfleet_shard::StartRefused;
     match refused {
         StartRefused::Listen(refused) => UpRefused::Listen {
-            flag: match options.metrics_addr.as_ref() == Some(&refused.addr) {
-                true if options.listen != refused.addr => "--metrics-addr",
-                _ => "--listen",
+            flag: if options.metrics_addr.as_ref() == Some(&refused.addr)
+                && options.listen != refused.addr
+            {
+                "--metrics-addr"
+            } else {
+                "--listen"
             },
             problem: refused.source.to_string(),
             is_no_address: refused.is_no_address(),
