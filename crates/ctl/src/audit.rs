@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(
             summary.text(&of),
             "cluster a: 3 lines from 2026-11-18T14:02:11Z to 2026-11-18T14:06:00Z\n       \
-             1 Reclaim success of 1 machines, decided by phase3.excess 1\n       \
+             1 Reclaim success of 1 machine, decided by phase3.excess 1\n       \
              1 times held back by reclaim-cap of cluster a: 4 wait\n  \
              2026-11-18T14:05:00Z ann asked to Pause {\"scope\":\"a\"}: done, because: odd\n"
         );

@@ -363,7 +363,8 @@ async fn memory_is_bounded_whatever_is_sent_and_not_read() {
 }
 
 /// SE-9: operators that say a lot and read nothing of what is answered. Each is ended, and none is remembered.
-#[tokio::test]
+/// They go on talking while the test waits for the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_that_do_not_read_are_ended_and_cost_little() {
     let mut scene = Scene::new("hostile-unread", 200, 0).await;
     let (before, most) = (scene.shard.memory_mb(), 120.0);

@@ -7,7 +7,7 @@
 use crate::shard_scene::ledger::{CallKind, Ledgered};
 use crate::shard_scene::operator::{Manner, Operator, cpus};
 use crate::shard_scene::scene::offerings;
-use crate::shard_scene::{Folder, Process, provider, shard};
+use crate::shard_scene::{Folder, Process, provider, shard, until};
 use bigfleet_seeded::Prng;
 use bigfleet_wire::v1alpha1 as wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +91,12 @@ async fn killed_all_the_way(seed: u64, manner: Manner) {
 
     let down = (1..STEPS).rev().map(|step| step * PER_STEP);
     let (process, _a) = steps.killed_in_each(down, PER_STEP).await;
+    // The operator knows of a drain once it is decided; the call comes after.
+    until("every drain at the provider", async || {
+        let drains = count(CallKind::Drain);
+        (MOST - PER_STEP <= drains, drains)
+    })
+    .await;
     assert_eq!(
         count(CallKind::Drain),
         MOST - PER_STEP,

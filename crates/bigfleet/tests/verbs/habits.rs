@@ -216,8 +216,12 @@ fn completed(scene: &Scene, words: &[&str]) -> Vec<String> {
     );
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_bigfleet"));
     let path = format!("{}:/usr/bin:/bin", binary.parent().unwrap().display());
+    // As a file: an argument may not be that long.
+    let file = scene.folder.0.join("completion.sh");
+    std::fs::write(&file, script).unwrap();
     let output = Command::new("bash")
-        .args(["--norc", "-c", &script])
+        .arg("--norc")
+        .arg(&file)
         .env("PATH", path)
         .env("BIGFLEET_SHARD", scene.shard.addr.to_string())
         .output()

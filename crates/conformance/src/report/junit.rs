@@ -86,7 +86,7 @@ mod tests {
             _ => Outcome::Passed,
         });
         let text = report(&run);
-        assert!(text.contains("name=\"bigfleet-conformance:test\" tests=\"134\" failures=\"1\""));
+        assert!(text.contains("name=\"bigfleet-conformance:test\" tests=\"135\" failures=\"1\""));
         assert!(
             text.contains("message=\"a &lt; b &amp; &quot;c&quot;\u{fffd}\""),
             "{text}"

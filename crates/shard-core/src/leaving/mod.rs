@@ -270,7 +270,7 @@ mod tests {
         let soon_gone = at(100) + Duration::from_secs(60);
         assert_eq!(
             leaving.hear(&m1(), Some(soon_gone), None, at(100)),
-            Heard::New(None)
+            Heard::New(Some(OddNotice::Unbound))
         );
         leaving.review_notices(at(100), |_| 0, |_, _| false);
         let provider = Some((Leaving::Now, LeavingSource::Provider));

@@ -316,7 +316,7 @@ fn now_needs_no_operator_and_soon_does() {
 #[test]
 fn soon_is_under_rail_one_and_now_is_outside() {
     let rails = || {
-        let machines = "m01..m40 Idle cpu=4 $1\nx01..x20 Idle cpu=4 $2";
+        let machines = "m1..m40 Idle cpu=4 $1\nx1..x20 Idle cpu=4 $2";
         let mut world = World::new(ShardConfig::production("s", "p"), machines);
         world.connect("a", FULL);
         world.run(1.0);
@@ -336,11 +336,11 @@ fn soon_is_under_rail_one_and_now_is_outside() {
     };
     let mut soon = rails();
     assert_eq!(gone(&soon), 0);
-    let marked: Vec<String> = (1..=20).map(|number| format!("m{number:02}")).collect();
+    let marked: Vec<String> = (1..=20).map(|number| format!("m{number}")).collect();
     let marked: Vec<&str> = marked.iter().map(String::as_str).collect();
     drain(&mut soon, &marked, None);
     soon.run(9.0);
-    let serves = |number: usize| soon.state(&format!("x{number:02}")) == State::Configured;
+    let serves = |number: usize| soon.state(&format!("x{number}")) == State::Configured;
     assert!((1..=20).all(serves), "replaced first");
     assert!((1..=3).contains(&gone(&soon)), "5 % of 60: {}", gone(&soon));
     let mut now = rails();

@@ -151,8 +151,16 @@ fn drain_in_a_crash_loop(dice: &mut Dice) -> Plan {
         made.timeline.push((when, crash));
     }
     made.calm = Moment(minutes(20));
-    // While the shard is away nobody is told what it is short of.
-    made.gates.retain(|gate| !matches!(gate, Gate::NeverShort));
+    // While the shard is away nobody is told what it is short of, and what was decided but never on disk is
+    // decided again.
+    made.gates.retain(|gate| {
+        !matches!(
+            gate,
+            Gate::NeverShort | Gate::Actions([ActionKind::Reclaim], ..)
+        )
+    });
+    let drained = Gate::ever(&[ActionKind::Reclaim], Count::at_least(10));
+    made.gates.push(drained);
     made
 }
 

@@ -122,7 +122,9 @@ impl World {
             let is_outgrown = !shape.serves(&row.profile, &row.min_unit)
                 && is_plain(row)
                 && was_for(core, machine, &key);
-            if !can_use(row, shape) && !is_outgrown {
+            // RF-21: one that leaves soon is held for the Need it is attributed to, and for no other.
+            let is_for_another = reclaim.reason == Reason::Leaving && !was_for(core, machine, &key);
+            if !can_use(row, shape) && !is_outgrown || is_for_another {
                 continue;
             }
             // What never became a node serves nobody; it is kept for its own Need, and for one that

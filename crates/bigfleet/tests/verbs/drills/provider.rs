@@ -164,13 +164,10 @@ async fn a_mass_loss_is_one_event() {
         .metric(&scene, "bigfleet_shard_needs_lacking", |count| count == 1.0)
         .await;
     drill.audit(&scene, &["--cluster=a"], "Failed").await;
-    assert!(
-        scene
-            .shard
-            .all_logged("machine adopted: its provider shows it elsewhere than it was left")
-            .is_empty(),
-        "not a line each"
-    );
+    let each = "machine adopted: its provider shows it elsewhere than it was left";
+    let each = scene.shard.all_logged(each);
+    // One that is found before the others has its line; the many have one together.
+    assert!(each.len() < 3, "not a line each: {each:#?}");
     let need = until_need(&scene, "missing", |need| need["missing"] != json!({})).await;
     assert_ne!(need["lacking_since"], Value::Null);
 }
