@@ -166,8 +166,8 @@ async fn a_mass_loss_is_one_event() {
     drill.audit(&scene, &["--cluster=a"], "Failed").await;
     let each = "machine adopted: its provider shows it elsewhere than it was left";
     let each = scene.shard.all_logged(each);
-    // One that is found before the others has its line; the many have one together.
-    assert!(each.len() < 3, "not a line each: {each:#?}");
+    // What is lost later, one by one, has its line; the many have one together.
+    assert!(each.len() < 12, "not a line each: {each:#?}");
     let need = until_need(&scene, "missing", |need| need["missing"] != json!({})).await;
     assert_ne!(need["lacking_since"], Value::Null);
 }
