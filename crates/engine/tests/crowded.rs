@@ -131,7 +131,7 @@ fn each_crowd(mut check: impl FnMut(&dyn Fn(usize, usize) -> Fleet, &str)) {
 }
 
 /// Each row may look at the shapes a few times, and each machine be looked at a few times in all. Where rows looked
-/// at machines it was some thirty times as much here, and grew with the fleet.
+/// at machines it was some seven times as much here, and grew with the fleet.
 #[test]
 fn short_rows_cost_what_they_can_use_and_not_the_fleet() {
     const ROWS: usize = 500;

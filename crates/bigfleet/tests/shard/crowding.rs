@@ -9,7 +9,7 @@ use crate::shard_scene::operator::{Heard, Manner, cpus, row};
 use crate::shard_scene::scene::Scene;
 
 const ROWS: usize = 10_000;
-/// Each short row looked at each of them, which took 10 s and more.
+/// Each short row looked at each of them.
 const MACHINES: usize = 400;
 
 /// In what way no two rows are alike.
