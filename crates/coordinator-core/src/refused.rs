@@ -93,7 +93,7 @@ pub enum Refused {
         domain: Domain,
         /// The key that is in use.
         key: String,
-        /// Where.
+        /// The provider both domains are of.
         provider: Provider,
     },
     /// The command is of a reign that is over.

@@ -216,7 +216,7 @@ pub enum ReportRefused {
     },
     /// A text is too long.
     TooLong {
-        /// Which.
+        /// The field that has it.
         what: &'static str,
         /// Its bytes.
         bytes: usize,
@@ -227,7 +227,7 @@ pub enum ReportRefused {
     Machine(IdRefused),
     /// A number is out of its range.
     Number {
-        /// Which.
+        /// The field that has it.
         what: &'static str,
         /// Its value.
         value: i64,

@@ -69,7 +69,7 @@ pub struct DrainOrder {
     pub machines: Vec<String>,
     /// The machines by labels, `key=value,…`; empty if they are named.
     pub selector: String,
-    /// Why.
+    /// What the audit log and `get drains` show as the reason.
     pub reason: String,
     /// When to stop waiting.
     pub deadline: DrainDeadline,

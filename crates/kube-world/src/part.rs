@@ -22,15 +22,15 @@ pub enum PartRefused {
     /// It cannot be started.
     #[error("{name} cannot be started: {source}")]
     Start {
-        /// Which.
+        /// The program, such as `etcd`.
         name: String,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// It ended, or is not ready.
     #[error("{name} {what}; the end of its log:\n{log}")]
     Unwell {
-        /// Which.
+        /// The program, such as `etcd`.
         name: String,
         /// What is wrong.
         what: &'static str,

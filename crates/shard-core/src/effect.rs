@@ -333,7 +333,7 @@ pub enum Alert {
     },
     /// So many machines are missing from a List that it is not believed yet.
     RemovalHeld {
-        /// How many.
+        /// How many machines the List lacks.
         missing: usize,
     },
 }

@@ -426,7 +426,7 @@ pub enum Event {
         machines: BTreeSet<MachineId>,
         /// Who asks.
         by: String,
-        /// Why.
+        /// What the admin gave as the reason, for the audit log.
         reason: String,
     },
     /// How long a cycle took, by the clock of whoever drives the core.

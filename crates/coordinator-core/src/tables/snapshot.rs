@@ -62,7 +62,7 @@ pub struct RowRefused {
     pub table: &'static str,
     /// Its key.
     pub row: String,
-    /// Why.
+    /// The rule it breaks, in words.
     pub why: String,
 }
 

@@ -48,7 +48,7 @@ pub enum FormatRefused {
     /// A number stands for nothing.
     #[error("{what} {value} stands for nothing")]
     Number {
-        /// Which.
+        /// The field it was read from.
         what: &'static str,
         /// Its value.
         value: u32,

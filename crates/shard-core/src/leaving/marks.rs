@@ -9,9 +9,9 @@ use std::sync::Arc;
 pub struct DrainMark {
     /// Who asked; one text for all machines of a call.
     pub by: Arc<str>,
-    /// When.
+    /// When the call came.
     pub at: Time,
-    /// Why.
+    /// What the admin gave as the reason; shown wherever the mark is.
     pub reason: Arc<str>,
     /// When to stop waiting for a replacement; `None` is never.
     pub deadline: Option<Time>,

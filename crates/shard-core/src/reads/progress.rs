@@ -58,7 +58,7 @@ pub struct NeedStage {
     pub stage: String,
     /// What holds them up, in words, if they are stuck.
     pub stuck: Option<String>,
-    /// How many.
+    /// How many machines are there.
     pub machines: u32,
     /// Since when the first of them is there.
     pub since: Time,

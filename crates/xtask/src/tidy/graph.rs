@@ -32,7 +32,7 @@ pub(super) struct Crate {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Dependency {
     pub(super) package: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ArrowKind,
     /// It is there only with a feature.
     pub(super) optional: bool,
     /// It is taken without any feature, so without what it has only with one.
@@ -41,7 +41,7 @@ pub(super) struct Dependency {
 
 /// When the dependency is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArrowKind {
     Normal,
     Build,
     Dev,
@@ -55,7 +55,7 @@ impl Crate {
     fn shipped(&self) -> impl Iterator<Item = &str> {
         self.dependencies
             .iter()
-            .filter(|d| d.kind != Kind::Dev)
+            .filter(|d| d.kind != ArrowKind::Dev)
             .map(|d| d.package.as_str())
     }
 }
@@ -114,9 +114,9 @@ fn arrows(this: &Crate, from: &Row, ours: &BTreeMap<&str, &Crate>, table: &[Row]
                 to.name,
                 to.ring,
                 match arrow.kind {
-                    Kind::Normal => "normal",
-                    Kind::Build => "build",
-                    Kind::Dev => "dev",
+                    ArrowKind::Normal => "normal",
+                    ArrowKind::Build => "build",
+                    ArrowKind::Dev => "dev",
                 }
             );
             found.push(Problem::new(this.manifest(), Rule::UpwardArrow, what));
@@ -125,13 +125,13 @@ fn arrows(this: &Crate, from: &Row, ours: &BTreeMap<&str, &Crate>, table: &[Row]
     found
 }
 
-fn allowed(from: &Row, to: &Row, kind: Kind) -> bool {
+fn allowed(from: &Row, to: &Row, kind: ArrowKind) -> bool {
     let for_tests = FOR_TESTS.contains(&to.name);
     match (from.ring, to.ring) {
         (Ring::Beside, Ring::Beside) => for_tests,
         (_, Ring::Beside) => {
             let shipped = SHIPPED_BESIDE.contains(&(from.name, to.name));
-            shipped || (for_tests && kind == Kind::Dev)
+            shipped || (for_tests && kind == ArrowKind::Dev)
         }
         (from_ring, to_ring) if from_ring == to_ring => SIDEWAYS.contains(&(from.name, to.name)),
         (from_ring, to_ring) => to_ring < from_ring,
@@ -177,8 +177,8 @@ fn reach_ours(this: &Crate, ours: &BTreeMap<&str, &Crate>) -> Vec<(String, Throu
     let mut open: Vec<(&str, Through)> = Vec::new();
     for arrow in &this.dependencies {
         let through = match arrow.kind {
-            Kind::Normal | Kind::Build => Through::Direct,
-            Kind::Dev => Through::Test(FOR_TESTS.contains(&short(&arrow.package))),
+            ArrowKind::Normal | ArrowKind::Build => Through::Direct,
+            ArrowKind::Dev => Through::Test(FOR_TESTS.contains(&short(&arrow.package))),
         };
         open.push((&arrow.package, through));
     }
@@ -229,7 +229,7 @@ fn outside(this: &Crate, row: &Row, ours: &BTreeMap<&str, &Crate>, graph: &Graph
             for arrow in this
                 .dependencies
                 .iter()
-                .filter(|arrow| arrow.kind == Kind::Dev)
+                .filter(|arrow| arrow.kind == ArrowKind::Dev)
             {
                 if forbidden.contains(&arrow.package.as_str()) {
                     report(format!(
@@ -267,7 +267,8 @@ fn reach_outside(
     // from a crate taken without features only what it has without them.
     let normal = |of: &Crate, bare: bool| -> Vec<(String, bool)> {
         let arrows = of.dependencies.iter();
-        let arrows = arrows.filter(|arrow| arrow.kind == Kind::Normal && !(bare && arrow.optional));
+        let arrows =
+            arrows.filter(|arrow| arrow.kind == ArrowKind::Normal && !(bare && arrow.optional));
         arrows
             .map(|arrow| (arrow.package.clone(), arrow.bare))
             .collect()
@@ -326,16 +327,16 @@ mod tests {
             Some((how, name)) => Dependency {
                 package: package(name),
                 kind: match how {
-                    "dev" => Kind::Dev,
-                    "build" => Kind::Build,
-                    _ => Kind::Normal,
+                    "dev" => ArrowKind::Dev,
+                    "build" => ArrowKind::Build,
+                    _ => ArrowKind::Normal,
                 },
                 optional: how == "optional",
                 bare: how == "bare",
             },
             None => Dependency {
                 package: package(text),
-                kind: Kind::Normal,
+                kind: ArrowKind::Normal,
                 optional: false,
                 bare: false,
             },

@@ -7,12 +7,12 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
 }
 
 /// What a token is, as far as the rules care.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Ident(String),
     Punct(char),
     /// A string, character or number; its content is nobody's business.
@@ -22,13 +22,13 @@ pub(super) enum Kind {
 impl Token {
     pub(super) fn ident(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Ident(name) => Some(name),
-            Kind::Punct(_) | Kind::Literal => None,
+            TokenKind::Ident(name) => Some(name),
+            TokenKind::Punct(_) | TokenKind::Literal => None,
         }
     }
 
     pub(super) fn is(&self, punct: char) -> bool {
-        self.kind == Kind::Punct(punct)
+        self.kind == TokenKind::Punct(punct)
     }
 }
 
@@ -74,7 +74,7 @@ impl Lexer {
     }
 
     /// Consumes at least one character; `None` for white space and comments.
-    fn token(&mut self, next: char) -> Option<Kind> {
+    fn token(&mut self, next: char) -> Option<TokenKind> {
         match next {
             '/' if self.peek(1) == Some('/') => {
                 self.line_comment();
@@ -94,7 +94,7 @@ impl Lexer {
             }
             _ => {
                 self.bump();
-                Some(Kind::Punct(next))
+                Some(TokenKind::Punct(next))
             }
         }
     }
@@ -126,7 +126,7 @@ impl Lexer {
         }
     }
 
-    fn string(&mut self) -> Kind {
+    fn string(&mut self) -> TokenKind {
         self.bump();
         while let Some(next) = self.bump() {
             match next {
@@ -135,10 +135,10 @@ impl Lexer {
                 _ => {}
             }
         }
-        Kind::Literal
+        TokenKind::Literal
     }
 
-    fn raw_string(&mut self, hashes: usize) -> Kind {
+    fn raw_string(&mut self, hashes: usize) -> TokenKind {
         self.skip(hashes + 1);
         while let Some(next) = self.bump() {
             if next == '"' && (0..hashes).all(|ahead| self.peek(ahead) == Some('#')) {
@@ -146,11 +146,11 @@ impl Lexer {
                 break;
             }
         }
-        Kind::Literal
+        TokenKind::Literal
     }
 
     /// A character literal, or a lifetime, which is no token of interest.
-    fn quote(&mut self) -> Option<Kind> {
+    fn quote(&mut self) -> Option<TokenKind> {
         let escaped = self.peek(1) == Some('\\');
         if !escaped && self.peek(2) != Some('\'') {
             self.skip(1);
@@ -165,17 +165,17 @@ impl Lexer {
                 break;
             }
         }
-        Some(Kind::Literal)
+        Some(TokenKind::Literal)
     }
 
-    fn number(&mut self) -> Kind {
+    fn number(&mut self) -> TokenKind {
         while self.peek(0).is_some_and(continues_name) {
             self.bump();
         }
-        Kind::Literal
+        TokenKind::Literal
     }
 
-    fn name_or_prefixed_literal(&mut self) -> Kind {
+    fn name_or_prefixed_literal(&mut self) -> TokenKind {
         let mut name = String::new();
         while let Some(next) = self.peek(0).filter(|next| continues_name(*next)) {
             name.push(next);
@@ -188,12 +188,12 @@ impl Lexer {
         match (name.as_str(), quote) {
             ("r" | "br" | "cr", Some('"')) => self.raw_string(hashes),
             ("b" | "c", Some('"')) if hashes == 0 => self.string(),
-            ("b", Some('\'')) if hashes == 0 => self.quote().unwrap_or(Kind::Literal),
+            ("b", Some('\'')) if hashes == 0 => self.quote().unwrap_or(TokenKind::Literal),
             ("r", Some(next)) if hashes == 1 && starts_name(next) => {
                 self.skip(1);
                 self.name_or_prefixed_literal()
             }
-            _ => Kind::Ident(name),
+            _ => TokenKind::Ident(name),
         }
     }
 }
@@ -252,7 +252,7 @@ mod tests {
             end,
             Some(Token {
                 line: 5,
-                kind: Kind::Ident("end".to_owned())
+                kind: TokenKind::Ident("end".to_owned())
             })
         );
     }

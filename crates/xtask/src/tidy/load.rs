@@ -6,7 +6,7 @@ use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
-use super::graph::{Crate, Dependency, Graph, Kind};
+use super::graph::{ArrowKind, Crate, Dependency, Graph};
 use super::{File, Repo};
 use crate::steps::{Failed, answer, cargo};
 
@@ -67,10 +67,10 @@ fn ours(package: &Package, root: &Path, files: &[File]) -> Crate {
     let dependencies = package.dependencies.iter().map(|dependency| Dependency {
         package: dependency.name.clone(),
         kind: match dependency.kind {
-            DependencyKind::Build => Kind::Build,
-            DependencyKind::Development => Kind::Dev,
+            DependencyKind::Build => ArrowKind::Build,
+            DependencyKind::Development => ArrowKind::Dev,
             // A kind cargo invents later is judged as if it shipped.
-            _ => Kind::Normal,
+            _ => ArrowKind::Normal,
         },
         optional: dependency.optional,
         bare: !dependency.uses_default_features && dependency.features.is_empty(),
