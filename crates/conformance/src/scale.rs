@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bigfleet_wire::v1alpha1::{CapacityType, ListFilter, MachineState as State};
+use bigfleet_wire::v1alpha1::{ListFilter, MachineState as State};
 
 use crate::list::ids;
 use crate::subject::{Call, burst, configure, one_operation};
@@ -98,14 +98,7 @@ async fn every_record(subject: &Subject) -> Check {
     for m in &all {
         crate::shape::named(m)?;
         crate::shape::priced(m)?;
-        let placed = !m.zone.is_empty() && m.capacity_type() != CapacityType::Unspecified;
-        ensure!(
-            placed,
-            "{}: zone \"{}\", {:?}",
-            m.id,
-            m.zone,
-            m.capacity_type()
-        );
+        crate::shape::in_a_place(m)?;
     }
     Ok(())
 }

@@ -87,6 +87,17 @@ pub(crate) fn named(m: &Machine) -> Check {
     Ok(())
 }
 
+/// It has a zone, and a tier.
+pub(crate) fn in_a_place(m: &Machine) -> Check {
+    let (zone, tier) = (&m.zone, m.capacity_type());
+    ensure!(
+        !zone.is_empty() && tier != CapacityType::Unspecified,
+        "{}: zone \"{zone}\", {tier:?}",
+        m.id
+    );
+    Ok(())
+}
+
 pub(crate) fn priced(m: &Machine) -> Check {
     let (price, chance) = (m.price_per_hour, m.interruption_probability);
     ensure!(price.is_finite() && 0.0 <= price, "{}: price {price}", m.id);
@@ -200,14 +211,7 @@ async fn placed(subject: &Subject) -> Check {
     subject.configured("a").await?;
     subject.idle().await?;
     for m in subject.list(&[State::Idle, State::Configured]).await? {
-        let placed = !m.zone.is_empty() && m.capacity_type() != CapacityType::Unspecified;
-        ensure!(
-            placed,
-            "{}: zone \"{}\", {:?}",
-            m.id,
-            m.zone,
-            m.capacity_type()
-        );
+        in_a_place(&m)?;
     }
     Ok(())
 }

@@ -65,9 +65,8 @@ impl ExecRefused {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::NoConfig | Self::Tls(_) | Self::Logs(_) => true,
-            Self::Start(StartRefused::Seed(_) | StartRefused::Tls(_)) => true,
-            Self::Start(StartRefused::Listen(refused)) => refused.is_no_address(),
-            Self::Start(_) | Self::Runtime(_) => false,
+            Self::Start(refused) => refused.is_usage(),
+            Self::Runtime(_) => false,
         }
     }
 }

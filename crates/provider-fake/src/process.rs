@@ -102,10 +102,9 @@ impl FakeRefused {
             | Self::Latency(_)
             | Self::Offerings(_)
             | Self::Tls(_)
-            | Self::Logs(_)
-            | Self::Start(StartRefused::Seed(_) | StartRefused::Tls(_)) => true,
-            Self::Start(StartRefused::Listen(refused)) => refused.is_no_address(),
-            Self::Start(_) | Self::Runtime(_) => false,
+            | Self::Logs(_) => true,
+            Self::Start(refused) => refused.is_usage(),
+            Self::Runtime(_) => false,
         }
     }
 }

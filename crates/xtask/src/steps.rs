@@ -168,6 +168,26 @@ pub(crate) fn answer(command: &mut Command) -> Result<Vec<u8>, Failed> {
     Err(Failed::Answer { command: text, why })
 }
 
+/// Every file git knows or would add, from the root of its repository.
+pub(crate) fn git_files(root: &Path) -> Result<Vec<String>, Failed> {
+    let mut list = Command::new("git");
+    list.args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ])
+    .current_dir(root);
+    let list = answer(&mut list)?;
+    let paths = list
+        .split(|byte| *byte == 0)
+        .filter(|path| !path.is_empty());
+    Ok(paths
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect())
+}
+
 /// The cargo that started us, so that a pinned toolchain stays pinned in every step.
 pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())

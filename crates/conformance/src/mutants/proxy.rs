@@ -64,6 +64,24 @@ pub(super) struct Ask {
 }
 
 impl Ask {
+    /// A mutation that carries nothing but its machine, its token and the connection it came on.
+    fn bare(kind: Kind, machine: String, token: (String, i64, i64), port: u16) -> Self {
+        let (shard, epoch, sequence) = token;
+        Self {
+            kind,
+            machine,
+            shard,
+            epoch,
+            sequence,
+            cluster: String::new(),
+            blob: Vec::new(),
+            metadata: BTreeMap::new(),
+            grace: 0,
+            port,
+            before: None,
+        }
+    }
+
     /// As if the caller had sent no token: the provider does not look at it.
     pub(super) fn without_token(&mut self) {
         self.shard = String::new();
@@ -306,18 +324,15 @@ impl CapacityProvider for Relay {
     ) -> Result<Response<TransitionAck>, Status> {
         let port = port(&request);
         let request = request.into_inner();
+        let token = (
+            request.shard_id,
+            request.shard_epoch,
+            request.sequence_number,
+        );
+        let bare = Ask::bare(Kind::Create, request.machine_id, token, port);
         self.mutate(Ask {
-            kind: Kind::Create,
-            machine: request.machine_id,
-            shard: request.shard_id,
-            epoch: request.shard_epoch,
-            sequence: request.sequence_number,
-            cluster: String::new(),
-            blob: Vec::new(),
             metadata: request.shard_metadata,
-            grace: 0,
-            port,
-            before: None,
+            ..bare
         })
         .await
     }
@@ -328,18 +343,17 @@ impl CapacityProvider for Relay {
     ) -> Result<Response<TransitionAck>, Status> {
         let port = port(&request);
         let request = request.into_inner();
+        let token = (
+            request.shard_id,
+            request.shard_epoch,
+            request.sequence_number,
+        );
+        let bare = Ask::bare(Kind::Configure, request.machine_id, token, port);
         self.mutate(Ask {
-            kind: Kind::Configure,
-            machine: request.machine_id,
-            shard: request.shard_id,
-            epoch: request.shard_epoch,
-            sequence: request.sequence_number,
             cluster: request.cluster_id,
             blob: request.bootstrap_blob,
             metadata: request.shard_metadata,
-            grace: 0,
-            port,
-            before: None,
+            ..bare
         })
         .await
     }
@@ -350,18 +364,15 @@ impl CapacityProvider for Relay {
     ) -> Result<Response<TransitionAck>, Status> {
         let port = port(&request);
         let request = request.into_inner();
+        let token = (
+            request.shard_id,
+            request.shard_epoch,
+            request.sequence_number,
+        );
+        let bare = Ask::bare(Kind::Drain, request.machine_id, token, port);
         self.mutate(Ask {
-            kind: Kind::Drain,
-            machine: request.machine_id,
-            shard: request.shard_id,
-            epoch: request.shard_epoch,
-            sequence: request.sequence_number,
-            cluster: String::new(),
-            blob: Vec::new(),
-            metadata: BTreeMap::new(),
             grace: request.grace_period_seconds,
-            port,
-            before: None,
+            ..bare
         })
         .await
     }
@@ -372,20 +383,13 @@ impl CapacityProvider for Relay {
     ) -> Result<Response<TransitionAck>, Status> {
         let port = port(&request);
         let request = request.into_inner();
-        self.mutate(Ask {
-            kind: Kind::Delete,
-            machine: request.machine_id,
-            shard: request.shard_id,
-            epoch: request.shard_epoch,
-            sequence: request.sequence_number,
-            cluster: String::new(),
-            blob: Vec::new(),
-            metadata: BTreeMap::new(),
-            grace: 0,
-            port,
-            before: None,
-        })
-        .await
+        let token = (
+            request.shard_id,
+            request.shard_epoch,
+            request.sequence_number,
+        );
+        let bare = Ask::bare(Kind::Delete, request.machine_id, token, port);
+        self.mutate(bare).await
     }
 
     async fn get(&self, request: Request<wire::MachineRef>) -> Result<Response<Machine>, Status> {

@@ -122,6 +122,17 @@ pub enum StartRefused {
     Io(#[from] std::io::Error),
 }
 
+impl StartRefused {
+    /// Whether the command line or a file it names is wrong, as opposed to this host.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Seed(_) | Self::Tls(_) => true,
+            Self::Listen(refused) => refused.is_no_address(),
+            _ => false,
+        }
+    }
+}
+
 /// A provider that runs.
 #[derive(Debug)]
 pub struct Provider {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::list::Mutant;
-use crate::steps::{Failed, answer, cargo};
+use crate::steps::{Failed, cargo, git_files};
 
 /// How a run of cargo ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Tree {
             build: folder.join("build"),
             log: folder.join("last.log"),
         };
-        let files = files(root)?;
+        let files = git_files(root)?;
         for file in &files {
             tree.refresh(file)?;
         }
@@ -148,26 +148,6 @@ impl Tree {
         child.wait().map_err(start)?;
         Ok(Ended::Never)
     }
-}
-
-/// Every file git knows or would add.
-fn files(root: &Path) -> Result<Vec<String>, Failed> {
-    let mut list = Command::new("git");
-    list.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ])
-    .current_dir(root);
-    let list = answer(&mut list)?;
-    let names = list
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
-    Ok(names
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect())
 }
 
 fn inside(folder: &Path) -> io::Result<Vec<PathBuf>> {

@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 use super::graph::{ArrowKind, Crate, Dependency, Graph};
 use super::{File, Repo};
-use crate::steps::{Failed, answer, cargo};
+use crate::steps::{Failed, answer, cargo, git_files};
 
 /// The repository at `root` as a value.
 pub(super) fn load(root: &Path) -> Result<Repo, Failed> {
@@ -132,7 +132,7 @@ fn outside(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
 /// Every text file git knows or would add; outside of git, every text file but build output.
 fn files(root: &Path) -> Result<Vec<File>, Failed> {
     let mut paths = if is_git_root(root) {
-        listed(root)?
+        git_files(root)?
     } else {
         walked(root)?
     };
@@ -163,25 +163,6 @@ fn is_git_root(root: &Path) -> bool {
         .map(|top| String::from_utf8_lossy(&top).trim().to_owned());
     top.and_then(|top| Path::new(&top).canonicalize().ok())
         .is_some_and(|top| top == root)
-}
-
-fn listed(root: &Path) -> Result<Vec<String>, Failed> {
-    let mut list = Command::new("git");
-    list.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ])
-    .current_dir(root);
-    let list = answer(&mut list)?;
-    let paths = list
-        .split(|byte| *byte == 0)
-        .filter(|path| !path.is_empty());
-    Ok(paths
-        .map(|path| String::from_utf8_lossy(path).into_owned())
-        .collect())
 }
 
 fn walked(root: &Path) -> Result<Vec<String>, Failed> {
