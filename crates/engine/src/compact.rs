@@ -33,7 +33,7 @@ impl Sizes {
             uses: tables.catalog.uses.len(),
             profiles: tables.catalog.profiles.len(),
             keys: tables.catalog.keys.len(),
-            dimensions: tables.catalog.dimension_count(),
+            dimensions: tables.catalog.dimensions.count(),
             fingerprints: tables.fingerprints.count(),
             terms: tables.catalog.terms.len(),
         }

@@ -79,7 +79,7 @@ impl FleetTables {
             self.update_row(row, need);
             return row;
         }
-        let wanted = self.catalog.requested(&need.row.aggregate);
+        let wanted = self.catalog.dimensions.requested(&need.row.aggregate);
         let whole = need.row.whole_units && self.catalog.count_units(usage);
         let row = self.new_need(NeedEntry {
             whole,
@@ -119,6 +119,7 @@ impl FleetTables {
         let whole = need.row.whole_units && self.catalog.count_units(usage);
         let wanted = self
             .catalog
+            .dimensions
             .requested_like(&self.needs[row].wanted, &need.row.aggregate);
         let entry = &mut self.needs[row];
         let same_wants = entry.wanted == wanted;

@@ -255,6 +255,7 @@ impl FleetTables {
             };
             let wanted = wanted.iter().map(|(dimension, _)| dimension);
             self.catalog
+                .dimensions
                 .amounts(wanted.map(|dimension| (dimension, amount(dimension))))
         };
         WholeUnits {

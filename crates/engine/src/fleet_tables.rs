@@ -9,6 +9,15 @@
 //! A [`Record`] is what a cycle touches of a machine: 32 bytes, so 2.4 million are 77 MB. Everything
 //! that needs a text, a map or a sort is in a table beside it, once per distinct thing.
 
+mod order;
+mod record;
+mod rows;
+mod slot;
+
+pub(crate) use record::{Record, WayBack};
+pub(crate) use rows::{Class, Fold, Folding, NeedEntry, Supply};
+pub(crate) use slot::{Slot, SlotIdentity};
+
 use crate::{
     Mistake,
     catalog::{Catalog, ProfileEntry},
@@ -18,214 +27,18 @@ use crate::{
     idle::IdleMachines,
     index::{
         ClassIndex, ClusterIndex, ConstraintsIndex, FingerprintIndex, GroupIndex, HoldingIndex,
-        Index, MachineIndex, NeedIndex, ProfileIndex, ShapeIndex, SlotIndex, SupplyIndex,
-        TermsIndex, UseIndex,
+        MachineIndex, NeedIndex, ProfileIndex, ShapeIndex, SlotIndex, SupplyIndex,
     },
     names::Names,
     pool::Stock,
     requested_amounts::RequestedAmounts,
     serving_lines::ServingLines,
     slab::Slab,
-    slim_list::SlimList,
     table::{LongTable, Table},
     units::Credit,
 };
-use bigfleet_model::{Disruption, Dollars, HashKey, Holds, Leaving, Price, State, Time};
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
-
-/// The hot record of a machine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    pub(crate) shape: ShapeIndex,
-    /// What it is attributed to, as recorded.
-    pub(crate) slot: Option<SlotIndex>,
-    /// The cluster it is bound to while Configuring or Configured.
-    pub(crate) cluster: Option<ClusterIndex>,
-    pub(crate) terms: TermsIndex,
-    /// The Need that claims it by name; see [`FleetTables::claimant`].
-    pub(crate) claimant: Option<NeedIndex>,
-    /// Its place among the cluster's bound machines.
-    pub(crate) place_in_cluster: u32,
-    /// Its place among the shape's Configured machines.
-    pub(crate) place_in_shape: u32,
-    /// None if there is no such machine.
-    pub(crate) state: Option<State>,
-    /// It cannot be counted on. While bound, its node is not ready or it leaves now; while it is not, it cannot
-    /// be had, or is to leave (RF-1, RF-17, RF-21).
-    pub(crate) unfit: bool,
-    /// How it is to leave (RF-21).
-    pub(crate) leaving: Option<Leaving>,
-    pub(crate) preempted: bool,
-}
-
-impl Record {
-    /// In the place of a machine that is gone. Only its state may be read.
-    pub(crate) const ABSENT: Self = Self {
-        shape: ShapeIndex::FIRST,
-        slot: None,
-        cluster: None,
-        terms: TermsIndex::FIRST,
-        claimant: None,
-        place_in_cluster: 0,
-        place_in_shape: 0,
-        state: None,
-        unfit: false,
-        leaving: None,
-        preempted: false,
-    };
-
-    /// Whether it is bound and cannot be counted on.
-    pub(crate) fn is_unfit(&self) -> bool {
-        self.unfit && self.cluster.is_some()
-    }
-
-    /// Whether it is bound, and serves until another does in its place (RF-21).
-    pub(crate) fn leaves_soon(&self) -> bool {
-        self.leaving == Some(Leaving::Soon) && self.cluster.is_some()
-    }
-}
-
-/// How a machine whose drain can still be taken back was bound (RF-20).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WayBack {
-    pub(crate) cluster: ClusterIndex,
-    pub(crate) terms: TermsIndex,
-}
-
-/// What a slot is found by; those of a cluster and group are neighbours.
-pub(crate) type SlotIdentity = (ClusterIndex, GroupIndex, FingerprintIndex);
-
-/// A (cluster, fingerprint text, group) that a machine or a row names.
-#[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    pub(crate) cluster: ClusterIndex,
-    pub(crate) fingerprint: FingerprintIndex,
-    pub(crate) group: GroupIndex,
-    /// Attributed to it as recorded, in keep order.
-    pub(crate) machines: Vec<MachineIndex>,
-    /// Rows with this text. One, unless texts of different profiles collide.
-    pub(crate) rows: SlimList<NeedIndex>,
-    /// Classes whose folded row has this text.
-    pub(crate) classes: SlimList<ClassIndex>,
-    /// The slot its machines passed on to (RF-1).
-    pub(crate) heir: Option<SlotIndex>,
-    /// Slots that passed their machines on to this one.
-    pub(crate) bequests: SlimList<SlotIndex>,
-    /// Its intents have ended (RF-1), so machines promised to it are free to take.
-    pub(crate) ended: bool,
-    /// The Need that claims all of its machines.
-    pub(crate) claimed_whole_by: Option<NeedIndex>,
-    /// It is among the slots whose standing may have changed.
-    pub(crate) dirty: bool,
-}
-
-impl Slot {
-    /// Whether it names a row of the current demand, as received or in folded form.
-    pub(crate) fn is_current(&self) -> bool {
-        !self.rows.is_empty() || !self.classes.is_empty()
-    }
-
-    /// Whether a machine or a row names it. A slot that nothing names is removed.
-    pub(crate) fn is_named(&self) -> bool {
-        !self.machines.is_empty() || self.is_current()
-    }
-}
-
-/// A row of the demand.
-#[derive(Clone, Debug)]
-pub(crate) struct NeedEntry {
-    pub(crate) cluster: ClusterIndex,
-    pub(crate) slot: SlotIndex,
-    pub(crate) profile: ProfileIndex,
-    pub(crate) usage: UseIndex,
-    /// The class a gang is a member of.
-    pub(crate) class: Option<ClassIndex>,
-    /// Its place among the cluster's rows that are not gangs, if it is one.
-    pub(crate) place_in_cluster: u32,
-    /// A digest of its group's text, to check a handle without looking the group up.
-    pub(crate) group_digest: u32,
-    pub(crate) arrival: Option<Time>,
-    pub(crate) wanted: RequestedAmounts,
-    pub(crate) parked: bool,
-    /// It asks for whole units of its use (RF-19).
-    pub(crate) whole: bool,
-    /// What became of it, if it is live: not folded away, and if a folded row, with members.
-    pub(crate) holding: Option<HoldingIndex>,
-    /// A gang with machines attributed to it.
-    pub(crate) homed: bool,
-    pub(crate) dirty: bool,
-    /// Its own machines changed, not only the amounts it wants.
-    pub(crate) own_dirty: bool,
-    pub(crate) in_use: bool,
-}
-
-impl NeedEntry {
-    pub(crate) fn is_live(&self) -> bool {
-        self.holding.is_some()
-    }
-}
-
-/// How far a class folds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fold {
-    /// Every member without a home.
-    All,
-    /// The first so many of them.
-    First(u64),
-}
-
-/// Those members of a class that fold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Folding {
-    pub(crate) members: u64,
-    /// The earliest arrival stated among them.
-    pub(crate) arrival: Option<Time>,
-    /// All of them ask for whole units.
-    pub(crate) whole: bool,
-}
-
-/// Gangs of one cluster equal in profile and aggregate (RF-12).
-#[derive(Clone, Debug)]
-pub(crate) struct Class {
-    pub(crate) cluster: ClusterIndex,
-    pub(crate) supply: SupplyIndex,
-    pub(crate) members: Vec<NeedIndex>,
-    /// No member states an earlier arrival.
-    pub(crate) earliest: Option<Time>,
-    /// Members with machines attributed to them: they stay gangs.
-    pub(crate) homed: Vec<NeedIndex>,
-    pub(crate) fold: Fold,
-    /// Members came, went or got machines since the class was last folded.
-    pub(crate) regroup: bool,
-    /// The members that came, or got or lost machines, since then.
-    pub(crate) fresh: Vec<NeedIndex>,
-    /// Members that do not ask for whole units.
-    pub(crate) in_parts: usize,
-    pub(crate) folding: Folding,
-    /// The row they fold to; shared with classes whose profile folds to the same one (F-2).
-    pub(crate) folded: NeedIndex,
-    pub(crate) slot: SlotIndex,
-    pub(crate) dirty: bool,
-}
-
-/// How many members the free machines of the shard hold, for all classes of a profile and aggregate.
-#[derive(Clone, Debug)]
-pub(crate) struct Supply {
-    pub(crate) profile: ProfileIndex,
-    /// The gang's own profile, with a whole member as the smallest unit.
-    pub(crate) usage: UseIndex,
-    pub(crate) wanted: RequestedAmounts,
-    pub(crate) classes: BTreeSet<ClassIndex>,
-    /// The folded row's fingerprint and group, the same in every cluster.
-    pub(crate) folded: (FingerprintIndex, GroupIndex),
-    /// Counted no further than `most`.
-    pub(crate) holds: u64,
-    /// The most members of any class that could fold.
-    pub(crate) most: u64,
-}
+use bigfleet_model::{Disruption, HashKey, Holds};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cluster that was named by a roll-up, a machine or an intent.
 #[derive(Clone, Debug, Default)]
@@ -464,37 +277,6 @@ impl FleetTables {
         own + bequeathed.sum::<usize>()
     }
 
-    /// Keep order (RF-2).
-    pub(crate) fn keep_order(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
-        self.keep_key(one)
-            .cmp(&self.keep_key(other))
-            .then_with(|| self.by_mistake(one, other))
-            .then_with(|| self.ids.compare(one, other))
-    }
-
-    /// What keep order does not know: [`Mistake::DisruptionInKeepOrder`].
-    fn by_mistake(&self, one: MachineIndex, other: MachineIndex) -> std::cmp::Ordering {
-        match self.mistake {
-            Some(Mistake::DisruptionInKeepOrder) => self.disturbs(other).cmp(&self.disturbs(one)),
-            _ => std::cmp::Ordering::Equal,
-        }
-    }
-
-    /// Keep order but for the id: price, then what is dearest to lose (RF-2).
-    pub(crate) fn keep_key(&self, machine: MachineIndex) -> (Price, Reverse<Dollars>) {
-        self.terms_key(self.record(machine).terms)
-    }
-
-    pub(crate) fn terms_key(&self, terms: TermsIndex) -> (Price, Reverse<Dollars>) {
-        let committed = &self.catalog.terms[terms];
-        (committed.keep_price, Reverse(committed.terms.reclamation))
-    }
-
-    /// The price a machine was committed at (RF-2).
-    pub(crate) fn keep_price(&self, machine: MachineIndex) -> Price {
-        self.catalog.terms[self.record(machine).terms].keep_price
-    }
-
     /// What draining a Configured machine would disturb (RF-2).
     pub(crate) fn disturbs(&self, machine: MachineIndex) -> Disruption {
         self.disruptions[machine].unwrap_or(Disruption::UNKNOWN)
@@ -533,34 +315,6 @@ impl FleetTables {
             .iter()
             .any(|(dimension, _)| 0 < credit.amount(dimension))
     }
-
-    /// The total order of Needs (O-1).
-    pub(crate) fn need_order(&self, one: NeedIndex, other: NeedIndex) -> std::cmp::Ordering {
-        let (a, b) = (self.need(one), self.need(other));
-        let head = |need: &NeedEntry| {
-            let profile = &self.catalog.profiles[need.profile].profile;
-            let precedence = (
-                profile.priority(),
-                profile.interruption(),
-                profile.reclamation(),
-            );
-            (Reverse(precedence), need.arrival)
-        };
-        let text = |need: &NeedEntry| {
-            let min_unit = self.catalog.uses[need.usage].min_unit.key();
-            (min_unit, self.catalog.amounts(need.wanted.iter()).key())
-        };
-        let (slot_a, slot_b) = (&self.slots[a.slot], &self.slots[b.slot]);
-        head(a)
-            .cmp(&head(b))
-            .then_with(|| self.cluster_names.compare(a.cluster, b.cluster))
-            .then_with(|| {
-                self.fingerprints
-                    .compare(slot_a.fingerprint, slot_b.fingerprint)
-            })
-            .then_with(|| self.groups.compare(slot_a.group, slot_b.group))
-            .then_with(|| text(a).cmp(&text(b)))
-    }
 }
 
 #[cfg(test)]
@@ -589,12 +343,6 @@ mod tests {
         ];
         assert_eq!(digests, [key.hash(b"name") as u32; 5]);
         assert_eq!(tables.catalog.key(), key);
-    }
-
-    /// M-5 asks for at most 55 bytes.
-    #[test]
-    fn the_hot_record_is_half_a_cache_line() {
-        assert_eq!(size_of::<Record>(), 32);
     }
 
     /// Half a million rows come in with the largest fleet, so what lies beside each of them counts.

@@ -10,7 +10,6 @@
 //! of every Need (D-8).
 
 use crate::{
-    catalog::victim_score,
     excess::Excess,
     fleet_tables::FleetTables,
     index::{MachineIndex, NeedIndex, ShapeIndex, UseIndex},
@@ -389,4 +388,15 @@ impl FleetTables {
             _ => 600,
         }
     }
+}
+
+/// How suitable a victim is (V-4): by the priority gap, then by how little it costs to interrupt it.
+pub(crate) fn victim_score(gap: i64, terms: &Terms) -> f64 {
+    const WEIGHT: f64 = 0.1;
+    const DRAIN_SECONDS: f64 = 30.0;
+    let gap = gap.max(0) as f64;
+    gap * 1.0
+        + WEIGHT / DRAIN_SECONDS.max(1.0)
+        + WEIGHT / terms.interruption.dollars().max(0.01)
+        + WEIGHT / terms.reclamation.dollars().max(0.01)
 }

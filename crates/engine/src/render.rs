@@ -47,7 +47,7 @@ impl FleetTables {
             cluster: self.cluster_id(entry.cluster),
             row: Row {
                 profile: Arc::clone(&self.catalog.profiles[entry.profile].profile),
-                aggregate: self.catalog.amounts(entry.wanted.iter()),
+                aggregate: self.catalog.dimensions.amounts(entry.wanted.iter()),
                 min_unit: self.catalog.uses[entry.usage].min_unit.clone(),
                 group: Group::new(self.groups.get(self.slots[entry.slot].group)),
                 whole_units: entry.whole,
@@ -248,7 +248,7 @@ impl FleetTables {
         Verdict {
             need: Arc::new(self.need_value(need)),
             satisfied: shortfall.is_none(),
-            residual: self.catalog.amounts(residual),
+            residual: self.catalog.dimensions.amounts(residual),
             claimed: self.claims(need).len() as u32,
             bootstrap: holding.bootstraps,
             provision: holding.provisions,

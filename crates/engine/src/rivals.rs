@@ -7,13 +7,12 @@
 //! ```
 
 use crate::{
-    catalog::victim_score,
     domain::Domains,
     fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, ShapeIndex},
     lines::Line,
     picking::{Deficit, Merged},
-    preempt::Score,
+    preempt::{Score, victim_score},
     serving_lines::RivalClass,
 };
 use std::{cmp::Reverse, collections::BTreeMap};
