@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! operation ended ─▶ failed ─▶ ended_badly: noted, on record, closed to the engine ─▶ until ─▶ one probe
-//!                └▶ succeeded ─▶ ended_well: forgotten, open to the engine again
+//!                └▶ succeeded ─▶ ended_well: closed, open to the engine again; makes up for two spent machines
 //! ```
 //!
 //! Every operation ends in [`ShardCore::finish`], so every bad end of one comes here, whoever said so and
@@ -128,10 +128,9 @@ impl ShardCore {
         }
         let node = BreakerKey::Join(cluster.clone(), JoinStep::Node);
         if self.rails.breakers().get(&node).is_none() {
-            self.forgive(now, cluster);
-        } else {
-            self.review_cluster(now, cluster);
+            self.make_up(cluster);
         }
+        self.review_cluster(now, cluster);
     }
 
     /// A machine became a Ready node of a cluster.
@@ -139,7 +138,8 @@ impl ShardCore {
         let node = BreakerKey::Join(cluster.clone(), JoinStep::Node);
         if self.rails.breakers().get(&node).is_some() {
             self.ended_well(now, &node);
-            self.forgive(now, cluster);
+            self.make_up(cluster);
+            self.review_cluster(now, cluster);
         }
     }
 
@@ -163,16 +163,17 @@ impl ShardCore {
         for step in JoinStep::ALL {
             self.ended_well(now, &BreakerKey::Join(cluster.clone(), step));
         }
-        self.forgive(now, cluster);
-    }
-
-    /// The machines a cluster used up count no more.
-    fn forgive(&mut self, now: Time, cluster: &ClusterId) {
-        let machines = self.rails.spent_mut().clear(cluster);
-        for machine in &machines {
-            self.remember(machine);
+        for machine in self.rails.spent_mut().clear(cluster) {
+            self.remember(&machine);
         }
         self.review_cluster(now, cluster);
+    }
+
+    /// A machine came to serve a cluster: that makes up for some that it used up before.
+    fn make_up(&mut self, cluster: &ClusterId) {
+        for machine in self.rails.spent_mut().make_up(cluster) {
+            self.remember(&machine);
+        }
     }
 
     fn spend(&mut self, now: Time, machine: &MachineId, cluster: &ClusterId) {

@@ -30,6 +30,9 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 const ERROR_CHARACTERS: usize = 240;
 /// A cluster in trouble may spend this many machines, however few it misses.
 const LEAST_BUDGET: usize = 3;
+/// A cluster in trouble may spend so many machines for each that it misses, and a machine that serves it after
+/// all makes up for as many.
+const SPENT_FOR_ONE: usize = 2;
 
 /// Machines that run out together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,7 +200,10 @@ impl Breakers {
     }
 }
 
-/// Machines that ended badly for a cluster and are no supply since, per cluster and since its last success.
+/// Machines that ended badly for a cluster and are no supply since, and that no success has made up for.
+///
+/// Whatever a cluster misses, gets and loses again, it never spends more than its budget and two machines for
+/// each that came to serve it: one success now and then does not buy it the whole budget once more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spent {
     machines: BTreeMap<MachineId, (ClusterId, Time)>,
@@ -227,7 +233,24 @@ impl Spent {
         Some(cluster)
     }
 
-    /// A cluster succeeded, or a person wants it tried afresh; returns the machines that count no more.
+    /// A machine serves a cluster: the two that were spent on it first count no more; returns them.
+    pub(crate) fn make_up(&mut self, cluster: &ClusterId) -> Vec<MachineId> {
+        if !self.counts.contains_key(cluster) {
+            return Vec::new();
+        }
+        let spent = self.machines.iter().filter(|(_, (of, _))| of == cluster);
+        let mut first: Vec<(Time, MachineId)> = spent
+            .map(|(machine, (_, at))| (*at, machine.clone()))
+            .collect();
+        first.sort();
+        first.truncate(SPENT_FOR_ONE);
+        let first = first.into_iter().map(|(_, machine)| machine);
+        first
+            .inspect(|machine| drop(self.give_back(machine)))
+            .collect()
+    }
+
+    /// A person wants a cluster tried afresh; returns the machines that count no more.
     pub(crate) fn clear(&mut self, cluster: &ClusterId) -> Vec<MachineId> {
         self.exhausted.remove(cluster);
         self.give_back_if(cluster, |_| true)
@@ -274,7 +297,7 @@ impl Spent {
 
     /// How many more machines may be tried for a cluster that misses so many.
     pub(crate) fn left(&self, cluster: &ClusterId, missing: usize, in_flight: usize) -> usize {
-        let budget = missing.saturating_mul(2).max(LEAST_BUDGET);
+        let budget = missing.saturating_mul(SPENT_FOR_ONE).max(LEAST_BUDGET);
         budget.saturating_sub(self.count(cluster) + in_flight)
     }
 
@@ -290,6 +313,7 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bigfleet_seeded::Prng;
 
     fn at(seconds: f64) -> Time {
         Time::from_seconds(seconds).unwrap()
@@ -371,5 +395,58 @@ mod tests {
         assert_eq!(spent.forget_old(&a, at(86_400.0)).len(), 2);
         assert_eq!(spent.clear(&a), [machine(0)]);
         assert_eq!(spent.count(&a), 0);
+    }
+
+    /// Whatever a cluster misses and however its machines end: its budget, and two for each that served it.
+    /// If a success forgave everything, as it once did, the bound would not hold.
+    #[test]
+    fn what_is_spent_is_bounded_by_what_came_to_serve() {
+        let succeed: [fn(&mut Spent, &ClusterId) -> Vec<MachineId>; 2] =
+            [Spent::make_up, Spent::clear];
+        let is_bounded = succeed.map(|succeed| {
+            (0..200).all(|seed| {
+                let mut random = Prng::new(seed);
+                let most = 1 + random.below(8);
+                let chance = random.below(10) as f64 / 10.0;
+                let budget = (SPENT_FOR_ONE * most).max(LEAST_BUDGET);
+                let (mut spent, a, b) = (Spent::default(), cluster("a"), cluster("b"));
+                spent.spend(&machine(1_000), &b, at(0.0));
+                let (mut burnt, mut served, mut missing) = (0, 0, most);
+                for number in 0..400 {
+                    if missing == 0 {
+                        // They went, and are wanted again.
+                        missing = most;
+                    }
+                    if spent.left(&a, missing, 0) == 0 {
+                        break;
+                    }
+                    if random.chance(chance) {
+                        let before = spent.count(&a);
+                        let made_up = succeed(&mut spent, &a).len();
+                        assert_eq!(spent.count(&a), before - made_up);
+                        (served, missing) = (served + 1, missing - 1);
+                    } else {
+                        spent.spend(&machine(number), &a, at(number as f64));
+                        burnt += 1;
+                    }
+                }
+                assert_eq!(spent.count(&b), 1, "another cluster's stay its own");
+                burnt <= budget + SPENT_FOR_ONE * served
+            })
+        });
+        assert_eq!(is_bounded, [true, false]);
+    }
+
+    #[test]
+    fn a_success_makes_up_for_the_two_that_were_spent_first() {
+        let (mut spent, a) = (Spent::default(), cluster("a"));
+        for (number, moment) in [(7, 3.0), (8, 1.0), (9, 2.0)] {
+            spent.spend(&machine(number), &a, at(moment));
+        }
+        spent.exhaust(&a);
+        assert_eq!(spent.make_up(&a), [machine(8), machine(9)]);
+        assert!(!spent.is_exhausted(&a));
+        assert_eq!(spent.make_up(&a), [machine(7)]);
+        assert_eq!(spent.make_up(&a), [], "there is no credit for later");
     }
 }

@@ -63,7 +63,11 @@ pub(super) fn limit(
     let mut clusters: Room<ClusterId> = BTreeMap::new();
     for (cluster, wanted) in wanted {
         let under_way = in_flight.operations(cluster);
-        let left = spent.left(cluster, wanted + under_way, under_way);
+        let mut left = spent.left(cluster, wanted + under_way, under_way);
+        // After a machine that joined the next may be tried, however much was spent before it.
+        if under_way == 0 && breakers.joins(cluster).next().is_none() {
+            left = left.max(1);
+        }
         // What is under way may yet come right, or be taken back.
         if left == 0 && under_way == 0 {
             spent.exhaust(cluster);

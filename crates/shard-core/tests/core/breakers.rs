@@ -66,6 +66,28 @@ fn a_budget_is_three_for_one_that_is_missing_and_holds_for_a_day() {
     }
 }
 
+/// One success now and then does not buy a cluster the whole budget once more: what it spends is bounded by
+/// what came to serve it, however long its machines come and go.
+#[test]
+fn a_cluster_of_which_one_in_six_joins_does_not_burn_the_pool() {
+    let mut world = bad_cluster(config(None));
+    world.provider.one_joins_in = 6;
+    for _ in 0..20 {
+        world.roll_up("a", &wanted(5));
+        world.run(3_000.0);
+        world.roll_up("a", "");
+        world.run(300.0);
+    }
+    let (burnt, tried) = (failed(&world), world.provider.configures_to_fail as usize);
+    assert!(5 < burnt, "some were tried after the first success");
+    assert!(burnt <= 10 + 2 * (tried - burnt), "{burnt} of {tried}");
+    assert!(burnt < 40, "{burnt} of 200");
+    assert!(world.core.join_trouble(&cluster("a")).unwrap().exhausted);
+    world.roll_up("b", &wanted(40));
+    world.run(60.0);
+    assert_eq!(world.provider.serving().get("b"), Some(&40));
+}
+
 /// Quiet at static demand: an exhausted budget is not asked about again and again.
 #[test]
 fn an_open_breaker_is_quiet() {

@@ -78,6 +78,10 @@ pub(crate) struct Provider {
     pub(crate) drains: Vec<(MachineId, u32)>,
     /// Clusters whose machines fail in Configure.
     pub(crate) fails_for: BTreeSet<ClusterId>,
+    /// One in so many of those machines is configured all the same; none if zero.
+    pub(crate) one_joins_in: u32,
+    /// How many of those there were so far.
+    pub(crate) configures_to_fail: u32,
 }
 
 impl Provider {
@@ -207,6 +211,8 @@ impl World {
             tombstones: Vec::new(),
             drains: Vec::new(),
             fails_for: BTreeSet::new(),
+            one_joins_in: 0,
+            configures_to_fail: 0,
         };
         Self::around(config, provider, 1, Vec::new(), 0.0)
     }
@@ -406,6 +412,12 @@ impl World {
             } = &call
             {
                 there.doomed = self.provider.fails_for.contains(cluster);
+                if there.doomed {
+                    self.provider.configures_to_fail += 1;
+                    let (count, every) =
+                        (self.provider.configures_to_fail, self.provider.one_joins_in);
+                    there.doomed = every == 0 || !count.is_multiple_of(every);
+                }
                 there.metadata = metadata.clone();
                 there.set(|facts| facts.cluster = cluster.to_string());
             }
