@@ -7,7 +7,12 @@
 //! Without it the next roll-up would ask for the sums alone and every Node beyond them would be drained. Each Node is
 //! dealt once: if every profile counted all of them, each would buy them again.
 
-use super::{Spare, SpareView, Spares, accepts, bins::bin_group, served_size};
+use super::{
+    SpareView, Spares,
+    bins::bin_group,
+    profile::{Spare, served_size},
+    view::accepts,
+};
 use crate::{
     demand::class::{Size, UnitClass},
     objects::NodeFacts,

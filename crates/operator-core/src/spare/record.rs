@@ -9,7 +9,10 @@
 //! One line each; whatever is not a letter, a digit or one of `-._:/` is escaped. Reading is strict: an unreadable record holds roll-ups
 //! and is said aloud, since spares that are forgotten are machines that are taken away.
 
-use super::{Opening, ProfileSpare, Spare, Spares};
+use super::{
+    Opening, Spares,
+    profile::{ProfileSpare, Spare},
+};
 use crate::{
     demand::class::Size,
     drain::record::{escaped, unescaped},
