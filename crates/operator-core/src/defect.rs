@@ -46,11 +46,13 @@ pub enum Defect {
     DoubtKept,
     /// Only Pods that lack room are seen, not those that need a Node of their own (OP-60).
     AloneIgnored,
+    /// Every request of a row that is short is told so, whether its Pod runs or not (OP-53).
+    RunningPodsTold,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::CordonWithoutRecord,
         Self::ConfiguredIsNoCancel,
         Self::NoCleaningOnLeaving,
@@ -69,5 +71,6 @@ impl Defect {
         Self::SpareNotRecordedFirst,
         Self::DoubtKept,
         Self::AloneIgnored,
+        Self::RunningPodsTold,
     ];
 }

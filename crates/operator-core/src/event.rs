@@ -265,13 +265,13 @@ pub struct RowStatus {
     pub fingerprint: String,
     /// The row's group.
     pub group: String,
-    /// Machines that serve it.
-    pub serving: u32,
-    /// Machines on their way.
-    pub coming: u32,
-    /// Machines on their way that make no progress.
-    pub stuck: u32,
-    /// What is missing.
+    /// How much of it serves.
+    pub serving: Amounts,
+    /// How much is on its way.
+    pub coming: Amounts,
+    /// How much is on its way and makes no progress.
+    pub stuck: Amounts,
+    /// How much is missing.
     pub missing: Amounts,
     /// Why, in one word.
     pub reason: String,

@@ -1,8 +1,11 @@
 //! Served: what the shard knows of each row, told to whoever waits (OP-53).
 //!
 //! ```text
-//! need_status ─▶ row's word ─▶ requests of the row whose Pod is stuck ─▶ condition Served, oldest first, ≤ 10/s
+//! need_status ─▶ row's word ─▶ requests of the row that have waited ─▶ condition Served, oldest first, ≤ 10/s
 //! ```
+//!
+//! A request of a Pod waits while its condition `Stuck` is True: the Pods of its row that run are none of the row's
+//! shortfall. One that no Pod owns waits from 30 s after it was made, while its row is short.
 
 use crate::{
     demand::KeptRequest,
@@ -10,13 +13,15 @@ use crate::{
     event::RowStatus,
     objects::{ObjectKey, Served},
 };
-use bigfleet_model::Time;
+use bigfleet_model::{Row, Time};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 const SPACING: Duration = Duration::from_millis(100);
+/// What a request without a Pod is given before it is told that it waits.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Rows at most: as many as a roll-up may have.
 const MOST_ROWS: usize = crate::limits::MOST_ROWS;
 
@@ -30,19 +35,32 @@ struct Waiting {
     created: Time,
     has_status: bool,
     served: Option<Served>,
-    is_stuck: bool,
+    waits: Waits,
     /// A word of the operator's own, which goes over the row's.
     own: Option<Served>,
+}
+
+/// How it is known whether a request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// Its Pod is stuck.
+    Stuck,
+    /// It was told that it is not served, and its Pod is stuck no longer.
+    NoLonger,
+    /// It has no Pod: it waits while its row is short.
+    WithItsRow,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServedWords {
     rows: BTreeMap<RowName, RowStatus>,
-    /// Requests that are stuck, or were told that they are not served.
+    /// Requests that are stuck, were told that they are not served, or have no Pod.
     waiting: BTreeMap<ObjectKey, Waiting>,
     by_row: BTreeMap<RowName, BTreeSet<ObjectKey>>,
     /// Requests to look at, oldest first.
     to_tell: BTreeSet<(Time, ObjectKey)>,
+    /// Requests without a Pod that are too young to be told, and until when.
+    young: BTreeSet<(Time, ObjectKey)>,
     next_write: Option<Time>,
 }
 
@@ -54,6 +72,18 @@ impl ServedWords {
 
     pub(crate) fn session_begins(&mut self) {
         self.rows.clear();
+    }
+
+    /// Makes room, when there is none, by forgetting rows that are asked for no longer.
+    pub(crate) fn asked_for(&mut self, rows: &[Row]) {
+        if MOST_ROWS <= self.rows.len() {
+            let name = |row: &Row| {
+                let text = row.profile.fingerprint().as_str().to_owned();
+                (text, row.group.as_str().to_owned())
+            };
+            let asked: BTreeSet<RowName> = rows.iter().map(name).collect();
+            self.rows.retain(|row, _| asked.contains(row));
+        }
     }
 
     pub(crate) fn heard(&mut self, rows: Vec<RowStatus>, is_complete: bool) {
@@ -74,8 +104,19 @@ impl ServedWords {
         }
     }
 
-    /// A request changed.
-    pub(crate) fn changed(&mut self, key: &ObjectKey, after: Option<&KeptRequest>, row: RowName) {
+    /// The requests it may have a word for.
+    pub(crate) fn requests(&self) -> Vec<ObjectKey> {
+        self.waiting.keys().cloned().collect()
+    }
+
+    /// A request changed; `tells_all` is [`crate::Defect::RunningPodsTold`].
+    pub(crate) fn changed(
+        &mut self,
+        key: &ObjectKey,
+        after: Option<&KeptRequest>,
+        row: RowName,
+        tells_all: bool,
+    ) {
         let own = self
             .waiting
             .get(key)
@@ -86,9 +127,13 @@ impl ServedWords {
         let is_stuck = status.is_some_and(|status| status.stuck.is_some());
         let served = status.and_then(|status| status.served.clone());
         let is_told = served.as_ref().is_some_and(|served| !served.is_served);
-        if !is_stuck && !is_told {
-            return;
-        }
+        let waits = match (is_stuck, &after.owner) {
+            (true, _) => Waits::Stuck,
+            (false, _) if tells_all => Waits::WithItsRow,
+            (false, None) => Waits::WithItsRow,
+            (false, Some(_)) if is_told => Waits::NoLonger,
+            (false, Some(_)) => return,
+        };
         self.by_row
             .entry(row.clone())
             .or_default()
@@ -99,7 +144,7 @@ impl ServedWords {
             created: after.created,
             has_status: after.status.is_some(),
             served,
-            is_stuck,
+            waits,
             own,
         };
         self.waiting.insert(key.clone(), waiting);
@@ -111,6 +156,7 @@ impl ServedWords {
             return;
         };
         self.to_tell.remove(&(known.created, key.clone()));
+        self.young.remove(&(known.created + PATIENCE, key.clone()));
         if let Some(keys) = self.by_row.get_mut(&known.row) {
             keys.remove(key);
             if keys.is_empty() {
@@ -129,6 +175,14 @@ impl ServedWords {
 
     /// The next condition to write, if one differs and its time has come.
     pub(crate) fn next(&mut self, now: Time) -> Option<Write> {
+        while let Some((until, key)) = self.young.pop_first() {
+            if now < until {
+                self.young.insert((until, key));
+                break;
+            }
+            let created = self.waiting.get(&key).map(|waiting| waiting.created);
+            self.to_tell.extend(created.map(|created| (created, key)));
+        }
         if self.next_write.is_some_and(|at| now < at) {
             return None;
         }
@@ -136,6 +190,11 @@ impl ServedWords {
             let Some(waiting) = self.waiting.get(&key) else {
                 continue;
             };
+            let until = waiting.created + PATIENCE;
+            if waiting.waits == Waits::WithItsRow && now < until {
+                self.young.insert((until, key));
+                continue;
+            }
             let Some(served) = self.word(waiting) else {
                 continue;
             };
@@ -151,30 +210,40 @@ impl ServedWords {
     }
 
     pub(crate) fn next_write(&self) -> Option<Time> {
-        self.next_write.filter(|_| !self.to_tell.is_empty())
+        let next = self.next_write.filter(|_| !self.to_tell.is_empty());
+        Time::earliest(next, self.young.first().map(|(until, _)| *until))
     }
 
     /// What a request should say, if that is not what it says.
     fn word(&self, waiting: &Waiting) -> Option<Served> {
-        let wanted = if !waiting.is_stuck {
-            Served {
-                is_served: true,
-                reason: "Served".to_owned(),
-                message: String::new(),
-            }
-        } else if let Some(own) = &waiting.own {
-            own.clone()
-        } else {
-            let row = self.rows.get(&waiting.row)?;
-            let is_short = !row.missing.is_zero() || 0 < row.coming || 0 < row.stuck;
-            Served {
-                is_served: false,
-                reason: Some(&row.reason).filter(|reason| is_word(reason))?.clone(),
-                message: Some(&row.sentence).filter(|_| is_short)?.clone(),
-            }
+        let is_told = waiting.served.as_ref().is_some_and(|last| !last.is_served);
+        let wanted = match (waiting.waits, &waiting.own) {
+            (Waits::NoLonger, _) => served(),
+            (_, Some(own)) => own.clone(),
+            (waits, None) => match (self.rows.get(&waiting.row)?, waits) {
+                (row, Waits::WithItsRow) if is_told && !is_short(row) => served(),
+                (row, _) => Served {
+                    is_served: false,
+                    reason: Some(&row.reason).filter(|reason| is_word(reason))?.clone(),
+                    message: Some(&row.sentence).filter(|_| is_short(row))?.clone(),
+                },
+            },
         };
         (waiting.served.as_ref() != Some(&wanted)).then_some(wanted)
     }
+}
+
+fn served() -> Served {
+    Served {
+        is_served: true,
+        reason: "Served".to_owned(),
+        message: String::new(),
+    }
+}
+
+fn is_short(row: &RowStatus) -> bool {
+    let short = [&row.missing, &row.coming, &row.stuck];
+    short.iter().any(|amounts| !amounts.is_zero())
 }
 
 /// Whether the API server takes it for the reason of a condition: letters and digits, beginning with a letter.

@@ -4,7 +4,7 @@ use bigfleet_model::quantity::parse_supply;
 use bigfleet_model::{Amounts, Dimension, Operator, Requirement};
 use bigfleet_operator_core::{
     Availability, BootstrapRequest, Disposition, DrainPhase, Echo, Frame, Heard, Hint,
-    MachineState, NodeLine, NodeState, Reclaim, Taint, Target,
+    MachineState, NodeLine, NodeState, Reclaim, RowStatus, Taint, Target,
 };
 use bigfleet_wire::v1alpha1 as wire;
 use bigfleet_wire::{PROTOCOL_VERSION, unix_nanos};
@@ -108,6 +108,10 @@ pub(crate) fn heard(frame: wire::ShardMessage) -> Heard {
         },
         Some(FromShard::NodeStateUpdate(update)) => Heard::NodeState(Box::new(state(update))),
         Some(FromShard::AvailableCapacity(update)) => Heard::Available(hint(update)),
+        Some(FromShard::NeedStatus(status)) => Heard::NeedStatus {
+            rows: status.rows.into_iter().map(row_status).collect(),
+            is_complete: status.complete,
+        },
         #[allow(unreachable_patterns, reason = "frames of a later version of the wire")]
         Some(_) | None => Heard::Unknown,
     }
@@ -195,6 +199,19 @@ fn state(update: wire::NodeStateUpdate) -> NodeState {
         resources: resources(update.resources),
         taints: update.taints.into_iter().map(taint).collect(),
         is_removed: update.removed,
+    }
+}
+
+fn row_status(row: wire::NeedStatusRow) -> RowStatus {
+    RowStatus {
+        fingerprint: row.profile_fingerprint,
+        group: row.group,
+        serving: resources(row.serving),
+        coming: resources(row.coming),
+        stuck: resources(row.stuck),
+        missing: resources(row.missing),
+        reason: row.reason,
+        sentence: row.sentence,
     }
 }
 

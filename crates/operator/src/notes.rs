@@ -5,7 +5,7 @@
 
 use bigfleet_k8s::{Call, Cluster, OBJECT_VERSION, ResourceKind, seconds_text};
 use bigfleet_operator_core::{Kind, Note};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
@@ -54,10 +54,7 @@ async fn write(cluster: Cluster, source: &'static str, mut waiting: mpsc::Receiv
 }
 
 fn event(note: &Note, source: &str, nth: u32) -> Call {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let nanos = i64::try_from(since.as_nanos()).unwrap_or_default();
+    let nanos = wall_clock_nanos();
     let (version, kind) = match note.kind {
         Kind::Request => (OBJECT_VERSION, ResourceKind::CapacityRequest.name()),
         Kind::Upcoming => (OBJECT_VERSION, ResourceKind::UpcomingNode.name()),
@@ -74,15 +71,37 @@ fn event(note: &Note, source: &str, nth: u32) -> Call {
     } else {
         about["namespace"] = json!(note.about.namespace);
     }
+    let name = format!("{}.{nanos:x}{nth:x}", note.about.name);
+    let words = (note.reason, note.message.as_str());
+    create(namespace, &name, &about, words, source, nanos)
+}
+
+/// An Event about an object, with a reason of one word and a sentence.
+pub(crate) fn create(
+    namespace: &str,
+    name: &str,
+    about: &Value,
+    (reason, message): (&str, &str),
+    source: &str,
+    nanos: i64,
+) -> Call {
     let at = seconds_text(nanos);
-    let message: String = note.message.chars().take(1000).collect();
+    let message: String = message.chars().take(1000).collect();
     let body = json!({
         "apiVersion": "v1", "kind": "Event",
-        "metadata": { "name": format!("{}.{nanos:x}{nth:x}", note.about.name), "namespace": namespace },
+        "metadata": { "name": name, "namespace": namespace },
         "involvedObject": about,
-        "reason": note.reason, "message": message, "type": "Normal",
+        "reason": reason, "message": message, "type": "Normal",
         "source": { "component": source },
         "firstTimestamp": at, "lastTimestamp": at, "count": 1,
     });
     Call::create(&format!("/api/v1/namespaces/{namespace}/events"), &body)
+}
+
+/// Now, for what people read.
+pub(crate) fn wall_clock_nanos() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or_default()
 }

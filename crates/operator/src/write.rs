@@ -1,5 +1,6 @@
 //! Write: what the core wants written, as calls, and how they ended (OP-9, OP-28, OP-39).
 
+use crate::notes::wall_clock_nanos;
 use crate::read::upcoming::{AVAILABILITY, PHASES, READINESS, word};
 use bigfleet_k8s::{Call, Cluster, OBJECT_VERSION, Refused, ResourceKind, seconds_text};
 use bigfleet_model::quantity::format_short;
@@ -152,6 +153,7 @@ fn serve(request: &ObjectKey, served: &Served, has_status: bool) -> Call {
     let status = if served.is_served { "True" } else { "False" };
     let condition = json!({
         "type": "Served", "status": status, "reason": served.reason, "message": served.message,
+        "lastTransitionTime": seconds_text(wall_clock_nanos()),
     });
     let mut body = json!({
         "apiVersion": OBJECT_VERSION, "kind": ResourceKind::CapacityRequest.name(),

@@ -21,6 +21,8 @@ pub enum Manner {
     WithoutBlobs,
     /// It gives blobs at once, and says which Nodes it sees when it is told to.
     SeesNodes,
+    /// It gives blobs at once, and is told where its rows stand.
+    FollowsNeeds,
 }
 
 impl Manner {
@@ -29,6 +31,7 @@ impl Manner {
         match self {
             Self::Plain | Self::WithoutBlobs => hello(cluster, &[]),
             Self::SeesNodes => hello(cluster, &[Feature::NodeReport]),
+            Self::FollowsNeeds => hello(cluster, &[Feature::NeedStatus]),
             Self::Reports | Self::Stalls => {
                 hello(cluster, &[Feature::DrainReport, Feature::Resync])
             }
@@ -43,13 +46,14 @@ impl Manner {
             FromShard::Ack(_)
             | FromShard::NodeStateUpdate(_)
             | FromShard::AvailableCapacity(_)
-            | FromShard::ReclaimCancel(_) => None,
+            | FromShard::ReclaimCancel(_)
+            | FromShard::NeedStatus(_) => None,
         }
     }
 
     fn blob(self, request: &wire::BootstrapRequest) -> Payload {
         match self {
-            Self::Plain | Self::Reports | Self::Stalls | Self::SeesNodes => {
+            Self::Plain | Self::Reports | Self::Stalls | Self::SeesNodes | Self::FollowsNeeds => {
                 blob(request, format!("join {}", request.cluster_id).into_bytes())
             }
             Self::WithoutBlobs => Payload::BootstrapResponse(wire::BootstrapBlobResponse {
@@ -63,7 +67,11 @@ impl Manner {
     fn drained(self, instruction: &wire::ReclaimInstruction) -> Option<Payload> {
         let target = instruction.targets.first()?;
         match self {
-            Self::Plain | Self::Stalls | Self::WithoutBlobs | Self::SeesNodes => None,
+            Self::Plain
+            | Self::Stalls
+            | Self::WithoutBlobs
+            | Self::SeesNodes
+            | Self::FollowsNeeds => None,
             Self::Reports => Some(Payload::DrainReport(wire::DrainReport {
                 instruction_id: instruction.instruction_id.clone(),
                 machine_id: target.machine_id.clone(),

@@ -26,6 +26,8 @@ pub struct Heard {
     pub instructions: Vec<wire::ReclaimInstruction>,
     /// How many hints of what could be had.
     pub hints: usize,
+    /// Every frame that says where rows stand, the oldest first.
+    pub need_status: Vec<wire::NeedStatus>,
     /// How the session ended, once it has.
     pub ended: Option<Result<(), (Code, String)>>,
 }
@@ -56,6 +58,7 @@ impl Heard {
             FromShard::ReclaimInstruction(instruction) => self.instructions.push(instruction),
             FromShard::AvailableCapacity(_) => self.hints += 1,
             FromShard::ReclaimCancel(_) => {}
+            FromShard::NeedStatus(status) => self.need_status.push(status),
         }
     }
 

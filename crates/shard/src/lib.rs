@@ -50,6 +50,7 @@ mod provider;
 mod rpcs;
 mod session;
 mod session_messages;
+mod untold_rows;
 
 mod attribution;
 mod audit;

@@ -20,12 +20,14 @@ use std::time::{Duration, Instant};
 
 use bigfleet_model::{ClusterId, Fingerprint, MachineId};
 use bigfleet_shard_core::{Echo, Frame};
-use bigfleet_wire::v1alpha1::ShardMessage;
+use bigfleet_wire::v1alpha1::shard_message::Payload;
+use bigfleet_wire::v1alpha1::{NeedStatusRow, ShardMessage};
 use tokio::sync::Notify;
 use tokio_stream::Stream;
 use tonic::Status;
 
 use crate::session_messages;
+use crate::untold_rows::UntoldRows;
 
 /// Frames that wait for one operator and that no newer one replaces: acknowledgements, and a request or
 /// an instruction for each of the operations that may be under way, several times over.
@@ -132,6 +134,8 @@ impl Frames {
 #[derive(Debug, Default)]
 struct State {
     frames: Frames,
+    /// Where rows stand, told after all frames.
+    rows: UntoldRows,
     /// How the stream ends, once everything that waits is written. `Ok` is a plain end.
     end: Option<Result<(), Status>>,
     waker: Option<Waker>,
@@ -165,6 +169,8 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) cluster: ClusterId,
+    /// The operator wants to know where its rows stand.
+    pub(crate) told_of_needs: bool,
     state: Mutex<State>,
     /// The session is over; the reader should stop too.
     pub(crate) over: Notify,
@@ -175,9 +181,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(cluster: ClusterId) -> Arc<Self> {
+    pub(crate) fn new(cluster: ClusterId, told_of_needs: bool) -> Arc<Self> {
         Arc::new(Self {
             cluster,
+            told_of_needs,
             state: Mutex::default(),
             over: Notify::new(),
             gone: Notify::new(),
@@ -205,6 +212,15 @@ impl Link {
         state.push(frame, Instant::now())?;
         wake(&mut state);
         Ok(())
+    }
+
+    /// Says where rows stand; `complete` if these are all.
+    pub(crate) fn tell_needs(&self, rows: Vec<NeedStatusRow>, complete: bool) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.rows.add(rows, complete);
+            wake(&mut state);
+        }
     }
 
     /// Ends the session; what waits is not written, unless the end is a plain one.
@@ -281,6 +297,11 @@ impl Stream for Outgoing {
             drop(state);
             return Poll::Ready(Some(Ok(session_messages::message(frame, &link.cluster))));
         }
+        if state.end.is_none()
+            && let Some(rows) = state.rows.next()
+        {
+            return Poll::Ready(Some(Ok(Payload::NeedStatus(rows).into())));
+        }
         match state.end.clone() {
             None => {
                 state.waker = Some(context.waker().clone());
@@ -312,7 +333,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_said_before_a_hang_up_waits_for_a_minute() {
         for is_read in [true, false] {
-            let link = Link::new(ClusterId::new("a").unwrap());
+            let link = Link::new(ClusterId::new("a").unwrap(), false);
             let outgoing = Outgoing::new(Arc::clone(&link));
             link.push(node("m1", MachineState::Idle)).unwrap();
             link.end(Ok(()));

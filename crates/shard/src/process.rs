@@ -289,6 +289,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         Arc::clone(&metrics.sessions),
         Surroundings::new(&metrics, &settings),
     );
+    let telling = tokio::spawn(reads.clone().tell_needs());
     let admin = Admin::new(hub.clone(), info, lines);
     let (health, reporting) = services::health(metrics.publisher.readiness()).await;
     let reflection = settings.reflection && is_loopback(&settings.listen);
@@ -302,6 +303,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let mut beside = vec![
         ("pause file", watching),
         ("health", tokio::spawn(reporting)),
+        ("need status", telling),
     ];
     let metrics_addr = match http {
         None => None,

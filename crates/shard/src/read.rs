@@ -23,6 +23,7 @@ mod explainer;
 mod export;
 pub(crate) mod leaving;
 mod machines;
+mod need_status;
 mod needs;
 mod rails;
 mod shard_info;

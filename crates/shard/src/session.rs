@@ -20,7 +20,7 @@ use std::time::Duration;
 use bigfleet_model::ClusterId;
 use bigfleet_net::{Caller, Identity};
 use bigfleet_shard_core::{Event, SessionId};
-use bigfleet_wire::{Greeting, unix_nanos};
+use bigfleet_wire::{Feature, Greeting, unix_nanos};
 use tokio::sync::oneshot;
 use tokio_stream::Stream;
 use tonic::codegen::http;
@@ -69,6 +69,14 @@ impl SessionCounts {
     /// When a session's operator was last heard, and how many frames wait for it.
     pub(crate) fn seen(&self, session: SessionId) -> Option<(i64, usize)> {
         self.open().get(&session).map(|link| link.seen())
+    }
+
+    /// The open sessions whose operators want to know where their rows stand.
+    pub(crate) fn told_of_needs(&self) -> BTreeMap<SessionId, Arc<Link>> {
+        let open = self.open();
+        let told = open.iter().filter(|(_, link)| link.told_of_needs);
+        told.map(|(session, link)| (*session, Arc::clone(link)))
+            .collect()
     }
 
     /// When the roll-up in force of a cluster was built, by its operator's clock; 0 if none is.
@@ -171,7 +179,8 @@ impl Sessions {
             }
         };
         let session = SessionId(self.counts.next.fetch_add(1, Ordering::Relaxed) + 1);
-        let link = Link::new(greeting.cluster.clone());
+        let told_of_needs = greeting.features.contains(&Feature::NeedStatus);
+        let link = Link::new(greeting.cluster.clone(), told_of_needs);
         link.hear(unix_nanos(self.clock.now()));
         let told = Told::Opened {
             session,

@@ -192,6 +192,7 @@ impl Cluster {
                 self.hints.insert(hint.supersedes_key, hint.available_count);
                 Vec::new()
             }
+            FromShard::NeedStatus(_) => Vec::new(), // nobody waits in a played cluster
         };
         said.retain(|payload| self.is_understood(payload));
         said

@@ -25,17 +25,20 @@ pub enum Feature {
     WholeUnits,
     /// What draining a node would disturb.
     Disruption,
+    /// Where rows of the demand stand.
+    NeedStatus,
 }
 
 impl Feature {
     /// Every feature, as we list them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::DrainReport,
         Self::NodeReport,
         Self::ReclaimTarget,
         Self::Resync,
         Self::WholeUnits,
         Self::Disruption,
+        Self::NeedStatus,
     ];
 
     /// Its name on the wire.
@@ -47,6 +50,7 @@ impl Feature {
             Self::Resync => "resync.v1",
             Self::WholeUnits => "whole-units.v1",
             Self::Disruption => "disruption.v1",
+            Self::NeedStatus => "need-status.v1",
         }
     }
 

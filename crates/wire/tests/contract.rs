@@ -79,7 +79,7 @@ const ONEOFS: [(&str, &str); 13] = [
     (
         "ShardMessage.payload",
         "ack bootstrap_request reclaim_instruction node_state_update available_capacity \
-         reclaim_cancel",
+         reclaim_cancel need_status",
     ),
     ("SnapshotSaveChunk.payload", "meta_json data"),
     (

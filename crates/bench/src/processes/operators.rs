@@ -163,7 +163,8 @@ impl Script for Listener {
             }
             FromShard::ReclaimInstruction(_)
             | FromShard::AvailableCapacity(_)
-            | FromShard::ReclaimCancel(_) => {}
+            | FromShard::ReclaimCancel(_)
+            | FromShard::NeedStatus(_) => {}
         }
         answer
     }

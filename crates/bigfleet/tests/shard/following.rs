@@ -2,7 +2,7 @@
 //! well and when they do not. Real gRPC, a real store, a provider in a process of its own.
 
 use crate::shard_scene::ledger::{CallKind, Ledgered};
-use crate::shard_scene::operator::{Manner, Operator, cpus, row};
+use crate::shard_scene::operator::{Heard, Manner, Operator, cpus, row};
 use crate::shard_scene::scene::{Scene, offerings};
 use crate::shard_scene::{Folder, Process, provider, shard_flags, until};
 use bigfleet_net::Dial;
@@ -366,4 +366,55 @@ async fn an_operator_that_does_not_read_loses_its_session_and_holds_up_nobody() 
     let sessions = || scene.shard.metric("bigfleet_shard_active_sessions");
     until("one session", async || (sessions() == 1.0, sessions())).await;
     assert!(b.heard().ended.is_none());
+}
+
+/// SV-11: an operator that asks for it is told where its rows stand, once and again when that changes; nobody else
+/// hears of it.
+#[tokio::test]
+async fn an_operator_that_asks_is_told_where_its_rows_stand() {
+    let scene = Scene::new("need-status", 2, 0).await;
+    let silent = scene.operator("silent", Manner::Reports).await;
+    let a = scene.operator("a", Manner::FollowsNeeds).await;
+    a.needs(vec![cpus(2), row(64, 50, "later")]).await;
+    let words = |frame: &wire::NeedStatus| -> Vec<String> {
+        frame.rows.iter().map(|row| row.reason.clone()).collect()
+    };
+    let last = |heard: &Heard, priority: &str| {
+        let rows = heard.need_status.iter().flat_map(|frame| &frame.rows);
+        let mut of = rows.filter(|row| row.profile_fingerprint.contains(priority));
+        of.next_back().cloned()
+    };
+    let is = |heard: &Heard, priority: &str, word: &str| {
+        last(heard, priority).is_some_and(|row| row.reason == word)
+    };
+    let heard = a
+        .sees("one row served, one starved", |heard| {
+            is(heard, "100", "Served") && is(heard, "50", "PriorityStarved")
+        })
+        .await;
+    let first = &heard.need_status[0];
+    assert!(
+        first.complete && first.rows.len() == 2,
+        "{:?}",
+        words(first)
+    );
+    let starved = last(&heard, "50").unwrap();
+    assert_eq!(starved.missing.unwrap().resources["cpu"], "64");
+    assert!(
+        starved.sentence.starts_with("missing cpu=64: "),
+        "{}",
+        starved.sentence
+    );
+    assert!(!starved.sentence.contains(" for "), "it has no age");
+    a.needs(vec![cpus(2)]).await;
+    let heard = a
+        .sees("the row that is left, alone", |heard| {
+            heard.need_status.last().is_some_and(|frame| {
+                (words(frame), frame.complete) == (vec!["Served".to_owned()], true)
+            })
+        })
+        .await;
+    let frames = heard.need_status.len();
+    assert!(frames <= 6, "{frames} frames for what changed a few times");
+    assert!(silent.heard().need_status.is_empty());
 }

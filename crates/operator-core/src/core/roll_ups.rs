@@ -78,6 +78,7 @@ impl OperatorCore {
         });
         self.counters.roll_ups += 1;
         self.pace.done(now, &mut self.jitter);
+        self.served.asked_for(&rows);
         self.last_rows = rows.clone();
         let id = number.to_string();
         self.send(Frame::RollUp { id, at: now, rows }, effects);

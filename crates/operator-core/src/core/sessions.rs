@@ -97,6 +97,7 @@ impl OperatorCore {
             } => match echo {
                 Echo::Hello => {
                     self.session.hello_answered(now, session, &features);
+                    self.name_rows_anew();
                     self.pace.changed(now);
                 }
                 Echo::RollUp => {

@@ -77,7 +77,7 @@ impl OperatorCore {
             );
             self.served.row(&row).map(|row| RowWord {
                 misses_nothing: row.missing.is_zero(),
-                nothing_coming: row.coming == 0,
+                nothing_coming: row.coming.is_zero(),
             })
         };
         SpareView {

@@ -249,10 +249,23 @@ impl OperatorCore {
             .as_ref()
             .map(|after| self.row_name(after))
             .unwrap_or_default();
-        self.served.changed(&key, after.as_ref(), row);
+        let tells_all = self.has(Defect::RunningPodsTold);
+        self.served.changed(&key, after.as_ref(), row, tells_all);
         let asks = |kept: &KeptRequest| (kept.row.clone(), kept.unit.clone(), kept.uid.clone());
         if before.as_ref().map(asks) != after.as_ref().map(asks) {
             self.pace.changed(now);
+        }
+    }
+
+    /// What the shard can do is known, and with it how rows are named.
+    pub(super) fn name_rows_anew(&mut self) {
+        let tells_all = self.has(Defect::RunningPodsTold);
+        for key in self.served.requests() {
+            let Some(request) = self.requests.get(&key).cloned() else {
+                continue;
+            };
+            let row = self.row_name(&request);
+            self.served.changed(&key, Some(&request), row, tells_all);
         }
     }
 

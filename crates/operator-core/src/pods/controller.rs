@@ -12,7 +12,7 @@ use super::{
     request::{PodConfig, PodFacts, request_name, request_of},
     seen::{disruption_of, stuck_of},
 };
-use crate::objects::{ObjectKey, RequestSpec, Stuck};
+use crate::objects::{ObjectKey, RequestSpec, Served, Stuck};
 use bigfleet_model::Time;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,6 +39,8 @@ pub struct ShownRequest {
     pub has_status: bool,
     /// The condition `Stuck`, while it is True.
     pub stuck: Option<Stuck>,
+    /// The condition `Served`, if it is True or False.
+    pub served: Option<Served>,
 }
 
 /// A Node as the pod controller sees it.
@@ -93,6 +95,15 @@ pub enum PodEffect {
     Delete(ObjectKey),
     /// Write the condition `Stuck`: True with this, or False.
     Stick(ObjectKey, Option<Stuck>),
+    /// Tell a Pod, by an Event, how it is served.
+    Tell {
+        /// The Pod.
+        pod: ObjectKey,
+        /// Which one of that name.
+        uid: String,
+        /// What its request says.
+        served: Served,
+    },
     /// Write the annotations of a Node.
     Annotate {
         /// Which Node.
@@ -144,7 +155,10 @@ impl PodController {
             PodEvent::Woken => self.woken_at = None,
             PodEvent::Pod(pod) => self.pod(now, *pod),
             PodEvent::PodGone(key) => self.pod_gone(now, &key),
-            PodEvent::Request(request) => self.request(now, *request),
+            PodEvent::Request(request) => {
+                effects.extend(self.telling(&request));
+                self.request(now, *request);
+            }
             PodEvent::RequestGone(key) => self.request_gone(now, &key),
             PodEvent::Node(name, shown) => {
                 match shown {
@@ -205,6 +219,21 @@ impl PodController {
             self.leave_node(&pod.node_name, key);
             self.dirty.insert((now, key.clone()));
         }
+    }
+
+    /// What is said of a Pod whose request says something new of how it is served. What it said before this process
+    /// saw it was told then; the operator writes few of them.
+    fn telling(&self, request: &ShownRequest) -> Option<PodEffect> {
+        let before = self.requests.get(&request.pod_uid)?.get(&request.key)?;
+        let served = request.served.clone().filter(|_| self.is_whole)?;
+        if before.served.as_ref() == Some(&served) {
+            return None;
+        }
+        Some(PodEffect::Tell {
+            pod: self.pod_of(&request.pod_uid, &request.key.namespace)?,
+            uid: request.pod_uid.clone(),
+            served,
+        })
     }
 
     fn request(&mut self, now: Time, request: ShownRequest) {
@@ -317,7 +346,7 @@ impl PodController {
             | PodEffect::Pend(key)
             | PodEffect::Delete(key)
             | PodEffect::Stick(key, _) => key.clone(),
-            PodEffect::WakeAt(_) | PodEffect::Annotate { .. } => return,
+            PodEffect::WakeAt(_) | PodEffect::Annotate { .. } | PodEffect::Tell { .. } => return,
         };
         if self.waiting.get(&target).is_some_and(|until| now < *until) {
             return;

@@ -182,9 +182,9 @@ impl Fleet {
             rows.push(RowStatus {
                 fingerprint: fingerprint.clone(),
                 group: group.clone(),
-                serving: 0,
-                coming: coming as u32,
-                stuck: 0,
+                serving: amounts(&[]),
+                coming: amounts(&[("cpu", &coming.to_string())]),
+                stuck: amounts(&[]),
                 missing: amounts(&[("cpu", &missing.to_string())]),
                 reason: "Waiting".to_owned(),
                 sentence: "a machine is on its way".to_owned(),

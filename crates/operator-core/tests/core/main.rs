@@ -14,5 +14,6 @@ mod fixed_point;
 mod leading;
 mod pods;
 mod rolling_up;
+mod serving;
 mod support;
 mod walks;

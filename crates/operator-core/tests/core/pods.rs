@@ -4,8 +4,8 @@ use crate::support::{at, pod};
 use bigfleet_model::Time;
 use bigfleet_operator_core::{
     ContainerFacts, LabelRule, LabelSelector, ObjectKey, PeerTerm, PodConfig, PodController,
-    PodEffect, PodEvent, PodFacts, ShownNode, ShownRequest, StuckReason, disruption_of, request_of,
-    stuck_of,
+    PodEffect, PodEvent, PodFacts, Served, ShownNode, ShownRequest, StuckReason, disruption_of,
+    request_of, stuck_of,
 };
 use std::collections::BTreeMap;
 
@@ -226,6 +226,7 @@ fn shown(name: &str, pod: &PodFacts, created: u64) -> ShownRequest {
         spec: spec(pod),
         has_status: true,
         stuck: None,
+        served: None,
     }
 }
 
@@ -326,4 +327,33 @@ fn words_are_said_on_change_and_ten_a_second() {
     assert!(
         matches!(stuck.as_slice(), [PodEffect::Stick(_, Some(stuck))] if stuck.reason == StuckReason::Insufficient)
     );
+}
+
+/// OP-53: a Pod hears what its request says of how it is served, once, and nothing that was said before.
+#[test]
+fn a_pod_is_told_when_its_request_says_something_new() {
+    let mut desk = Desk {
+        controller: PodController::new(PodConfig::default()),
+    };
+    let p1 = facts("p1");
+    let saying = |reason: &str| {
+        let mut request = shown("cr-pod-uid-p1", &p1, 3);
+        request.served = Some(Served {
+            is_served: false,
+            reason: reason.to_owned(),
+            message: "why".to_owned(),
+        });
+        PodEvent::Request(Box::new(request))
+    };
+    desk.tell(at(0), PodEvent::Pod(Box::new(p1.clone())));
+    desk.tell(at(0), saying("Coming"));
+    desk.tell(at(1), PodEvent::Whole);
+    assert_eq!(desk.tell(at(2), saying("Coming")), [], "said before");
+    let told = desk.tell(at(3), saying("Stuck"));
+    assert!(
+        matches!(&told[..], [PodEffect::Tell { pod, uid, served }]
+            if *pod == p1.brief.key && *uid == p1.brief.uid && served.reason == "Stuck"),
+        "{told:?}"
+    );
+    assert_eq!(desk.tell(at(4), saying("Stuck")), [], "once");
 }

@@ -2,6 +2,7 @@
 
 use crate::health::Health;
 use crate::lease::Hold;
+use crate::notes::{create, wall_clock_nanos};
 use crate::read::node::{DISRUPTION, EMPTY_SINCE};
 use crate::read::request::POD_LABEL;
 use bigfleet_k8s::{
@@ -9,7 +10,7 @@ use bigfleet_k8s::{
     Quantity, Refused, Requirement, ResourceKind, TopologySpread, seconds_text,
 };
 use bigfleet_operator_core::{
-    LabelRule, ObjectKey, PeerTerm, PodEffect, RequestSpec, Stuck, StuckReason,
+    LabelRule, ObjectKey, PeerTerm, PodEffect, RequestSpec, Served, Stuck, StuckReason,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -128,6 +129,7 @@ async fn write(cluster: &Cluster, effect: PodEffect) -> Result<(), Refused> {
         }
         PodEffect::Delete(key) => cluster.done(Call::delete(&path(&key), None)).await,
         PodEffect::Stick(key, stuck) => cluster.done(stick(&key, stuck)).await,
+        PodEffect::Tell { pod, uid, served } => cluster.done(tell(&pod, &uid, &served)).await,
         PodEffect::Annotate {
             node,
             disruption,
@@ -176,6 +178,22 @@ fn stick(key: &ObjectKey, stuck: Option<Stuck>) -> Call {
         "status": { "conditions": [condition] },
     });
     Call::apply(&format!("{}/status", path(key)), MANAGER, &body)
+}
+
+/// An Event on the Pod, in the words of its request.
+fn tell(pod: &ObjectKey, uid: &str, served: &Served) -> Call {
+    let about = json!({
+        "apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": uid,
+    });
+    let nanos = wall_clock_nanos();
+    let message = if served.is_served {
+        "the Pod no longer waits for a machine"
+    } else {
+        &served.message
+    };
+    let name = format!("{}.{nanos:x}", pod.name);
+    let words = (served.reason.as_str(), message);
+    create(&pod.namespace, &name, &about, words, MANAGER, nanos)
 }
 
 fn request(key: &ObjectKey, (pod, uid): &(String, String), spec: &RequestSpec) -> Value {

@@ -50,12 +50,14 @@ impl Request {
         let pod_uid = self.metadata.label(POD_LABEL)?.to_owned();
         // An empty status is none: the phase is what others look for.
         let status = self.status.filter(|status| !status.phase.is_empty());
+        let status = status.map(|status| status.facts(created));
         Some(ShownRequest {
             key: self.metadata.key(),
             pod_uid,
             created,
             has_status: status.is_some(),
-            stuck: status.and_then(|status| status.facts(created).stuck),
+            stuck: status.as_ref().and_then(|status| status.stuck),
+            served: status.and_then(|status| status.served),
             spec: spec(self.spec),
         })
     }

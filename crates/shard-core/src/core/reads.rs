@@ -267,6 +267,11 @@ impl ShardCore {
         self.demand.lacking().iter()
     }
 
+    /// Since when one Need is not served in full; `None` if it is.
+    pub fn lacking_since(&self, need: &NeedKey) -> Option<Time> {
+        self.demand.lacking().since(need)
+    }
+
     /// What changed of that since this was last asked, `None` for a Need that is served in full again. It
     /// decides nothing and is among no records: whoever writes those may write it beside them, and hand it
     /// back with [`Self::recall_lacking`], so that ages outlive the process.

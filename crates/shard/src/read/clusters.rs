@@ -137,7 +137,10 @@ fn names(features: Features) -> Vec<String> {
         Feature::NodeReport => features.node_report,
         Feature::Resync => features.resync,
         // The shard has no use for these and does not keep them.
-        Feature::ReclaimTarget | Feature::WholeUnits | Feature::Disruption => false,
+        Feature::ReclaimTarget
+        | Feature::WholeUnits
+        | Feature::Disruption
+        | Feature::NeedStatus => false,
     };
     let known = Feature::ALL.into_iter().filter(listed);
     known.map(|feature| feature.name().to_owned()).collect()

@@ -91,7 +91,7 @@ pub(super) async fn send(
 /// Needs of which the core is asked at once where they stand.
 const AT_ONCE: usize = 128;
 /// Machines it looks at for that; one Need may have more.
-const MOST_MACHINES: usize = 4096;
+pub(super) const MOST_MACHINES: usize = 4096;
 
 /// Where Needs stand now: of the first one, and of as many after it as are looked at at once.
 pub(super) async fn progress(

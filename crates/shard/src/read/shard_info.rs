@@ -44,6 +44,11 @@ impl ShardInfo {
         }
     }
 
+    /// Waits for so long, by the shard's clock.
+    pub(crate) async fn sleep(&self, span: Duration) {
+        tokio::time::sleep_until(self.clock.instant(self.clock.now() + span)).await;
+    }
+
     /// A shard that decides this often.
     #[cfg(test)]
     pub(super) fn of_test(cycle_interval: Duration) -> Self {

@@ -11,11 +11,29 @@ pub(super) fn status(
     reason: UnmetReason,
     now: Time,
 ) -> String {
+    said(view, progress, reason, Some(now))
+}
+
+/// The same without how long it has been so: what is kept where it is read later says only what stays true.
+pub(super) fn status_without_ages(
+    view: &NeedView,
+    progress: &Progress,
+    reason: UnmetReason,
+) -> String {
+    said(view, progress, reason, None)
+}
+
+fn said(view: &NeedView, progress: &Progress, reason: UnmetReason, now: Option<Time>) -> String {
+    let age = |before: &str, since: Time| {
+        now.map_or_else(String::new, |now| {
+            format!("{before}for {}", span(since, now))
+        })
+    };
     let mut parts = Vec::new();
     if !progress.missing.is_zero() {
         let missing = amounts(&progress.missing);
         let since = progress.lacking_since;
-        let since = since.map_or_else(String::new, |since| format!(" for {}", span(since, now)));
+        let since = since.map_or_else(String::new, |since| age(" ", since));
         parts.push(format!(
             "missing {missing}{since}: {}",
             missing_why(view, progress, reason)
@@ -28,20 +46,18 @@ pub(super) fn status(
         let is_stuck = word == "stuck";
         let stages = progress.stages.iter();
         let stages = stages.filter(|stage| stage.stuck.is_some() == is_stuck);
-        let words: Vec<String> = stages.map(|stage| at_stage(stage, now)).collect();
+        let words: Vec<String> = stages
+            .map(|stage| at_stage(stage, &age(", ", stage.since)))
+            .collect();
         parts.push(format!("{word} {}: {}", amounts(of), words.join(", and ")));
     }
     parts.join("; ")
 }
 
 /// `2 machines, Create: the provider works on it, for 40 s`, and what holds them up.
-fn at_stage(stage: &NeedStage, now: Time) -> String {
+fn at_stage(stage: &NeedStage, age: &str) -> String {
     let machines = counted(stage.machines, "machine", "machines");
-    let said = format!(
-        "{machines}, {}, for {}",
-        stage.stage,
-        span(stage.since, now)
-    );
+    let said = format!("{machines}, {}{age}", stage.stage);
     match &stage.stuck {
         Some(why) => format!("{said}: {why}"),
         None => said,
