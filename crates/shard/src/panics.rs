@@ -39,18 +39,21 @@ pub enum Task {
     RollUp,
     /// An answer to a reader.
     Read,
+    /// Where the rows of operators stand, told to them.
+    NeedStatus,
     /// One report to the coordinator.
     Link,
 }
 
 impl Task {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Call,
         Self::Get,
         Self::List,
         Self::Session,
         Self::RollUp,
         Self::Read,
+        Self::NeedStatus,
         Self::Link,
     ];
 
@@ -62,6 +65,7 @@ impl Task {
             Self::Session => "session",
             Self::RollUp => "roll-up",
             Self::Read => "read",
+            Self::NeedStatus => "need-status",
             Self::Link => "link",
         }
     }

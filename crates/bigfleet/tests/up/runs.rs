@@ -70,8 +70,9 @@ fn a_data_directory_is_taken_up_where_it_was_left() {
 
     // What web-eu asks for is in its first roll-up; edge-eu comes at minute 1, the crawler at minute 3.
     let mut running = home.up(&flags);
-    let cycle = running.until("all operators", |line| line["sessions"] == 5);
-    assert!(11 <= count(&cycle, "machines", "Configured"), "{cycle}");
+    running.until("all operators, and the machines they had", |line| {
+        line["sessions"] == 5 && 11 <= count(line, "machines", "Configured")
+    });
     running.until("edge-eu", |line| {
         says(line).is_some_and(|says| says.starts_with("edge-eu"))
     });

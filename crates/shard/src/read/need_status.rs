@@ -71,7 +71,8 @@ impl Reads {
         let mut told = ToldSessions::default();
         loop {
             self.info.sleep(LOOK_EVERY).await;
-            let looked = self.hub.survive(Task::Read, self.look(&mut told)).await;
+            let look = self.look(&mut told);
+            let looked = self.hub.survive(Task::NeedStatus, look).await;
             if let Ok(Err(Stopping)) = looked {
                 return std::future::pending().await; // the shard ends without hurry
             }

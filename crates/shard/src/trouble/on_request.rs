@@ -30,7 +30,7 @@ const MOMENTS: [&str; 10] = [
 ];
 
 /// Every part and every kind of work that can be lost.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "store",
     "pause file",
     "get",
@@ -38,6 +38,7 @@ const PARTS: [&str; 8] = [
     "session",
     "roll-up",
     "read",
+    "need-status",
     "link",
 ];
 
