@@ -1,16 +1,10 @@
 //! `bigfleet audit`: the audit log as people ask about it, without a shard.
 
 use crate::{failure::Failure, output::say};
-use bigfleet_ctl::audit::{AuditFilter, AuditLine, AuditSummary, audit_files, audit_moment};
+use bigfleet_ctl::audit::{AuditFiles, AuditFilter, AuditLine, AuditSummary, audit_moment};
 use bigfleet_provider_fake::duration;
 use clap::{Args as ClapArgs, ValueEnum};
-use std::{
-    fs::File,
-    io::{BufRead, BufReader, Seek, SeekFrom},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 /// `bigfleet audit`.
 #[derive(Debug, ClapArgs)]
@@ -64,11 +58,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         summary: AuditSummary::default(),
         unreadable: 0,
     };
-    let mut followed = None;
-    for file in &args.files {
-        for path in audit_files(file) {
-            followed = Some((path.clone(), reading.whole(&path)?));
+    let mut logs: Vec<AuditFiles> = args.files.iter().map(|file| AuditFiles::of(file)).collect();
+    for log in &mut logs {
+        if !log.path().exists() {
+            let path = log.path().display();
+            let why = "there is no such file; --audit-log of bigfleet shard says where it is";
+            return Err(Failure::Undone(format!("bigfleet audit: {path}: {why}")));
         }
+        reading.news_of(log)?;
     }
     if reading.unreadable != 0 {
         eprintln!("{} lines could not be read", reading.unreadable);
@@ -76,9 +73,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.summary {
         return say(&reading.summary.text(&reading.filter));
     }
-    match followed {
-        Some((path, at)) if args.follow => reading.follow(&path, at),
-        _ => Ok(()),
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
+        std::thread::sleep(LOOK_EVERY);
+        for log in &mut logs {
+            reading.news_of(log)?;
+        }
     }
 }
 
@@ -107,27 +109,14 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads a file to its end, and says where that was.
-    fn whole(&mut self, path: &Path) -> Result<u64, Failure> {
-        let file = File::open(path).map_err(|why| unreadable(path, &why))?;
-        self.lines(path, file, 0)
-    }
-
-    /// Reads whole lines from there on; half a line at the end is read the next time.
-    fn lines(&mut self, path: &Path, mut file: File, from: u64) -> Result<u64, Failure> {
-        file.seek(SeekFrom::Start(from))
-            .map_err(|why| unreadable(path, &why))?;
-        let mut reader = BufReader::new(file);
-        let (mut at, mut text) = (from, Vec::new());
-        loop {
-            text.clear();
-            let read = reader.read_until(b'\n', &mut text);
-            let read = read.map_err(|why| unreadable(path, &why))?;
-            if read == 0 || !text.ends_with(b"\n") {
-                return Ok(at);
+    /// Reads what was written since the last look, or all of it.
+    fn news_of(&mut self, log: &mut AuditFiles) -> Result<(), Failure> {
+        match log.read(|text| self.line(text)) {
+            Ok(done) => done,
+            Err(why) => {
+                let path = log.path().display();
+                Err(Failure::Undone(format!("bigfleet audit: {path}: {why}")))
             }
-            at += read as u64;
-            self.line(&String::from_utf8_lossy(&text))?;
         }
     }
 
@@ -148,26 +137,4 @@ impl Reading<'_> {
             Output::Json => say(&line.json()),
         }
     }
-
-    /// Prints what is written from now on; a file that was set aside is read to its end first.
-    fn follow(&mut self, path: &Path, from: u64) -> Result<(), Failure> {
-        let mut at = from;
-        let mut file = File::open(path).map_err(|why| unreadable(path, &why))?;
-        loop {
-            let again = file.try_clone().map_err(|why| unreadable(path, &why))?;
-            at = self.lines(path, again, at)?;
-            let held = file.metadata().map_err(|why| unreadable(path, &why))?;
-            let is_same = std::fs::metadata(path).is_ok_and(|there| there.ino() == held.ino());
-            if !is_same && let Ok(next) = File::open(path) {
-                self.lines(path, file, at)?; // what was written between the look and the move
-                (file, at) = (next, 0);
-                continue;
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-    }
-}
-
-fn unreadable(path: &Path, why: &std::io::Error) -> Failure {
-    Failure::Undone(format!("bigfleet audit: {}: {why}", path.display()))
 }

@@ -7,8 +7,11 @@
 //! Needs no shard: after a bad night the file is what is left. A line that cannot be read is counted, never
 //! guessed at.
 
+mod files;
+
+pub use files::AuditFiles;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bigfleet_model::counted;
@@ -75,20 +78,6 @@ pub fn audit_moment(
         return Ok(moment);
     }
     of_day(today.yesterday().map_err(|why| why.to_string())?)
-}
-
-/// The file and what was set aside of it, oldest first.
-pub fn audit_files(path: &Path) -> Vec<PathBuf> {
-    let numbered = |number: u32| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{number}"));
-        PathBuf::from(name)
-    };
-    let aside = (1..).map(numbered).take_while(|path| path.exists());
-    let mut files: Vec<PathBuf> = aside.collect();
-    files.reverse();
-    files.push(path.to_owned());
-    files
 }
 
 impl AuditLine {

@@ -45,6 +45,13 @@ fn an_audit_log_says_what_happened_to_a_cluster_and_why() {
     assert!(wrong.contains("--since"), "{wrong}");
 }
 
+fn action_line(machine: &str, cluster: &str) -> String {
+    format!(
+        "{{\"time\":\"2026-11-18T14:01:00Z\",\"msg\":\"action\",\"kind\":\"Provision\",\
+         \"machine\":\"{machine}\",\"cluster\":\"{cluster}\",\"outcome\":\"success\"}}\n"
+    )
+}
+
 /// `audit --follow` as a process, and the lines it prints.
 struct Followed {
     child: Child,
@@ -93,12 +100,7 @@ fn a_log_is_followed_line_by_line() {
             .unwrap();
         file.write_all(text.as_bytes()).unwrap();
     };
-    let line = |machine: &str, cluster: &str| {
-        format!(
-            "{{\"time\":\"2026-11-18T14:01:00Z\",\"msg\":\"action\",\"kind\":\"Provision\",\
-             \"machine\":\"{machine}\",\"cluster\":\"{cluster}\",\"outcome\":\"success\"}}\n"
-        )
-    };
+    let line = action_line;
     write(&line("m1", "x"));
     let file = path.display().to_string();
     let followed = Followed::start(&[&file, "--cluster=x"]);
@@ -110,4 +112,43 @@ fn a_log_is_followed_line_by_line() {
     write(half);
     write(rest);
     assert!(followed.next().contains("m3"));
+}
+
+/// The log of a busy shard is set aside many times between two looks at it, and its numbers move on meanwhile.
+#[test]
+fn a_log_that_is_set_aside_again_and_again_is_followed_without_a_gap() {
+    let folder = Folder::new("audit-rotations");
+    let path = folder.file("audit.jsonl");
+    let numbered = |number: u32| folder.file(&format!("audit.jsonl.{number}"));
+    std::fs::write(&path, action_line("m0", "x")).unwrap();
+    let file = path.display().to_string();
+    let followed = Followed::start(&[&file]);
+    assert!(followed.next().contains(" m0 "));
+    const FILES: u32 = 20;
+    let mut written = 0;
+    // As a shard does it: what is kept moves on by one number, and the next line begins a new file.
+    for number in 0..FILES {
+        for kept in (1..=number).rev() {
+            std::fs::rename(numbered(kept), numbered(kept + 1)).unwrap();
+        }
+        std::fs::rename(&path, numbered(1)).unwrap();
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .unwrap();
+        for _ in 0..3 {
+            written += 1;
+            let line = action_line(&format!("m{written}"), "x");
+            file.write_all(line.as_bytes()).unwrap();
+        }
+        // Some rotations fall between two looks, some do not.
+        if number % 5 == 4 {
+            for machine in written - 14..=written {
+                let said = followed.next();
+                assert!(said.contains(&format!(" m{machine} ")), "{machine}: {said}");
+            }
+        }
+    }
+    assert_eq!(written, 3 * FILES);
 }
