@@ -74,7 +74,7 @@ impl Promises for DecideReport {
             Check::at_most("full_ms_p50", self.full_ms.p50, 50.0),
             Check::at_most("load_ms", self.load_ms, 3000.0),
             Check::at_most("peak_rss_mb", self.peak_rss_mb, 430.0),
-            Check::at_most("hot_bytes_per_machine", self.hot_bytes_per_machine, 55.0),
+            Check::at_most("hot_bytes_per_machine", self.hot_bytes_per_machine, 48.0),
         ];
         if self.profile == Preset::FiftyK.name() {
             checks.push(Check::at_most("steady_ms_p99", self.steady_ms.p99, 5.0));
