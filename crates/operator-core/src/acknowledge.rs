@@ -43,8 +43,9 @@ impl Acknowledgements {
         let is_same = before.is_some_and(|before| before.asks_as(after));
         let held_since = self.waiting.get(key).filter(|_| is_same);
         let held_since = held_since.map_or(next_roll_up, |known| known.held_since);
-        if !is_same {
-            self.forget(key);
+        let was_ready = self.forget(key);
+        if was_ready && is_same {
+            self.ready.insert((after.created, key.clone()));
         }
         let waiting = Waiting {
             uid: after.uid.clone(),
@@ -55,10 +56,10 @@ impl Acknowledgements {
         self.waiting.insert(key.clone(), waiting);
     }
 
-    fn forget(&mut self, key: &ObjectKey) {
-        if let Some(waiting) = self.waiting.remove(key) {
-            self.ready.remove(&(waiting.created, key.clone()));
-        }
+    /// Whether it was to be told.
+    fn forget(&mut self, key: &ObjectKey) -> bool {
+        let known = self.waiting.remove(key);
+        known.is_some_and(|known| self.ready.remove(&(known.created, key.clone())))
     }
 
     /// The shard accepted the roll-up with this number.
@@ -74,14 +75,17 @@ impl Acknowledgements {
     /// Patches to write now, oldest first. Each is handed out once; one that was not written comes again with
     /// the next accepted roll-up.
     pub(crate) fn next(&mut self, now: Time) -> Option<Write> {
-        let (_, key) = self.ready.pop_first()?;
-        let waiting = self.waiting.get(&key)?;
-        Some(Write::Acknowledge {
-            uid: waiting.uid.clone(),
-            at: now,
-            has_status: waiting.has_status,
-            request: key,
-        })
+        while let Some((_, key)) = self.ready.pop_first() {
+            if let Some(waiting) = self.waiting.get(&key) {
+                return Some(Write::Acknowledge {
+                    uid: waiting.uid.clone(),
+                    at: now,
+                    has_status: waiting.has_status,
+                    request: key,
+                });
+            }
+        }
+        None
     }
 
     /// A patch was written: what the watch will show soon.

@@ -28,6 +28,11 @@ impl OperatorCore {
                 self.queue.throttled(now, after);
                 return self.queue.put_back(item);
             }
+            // An object of our own says what we say, whatever it said when it was read: it is tried again as it is.
+            WriteOutcome::Conflict if is_our_object(&write) => {
+                self.queue.is_well();
+                return self.queue.failed(now, item);
+            }
             WriteOutcome::Failed(_) => {
                 self.queue.is_well();
                 return self.queue.failed(now, item);
@@ -58,9 +63,6 @@ impl OperatorCore {
                 self.drains
                     .released(&node, is_done || outcome == WriteOutcome::Gone);
             }
-            Write::ApplyUpcoming { .. } if outcome == WriteOutcome::Conflict => {
-                self.queue.failed(now, item);
-            }
             Write::LabelNode { .. }
             | Write::DeleteNode { .. }
             | Write::ApplyUpcoming { .. }
@@ -79,4 +81,14 @@ impl OperatorCore {
             effects.push(Effect::Alert(Alert::WriteRefused(why)));
         }
     }
+}
+
+fn is_our_object(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::ApplyUpcoming { .. }
+            | Write::DeleteUpcoming { .. }
+            | Write::ApplyAvailable { .. }
+            | Write::DeleteAvailable { .. }
+    )
 }

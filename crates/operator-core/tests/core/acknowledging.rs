@@ -1,7 +1,7 @@
 //! Acknowledgements follow the shard's own (OP-27, OP-28).
 
-use crate::support::{World, answer, config, request};
-use bigfleet_operator_core::{Disposition, Frame, Write};
+use crate::support::{World, answer, at, config, request};
+use bigfleet_operator_core::{Disposition, Frame, OperatorConfig, Write};
 
 fn last_id(world: &World) -> String {
     let id = |(_, frame): &(_, Frame)| match frame {
@@ -92,4 +92,35 @@ fn roll_ups_do_not_wait_for_acknowledgements() {
     assert_eq!(world.held_writes.len(), 16, "so many at once");
     assert!(5 <= world.roll_ups().len());
     assert!(world.core.writes_waiting() <= 16);
+}
+
+/// The moment a request was made can be read differently twice; the place it had in the order is given up then.
+#[test]
+fn a_request_that_changed_its_place_in_the_order_holds_up_nobody() {
+    let one_at_a_time = OperatorConfig {
+        ack_concurrency: 1,
+        ..config()
+    };
+    let mut world = World::started(one_at_a_time);
+    world.holds_writes = true;
+    world.answer = None;
+    let made_at = |name: &str, seconds: u64| {
+        let mut request = request(name, "1");
+        request.created = at(seconds);
+        request
+    };
+    (0..3).for_each(|n| world.add_request(made_at(&format!("c{n}"), n)));
+    world.run_for(2);
+    let sent = last_id(&world);
+    world.hear(answer(&sent, Disposition::Accepted));
+    assert_eq!(world.held_writes.len(), 1, "c0 is being written");
+
+    world.add_request(made_at("c1", 9));
+    let mut told_by_another = made_at("c1", 9);
+    let status = told_by_another.status.as_mut().unwrap();
+    status.acknowledged_at = Some(at(2));
+    world.add_request(told_by_another);
+    world.holds_writes = false;
+    world.apply_held();
+    assert!(is_acknowledged(&world, "c2"));
 }

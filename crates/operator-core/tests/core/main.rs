@@ -16,4 +16,5 @@ mod pods;
 mod rolling_up;
 mod serving;
 mod support;
+mod upcoming;
 mod walks;
