@@ -15,6 +15,7 @@ mod command_tree;
 mod config;
 mod conformance;
 mod connection;
+mod coordinator;
 mod crds;
 mod decide;
 mod drain;
@@ -69,6 +70,8 @@ enum Verb {
     Conformance(Box<conformance::Args>),
     /// Run a shard: decides which machines serve which cluster, and has a provider make it so.
     Shard(Box<shard::Args>),
+    /// Run a replica of the coordinator: three of them agree which shard has which part of the fleet.
+    Coordinator(Box<coordinator::Args>),
     /// Run a cluster's operator: tells the shard what its Pods need, and drains the Nodes it takes back.
     Operator(Box<operator::Args>),
     /// Run a pod controller: makes a CapacityRequest of every Pod, for the operator to read.
@@ -133,7 +136,7 @@ fn parse() -> Result<(Cli, Vec<String>), ExitCode> {
             ErrorKind::InvalidValue | ErrorKind::ValueValidation
         );
         let verb = std::env::args_os().nth(1).unwrap_or_default();
-        let is_process = ["shard", "operator", "pod-controller"]
+        let is_process = ["shard", "coordinator", "operator", "pod-controller"]
             .iter()
             .any(|it| verb == *it);
         if is_value && is_process {
@@ -160,6 +163,7 @@ fn main() -> ExitCode {
         Verb::Provider(args) => provider::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Shard(args) => shard::run(&args, &trouble),
+        Verb::Coordinator(args) => coordinator::run(&args),
         Verb::Operator(args) => operator::run(&args),
         Verb::PodController(args) => pod_controller::run(&args),
         Verb::Crds(args) => crds::run(args),

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let on_screen = args.output.is_none() && stdout().is_terminal() && stdin().is_terminal();
     if !on_screen {
         // On a terminal, log lines would destroy the live view.
-        start_logs(LogFormat::Text, &args.log_level)
+        start_logs(LogFormat::Text, &args.log_level, &[])
             .map_err(|why| Failure::Input(format!("bigfleet up: --log-level: {why}")))?;
     }
     let runtime = tokio::runtime::Runtime::new().map_err(|why| undone(&why))?;

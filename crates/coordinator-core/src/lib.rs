@@ -28,7 +28,7 @@
 //!
 //! # What is not here
 //!
-//! Consensus, disks, formats and gRPC belong to the runtime, which does not exist yet. Rebalancing is not built: its tables are,
+//! Consensus, disks, formats and gRPC belong to the runtime, `bigfleet-coordinator`. Rebalancing is not built: its tables are,
 //! and a transfer that a shard reports is brought to its end, but nothing begins one.
 
 mod defect;

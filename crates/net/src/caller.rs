@@ -56,6 +56,11 @@ impl Caller {
         self.verified.as_ref()?.as_ref().ok()
     }
 
+    /// What its certificate says, or why that is nothing; `None` for a connection without certificates.
+    pub fn certified(&self) -> Option<Result<&Identity, &IdentityRefused>> {
+        self.verified.as_ref().map(Result::as_ref)
+    }
+
     /// Passes this identity only, `what` being what it is needed for.
     pub fn must_be(&self, wanted: &Identity, what: &str) -> Result<(), Status> {
         self.must(what, wanted, |is| is == wanted)

@@ -55,6 +55,11 @@ pub struct LogFlags {
 impl LogFlags {
     /// Starts logging as the flags say.
     pub fn start(&self) -> Result<(), LogsRefused> {
-        logs::start(self.log_format, &self.log_level)
+        logs::start(self.log_format, &self.log_level, &[])
+    }
+
+    /// The same, with these libraries heard from WARN on, unless the level names them.
+    pub fn start_quieting(&self, libraries: &[&str]) -> Result<(), LogsRefused> {
+        logs::start(self.log_format, &self.log_level, libraries)
     }
 }

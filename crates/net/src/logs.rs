@@ -53,13 +53,18 @@ impl FromStr for LogFormat {
     }
 }
 
-/// Starts logging for the whole process. Whoever was first stays in charge.
-pub fn start(format: LogFormat, level: &str) -> Result<(), LogsRefused> {
+/// Starts logging for the whole process, `quieted` libraries from WARN on unless the level names them. Whoever was first
+/// stays in charge.
+pub fn start(format: LogFormat, level: &str, quieted: &[&str]) -> Result<(), LogsRefused> {
     let refused = || LogsRefused::Level(level.to_owned());
     if !level.split(',').all(says_how_much) {
         return Err(refused());
     }
-    let stated = EnvFilter::try_new(level).map_err(|_| refused())?;
+    let mut stated = EnvFilter::try_new(level).map_err(|_| refused())?;
+    for library in quieted.iter().filter(|library| !level.contains(**library)) {
+        let directive = format!("{library}=warn").parse();
+        stated = stated.add_directive(directive.map_err(|_| refused())?);
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or(stated);
     let logs = tracing_subscriber::fmt()
         .with_ansi(false)
@@ -136,7 +141,7 @@ mod tests {
         let refused = "xml".parse::<LogFormat>().unwrap_err().to_string();
         assert!(refused.contains("xml"), "{refused}");
         for wrong in ["info,=,", "loud", "info,h2"] {
-            let refused = start(LogFormat::Text, wrong).unwrap_err().to_string();
+            let refused = start(LogFormat::Text, wrong, &[]).unwrap_err().to_string();
             assert!(refused.contains(wrong), "{refused}");
         }
         let fine = [

@@ -45,9 +45,15 @@ const EMPTY: [&str; 7] = [
     "SnapshotSaveRequest",
     "UnassignDomainResponse",
 ];
-const EMPTY_ADDITIONS: [&str; 3] = [
+const EMPTY_ADDITIONS: [&str; 9] = [
+    "FinishRestoreRequest",
+    "FinishRestoreResponse",
     "InspectRailsRequest",
+    "InspectReplicaRequest",
     "InspectStatusRequest",
+    "ListDomainsRequest",
+    "ListReplicasRequest",
+    "MoveDomainResponse",
     "PauseScope.All",
 ];
 
@@ -97,7 +103,7 @@ const ONEOFS: [(&str, &str); 13] = [
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 32] = [
+const METHODS: [&str; 38] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",
@@ -119,6 +125,13 @@ const METHODS: [&str; 32] = [
      -> JoinRaftClusterResponse",
     "coordinator.proto Coordinator.SnapshotSave(SnapshotSaveRequest) -> stream SnapshotSaveChunk",
     // Ours.
+    "coordinator.proto CoordinatorAdmin.InspectReplica(InspectReplicaRequest) \
+     -> InspectReplicaResponse",
+    "coordinator.proto CoordinatorAdmin.ListReplicas(ListReplicasRequest) -> ListReplicasResponse",
+    "coordinator.proto CoordinatorAdmin.ListDomains(ListDomainsRequest) -> ListDomainsResponse",
+    "coordinator.proto CoordinatorAdmin.MoveDomain(MoveDomainRequest) -> MoveDomainResponse",
+    "coordinator.proto CoordinatorAdmin.FinishRestore(FinishRestoreRequest) -> FinishRestoreResponse",
+    "coordinator.proto CoordinatorPeer.Exchange(PeerCall) -> PeerAnswer",
     "shardread.proto ShardRead.InspectMachines(InspectMachinesRequest) \
      -> stream InspectMachinesResponse",
     "shardread.proto ShardRead.InspectClusters(InspectClustersRequest) \

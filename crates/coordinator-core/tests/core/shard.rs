@@ -1,6 +1,6 @@
 //! A shard as the coordinator meets it: what it has on disk, what it reports, what it makes of an answer.
 //!
-//! It keeps the shard's side of the rules (coordinator.md §6) with the smallest machinery: whatever it hears is on disk at
+//! It keeps the shard's side of the rules (CO-22 to CO-24) with the smallest machinery: whatever it hears is on disk at
 //! once, and letting go takes until somebody says so.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,6 +13,7 @@ mod parts;
 mod snapshot;
 
 pub use entry::{read_entry, write_entry};
+pub(crate) use parts::needed;
 pub use snapshot::{read_snapshot, write_snapshot};
 
 use bigfleet_coordinator_core::{NameRefused, RowRefused};
@@ -64,7 +65,7 @@ pub enum FormatRefused {
     Row(#[from] RowRefused),
 }
 
-fn seal(message: &impl Message) -> Vec<u8> {
+pub(crate) fn seal(message: &impl Message) -> Vec<u8> {
     let mut bytes = vec![0; HEAD];
     bytes.extend(message.encode_to_vec());
     bytes[0] = VERSION;
@@ -81,7 +82,7 @@ fn checksum(message: &[u8]) -> u32 {
     sum.finalize()
 }
 
-fn open<M: Message + Default>(bytes: &[u8]) -> Result<M, FormatRefused> {
+pub(crate) fn open<M: Message + Default>(bytes: &[u8]) -> Result<M, FormatRefused> {
     let (head, message) = bytes
         .split_first_chunk::<HEAD>()
         .ok_or(FormatRefused::Short(bytes.len()))?;

@@ -35,7 +35,7 @@ impl StoredDomain {
 }
 
 /// A part that must be there.
-pub(super) fn needed<'a, T>(
+pub(crate) fn needed<'a, T>(
     part: &'a Option<T>,
     what: &'static str,
 ) -> Result<&'a T, FormatRefused> {
