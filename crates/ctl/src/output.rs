@@ -163,6 +163,10 @@ pub(crate) trait Listable: Serialize {
     fn labels(&self) -> Option<&BTreeMap<String, String>> {
         None
     }
+    /// What a column for this label (`-L`) says of it.
+    fn label(&self, key: &str) -> Option<&str> {
+        self.labels()?.get(key).map(String::as_str)
+    }
     /// Whether a person who types this name means this record.
     fn is_called(&self, name: &str) -> bool;
     /// What a selector (`-l`) compares a key with; `None` if the record has nothing under it.
@@ -296,12 +300,10 @@ fn cells<T: Listable>(item: &T, now: i64, style: &Style, wide: bool) -> Vec<Fiel
     if wide {
         cells.extend(item.more(now));
     }
-    let own = item.labels();
-    let label = |key: &String| own.and_then(|own| own.get(key)).cloned();
     let columns = style.label_columns.iter();
-    cells.extend(columns.map(|key| Field::from(label(key).unwrap_or_default())));
+    cells.extend(columns.map(|key| Field::from(item.label(key).unwrap_or_default())));
     if style.show_labels {
-        cells.push(own.map(labels).unwrap_or_default().into());
+        cells.push(item.labels().map(labels).unwrap_or_default().into());
     }
     cells
 }

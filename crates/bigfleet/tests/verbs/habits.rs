@@ -104,10 +104,31 @@ async fn selectors_that_mean_nothing_are_errors_and_the_rest_is_printed() {
             "{kind}: {said}"
         );
     }
-    let labels = scene
-        .call(&["get", "machines", "-L", "topology.kubernetes.io/zone"])
-        .done();
-    assert!(labels.lines().next().unwrap().ends_with("ZONE"), "{labels}");
+    // Requirements read a machine's fields under these keys, and so do columns and selectors.
+    let attributes = [
+        ("topology.kubernetes.io/zone", "zone"),
+        ("node.kubernetes.io/instance-type", "instance_type"),
+        ("bigfleet.lucy.sh/capacity-type", "capacity_type"),
+    ];
+    for (key, field) in attributes {
+        let path = format!("-o=jsonpath={{.{field}}}");
+        let value = scene.call(&["get", "machines", &serving, &path]).done();
+        assert!(!value.is_empty(), "{field}");
+        let columns = scene.call(&["get", "machines", &serving, "-L", key]).done();
+        let last = columns.lines().map(|line| line.split_whitespace().last());
+        let last: Vec<&str> = last.map(Option::unwrap).collect();
+        let header = key.rsplit('/').next().unwrap().to_uppercase();
+        assert_eq!(last, [&*header, &*value], "{columns}");
+        let selected = [
+            "get",
+            "machines",
+            "-o=name",
+            "-l",
+            &format!("{key}={value}"),
+        ];
+        let selected = scene.call(&selected).done();
+        assert!(selected.contains(&serving), "{key}={value}: {selected}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

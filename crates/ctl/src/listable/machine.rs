@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bigfleet_model::{INSTANCE_TYPE_KEY, ZONE_KEY};
+use bigfleet_model::{CAPACITY_TYPE_KEY, CapacityType, INSTANCE_TYPE_KEY, ZONE_KEY};
 
 use crate::output::{Listable, labels};
 use crate::record::{MachineRecord, NeedRef};
@@ -58,6 +58,21 @@ impl Listable for MachineRecord {
         Some(&self.labels)
     }
 
+    /// As requirements read a machine: its zone and its type are fields, and what it is paid for is one
+    /// unless a label says otherwise.
+    fn label(&self, key: &str) -> Option<&str> {
+        let label = || self.labels.get(key).map(String::as_str);
+        match key {
+            INSTANCE_TYPE_KEY if !self.instance_type.is_empty() => Some(&self.instance_type),
+            ZONE_KEY if !self.zone.is_empty() => Some(&self.zone),
+            CAPACITY_TYPE_KEY => label().or_else(|| {
+                let said = self.capacity_type.as_str();
+                Some(said).filter(|said| *said != CapacityType::Unspecified.word())
+            }),
+            _ => label(),
+        }
+    }
+
     fn is_called(&self, name: &str) -> bool {
         self.id == name
     }
@@ -67,8 +82,8 @@ impl Listable for MachineRecord {
             "machine" | "id" | "name" => Fact::text(&self.id),
             "state" => Fact::word(&self.state),
             "cluster" => Fact::text(self.cluster()),
-            "type" | "instance-type" | INSTANCE_TYPE_KEY => Fact::text(&self.instance_type),
-            "zone" | ZONE_KEY => Fact::text(&self.zone),
+            "type" | "instance-type" => Fact::text(&self.instance_type),
+            "zone" => Fact::text(&self.zone),
             "tier" | "capacity-type" => Fact::word(&self.capacity_type),
             "need" => self.need().and_then(|need| Fact::text(&need.need)),
             "priority" => self.need().and_then(|need| Fact::word(need.priority)),
@@ -86,9 +101,8 @@ impl Listable for MachineRecord {
                 (!flags.is_empty()).then_some(Fact::Texts(flags))
             }
             label => self
-                .labels
-                .get(label)
-                .map(|value| Fact::Texts(vec![value.clone()])),
+                .label(label)
+                .map(|value| Fact::Texts(vec![value.to_owned()])),
         }
     }
 
