@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) grace_seconds: u32,
     /// `None` while it is only committed.
     pub(crate) outcome: Option<Outcome>,
+    /// What went wrong, in the words of whoever said so; empty if nothing did.
+    pub(crate) error: String,
 }
 
 /// The newest entries, of one process.
@@ -90,6 +92,7 @@ impl History {
                 reason: Some(operation.reason),
                 grace_seconds: operation.grace_seconds,
                 outcome: None,
+                error: String::new(),
             });
         }
     }
@@ -110,6 +113,7 @@ impl History {
             reason: record.reason,
             grace_seconds: record.grace_seconds,
             outcome: Some(record.outcome),
+            error: record.error.clone(),
         });
     }
 

@@ -142,13 +142,13 @@ fn comes_from(entry: &Entry) -> Option<&ClusterId> {
     }
 }
 
-/// What was decided, why, and what came of it.
+/// What was decided, why, what came of it, and what whoever refused it said.
 fn sentence(entry: &Entry) -> String {
+    let decided = decided(entry);
     let came = entry.outcome.map_or("committed", outcome);
-    match decided(entry) {
-        Some(decided) => format!("{decided}: {came}"),
-        None => came.to_owned(),
-    }
+    let parts = [decided.as_deref(), Some(came), Some(&entry.error)];
+    let said = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    said.collect::<Vec<_>>().join(": ")
 }
 
 fn decided(entry: &Entry) -> Option<String> {
@@ -235,7 +235,20 @@ mod tests {
             reason: Some(reason),
             grace_seconds: 30,
             outcome: None,
+            error: String::new(),
         }
+    }
+
+    #[test]
+    fn what_the_provider_said_ends_the_sentence() {
+        let failed = Entry {
+            outcome: Some(Outcome::ProviderError),
+            error: "no capacity in zone-a".to_owned(),
+            ..entry(ActionKind::Provision, Reason::Speculative)
+        };
+        let detail = message(&failed).detail;
+        let end = ": failed, the provider refused it or the machine failed: no capacity in zone-a";
+        assert!(detail.ends_with(end), "{detail}");
     }
 
     #[test]
