@@ -5,7 +5,7 @@ use crate::{
     output::{FormArgs, say},
 };
 use bigfleet_ctl::{
-    Answer, Client, CtlError, Form, SteeredShard,
+    Answer, Client, CoordinatorClient, CtlError, Form, SteeredShard, USUAL_COORDINATOR,
     address::{Origin, Said},
 };
 use bigfleet_net::{Tls, TlsFlags};
@@ -43,6 +43,34 @@ pub(crate) struct ConnectionArgs {
     tls: TlsFlags,
 }
 
+/// Which coordinator to call.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CoordinatorArgs {
+    /// The replicas of the coordinator, with commas; one is enough, it names the one that leads [default:
+    /// BIGFLEET_COORDINATOR, else 127.0.0.1:7790]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    coordinator: Vec<String>,
+}
+
+impl CoordinatorArgs {
+    pub(crate) fn is_named(&self) -> bool {
+        !self.coordinator.is_empty()
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        if self.is_named() {
+            return self.coordinator.clone();
+        }
+        let variable = std::env::var("BIGFLEET_COORDINATOR").unwrap_or_default();
+        let named = variable.split(',').filter(|one| !one.is_empty());
+        let named: Vec<String> = named.map(str::to_owned).collect();
+        if named.is_empty() {
+            return vec![USUAL_COORDINATOR.to_owned()];
+        }
+        named
+    }
+}
+
 /// A shard that can be asked, and how it came to be this one.
 pub(crate) struct Connected {
     pub(crate) client: Client,
@@ -78,6 +106,28 @@ impl ConnectionArgs {
         done
     }
 
+    /// Does the work with a client for the coordinator.
+    pub(crate) fn with_coordinator<T>(
+        &self,
+        coordinator: &CoordinatorArgs,
+        work: impl AsyncFnOnce(CoordinatorClient) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.connected(None, async |connected: Connected| {
+            let client = self.coordinator(coordinator, &connected)?;
+            work(client).await
+        })
+    }
+
+    /// The coordinator, called with the certificates of the shard.
+    fn coordinator(
+        &self,
+        coordinator: &CoordinatorArgs,
+        connected: &Connected,
+    ) -> Result<CoordinatorClient, CtlError> {
+        let addresses = coordinator.addresses();
+        CoordinatorClient::new(&addresses, connected.tls.clone(), self.timeout)
+    }
+
     fn connect(&self, said: Option<&str>) -> Result<Connected, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::Input(why.to_string());
         let target = Said::here(said, self.context.as_deref()).target()?;
@@ -108,6 +158,20 @@ impl ShardArgs {
         work: impl AsyncFnOnce(Connected) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         self.connection.connected(self.shard.as_deref(), work)
+    }
+
+    /// The same with a client that can ask the coordinator too. Who names only that means it.
+    pub(crate) fn ask_fleet<T>(
+        &self,
+        coordinator: &CoordinatorArgs,
+        work: impl AsyncFnOnce(Client) -> Result<T, CtlError>,
+    ) -> Result<T, Failure> {
+        let is_shard_named = self.shard.is_some() || !coordinator.is_named();
+        self.connected(async |connected: Connected| {
+            let asked = self.connection.coordinator(coordinator, &connected)?;
+            let client = connected.client.with_coordinator(asked, is_shard_named);
+            Ok(work(client).await?)
+        })
     }
 }
 
@@ -141,7 +205,7 @@ impl SteerArgs {
             let shard = SteeredShard::ask(&connected.client).await?;
             if let (Some(why), false, false) = (connected.origin.implicit(), self.yes, self.dry_run)
             {
-                confirm(&format!("{what} on {shard} ({why})?"))?;
+                confirm(&format!("{what} on {shard} ({why})?"), NAME_IT)?;
             }
             let answer = work(&connected.client).await?;
             Ok(shard.sign(answer, self.dry_run, &self.form.output)?)
@@ -162,7 +226,7 @@ impl SteerArgs {
             let shard = SteeredShard::ask(&connected.client).await?;
             if !self.yes && !self.dry_run && is_somebody_there() {
                 let question = question(&connected.client).await?;
-                confirm(&format!("{question} on {shard}?"))?;
+                confirm(&format!("{question} on {shard}?"), NAME_IT)?;
             }
             let mut answer = work(&connected.client).await?;
             if matches!(self.form.output, Form::Table | Form::Wide) {
@@ -189,8 +253,11 @@ fn is_somebody_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// How not to be asked which shard is meant.
+const NAME_IT: &str = "name the shard with --shard or --context, or say --yes";
+
 /// Asks on a terminal; where there is none, nobody could answer.
-fn confirm(question: &str) -> Result<(), Failure> {
+pub(crate) fn confirm(question: &str, instead: &str) -> Result<(), Failure> {
     let stdin = std::io::stdin();
     if !is_somebody_there() {
         return Ok(());
@@ -200,9 +267,7 @@ fn confirm(question: &str) -> Result<(), Failure> {
     stdin.lock().read_line(&mut answer)?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::Undone(
-            "nothing was done; name the shard with --shard or --context, or say --yes".to_owned(),
-        )),
+        _ => Err(Failure::Undone(format!("nothing was done; {instead}"))),
     }
 }
 

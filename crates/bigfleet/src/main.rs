@@ -27,6 +27,7 @@ mod input;
 mod kinds;
 mod operator;
 mod output;
+mod ownership;
 mod pod_controller;
 mod provider;
 mod shard;
@@ -78,9 +79,10 @@ enum Verb {
     PodController(Box<pod_controller::Args>),
     /// Print the resources a cluster must know before its operator starts, for `kubectl apply`.
     Crds(crds::Args),
-    /// List clusters, machines, Needs, work, decisions, shortfalls, pauses or rails of a running shard.
+    /// List clusters, machines, Needs, work, decisions, shortfalls, pauses or rails of a running shard; shards, domains or
+    /// replicas of a coordinator.
     Get(verbs::GetArgs),
-    /// Show everything about one machine, Need or cluster of a running shard.
+    /// Show everything about one machine, Need or cluster of a running shard, or about a shard.
     Describe(verbs::DescribeArgs),
     /// Show why a cluster has the machines it has, and what it would take to get more.
     Explain(verbs::ExplainArgs),
@@ -102,6 +104,16 @@ enum Verb {
     Drain(drain::DrainArgs),
     /// Keep machines after all that were to be drained, or give them back to service.
     Undrain(drain::UndrainArgs),
+    /// Give a domain (all machines with one value of a label) to a shard.
+    Assign(ownership::AssignArgs),
+    /// Take a domain from its shard.
+    Unassign(ownership::UnassignArgs),
+    /// Give a domain of one shard to another.
+    Move(ownership::MoveArgs),
+    /// Forget a shard that is no more.
+    Remove(ownership::RemoveArgs),
+    /// Change the group of replicas that is the coordinator: take one out, let another lead.
+    Raft(ownership::RaftArgs),
     /// Ask an audit log what happened, when, to whom and why; needs no shard.
     Audit(audit::Args),
     /// Name shards and how to call them, so that the other verbs need no flags.
@@ -179,6 +191,11 @@ fn main() -> ExitCode {
         Verb::Release(args) => verbs::release(&args),
         Verb::Drain(args) => drain::drain(&args),
         Verb::Undrain(args) => drain::undrain(&args),
+        Verb::Assign(args) => ownership::assign(&args),
+        Verb::Unassign(args) => ownership::unassign(&args),
+        Verb::Move(args) => ownership::moved(&args),
+        Verb::Remove(args) => ownership::remove(&args),
+        Verb::Raft(args) => ownership::raft(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Config(args) => config::run(&args),
         Verb::Certs(args) => certs::run(&args),

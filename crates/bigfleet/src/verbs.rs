@@ -1,7 +1,7 @@
 //! The everyday verbs against a running shard: flags to what is asked, answers to stdout.
 
 use crate::{
-    connection::{Connected, ShardArgs, SteerArgs, print},
+    connection::{Connected, CoordinatorArgs, ShardArgs, SteerArgs, print},
     failure::Failure,
     kinds::{DescribedKind, Kinds, KindsParser, listings},
     output::{FormArgs, ListFormArgs, say},
@@ -56,6 +56,8 @@ pub(crate) struct GetArgs {
     /// How often to ask with --watch
     #[arg(long, value_parser = duration, default_value = "1s")]
     every: Duration,
+    #[command(flatten)]
+    coordinator: CoordinatorArgs,
     #[command(flatten)]
     shard: ShardArgs,
 }
@@ -112,7 +114,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
         };
         let selection = selection(names);
         // Whoever reads along has seen enough when the text cannot be written.
-        return args.shard.ask(async |client| {
+        return args.shard.ask_fleet(&args.coordinator, async |client| {
             let asked = asked_to_end().map_err(|why| CtlError::Local(why.to_string()))?;
             let tell = |text: &str| say(text).is_ok();
             let watched =
@@ -123,7 +125,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<(), Failure> {
             }
         });
     }
-    let answers = args.shard.ask(async |client| {
+    let answers = args.shard.ask_fleet(&args.coordinator, async |client| {
         let mut answers = Vec::new();
         for (resource, names) in &listings {
             let got = bigfleet_ctl::get(&client, *resource, &selection(names), &style).await;
@@ -165,6 +167,8 @@ pub(crate) struct WaitArgs {
     #[arg(long, default_value = "", hide_default_value = true)]
     cluster: String,
     #[command(flatten)]
+    coordinator: CoordinatorArgs,
+    #[command(flatten)]
     shard: ShardArgs,
 }
 
@@ -175,7 +179,7 @@ const WAIT_EVERY: Duration = Duration::from_millis(500);
 pub(crate) fn wait(args: &WaitArgs) -> Result<(), Failure> {
     let listings = listings(&args.kinds, &args.names).map_err(Failure::Input)?;
     let within = args.shard.connection.timeout;
-    let done = args.shard.ask(async |client| {
+    let done = args.shard.ask_fleet(&args.coordinator, async |client| {
         let mut done = Vec::new();
         for (resource, names) in &listings {
             let selection = Selection {
@@ -213,6 +217,8 @@ pub(crate) struct DescribeArgs {
     #[command(flatten)]
     form: FormArgs,
     #[command(flatten)]
+    coordinator: CoordinatorArgs,
+    #[command(flatten)]
     shard: ShardArgs,
 }
 
@@ -229,7 +235,7 @@ pub(crate) fn describe(args: &DescribeArgs) -> Result<(), Failure> {
     };
     let described =
         async |client| bigfleet_ctl::describe(&client, kind, &name, &args.cluster, &style).await;
-    print(args.shard.ask(described)?)
+    print(args.shard.ask_fleet(&args.coordinator, described)?)
 }
 
 /// `bigfleet status`.

@@ -436,7 +436,38 @@ impl CoordinatorCore {
     ) -> Result<Vec<Command>, Refused> {
         self.leading()?;
         caller.check_admin()?;
-        let command = match request {
+        Ok(vec![self.command(now, request)?])
+    }
+
+    /// The same for several at once: the first that is wrong refuses all.
+    pub fn admin_all(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        requests: &[AdminRequest],
+    ) -> Result<Vec<Command>, Refused> {
+        self.leading()?;
+        caller.check_admin()?;
+        if MOST_COMMANDS < requests.len() {
+            let most = MOST_COMMANDS;
+            return Err(Refused::TooMany { most });
+        }
+        let commands = requests.iter().map(|request| self.command(now, request));
+        commands.collect()
+    }
+
+    /// What commands would answer, without applying them.
+    pub fn rehearse(&self, commands: &[Command]) -> Vec<Result<Applied, Refused>> {
+        let mut tables = self.tables.clone();
+        let results = commands.iter();
+        let defect = self.settings.defect;
+        results
+            .map(|command| tables.apply(command, defect))
+            .collect()
+    }
+
+    fn command(&self, now: Time, request: &AdminRequest) -> Result<Command, Refused> {
+        Ok(match request {
             AdminRequest::AssignDomain { key, value, shard } => {
                 let (domain, shard) = (Domain::new(key, value)?, ShardId::new(shard)?);
                 Command::AssignDomain { domain, shard }
@@ -458,8 +489,7 @@ impl CoordinatorCore {
             }
             AdminRequest::PauseRebalancing(paused) => Command::SetRebalancePaused(*paused),
             AdminRequest::FinishRestore => self.finish_restore()?,
-        };
-        Ok(vec![command])
+        })
     }
 
     /// CO-52: a shard that reported lately is not gone.

@@ -116,6 +116,11 @@ impl<'a> Shown<'a> {
         assignments
     }
 
+    /// A domain, if it is on record.
+    pub fn domain(self, domain: &Domain) -> Option<&'a DomainRow> {
+        self.core.tables().domains().row(domain)
+    }
+
     /// Every domain on record, with who shall have it and who has it.
     pub fn domains(self) -> impl Iterator<Item = (&'a Domain, &'a DomainRow)> {
         self.core.tables().domains().rows()

@@ -85,6 +85,13 @@ pub enum Refused {
         /// The shard that was to have it.
         requested: ShardId,
     },
+    /// A domain is named twice in one change.
+    Twice(Domain),
+    /// More changes than one entry of the log may have.
+    TooMany {
+        /// How many it may have.
+        most: usize,
+    },
     /// A domain that is to be moved is assigned to nobody.
     DomainUnassigned(Domain),
     /// The provider's domains have another key: a machine would have two owners.
@@ -132,7 +139,9 @@ impl Refused {
             Self::NotLeader => Code::NotLeader,
             Self::NotCommitted | Self::Full { .. } | Self::ReignOver { .. } => Code::Unavailable,
             Self::Name(_) | Self::Report(_) | Self::OtherKey { .. } => Code::InvalidArgument,
-            Self::OtherCluster { .. } => Code::InvalidArgument,
+            Self::OtherCluster { .. } | Self::Twice(_) | Self::TooMany { .. } => {
+                Code::InvalidArgument
+            }
             Self::Caller { .. } => Code::PermissionDenied,
             Self::UnknownShard(_) | Self::DomainUnassigned(_) => Code::NotFound,
             Self::ShardExists(_)
@@ -191,6 +200,8 @@ impl fmt::Display for Refused {
                 f,
                 "domain {domain} is assigned to shard {assigned}, not to {requested}; move it, or unassign it first"
             ),
+            Self::Twice(domain) => write!(f, "domain {domain} is named twice"),
+            Self::TooMany { most } => write!(f, "at most {most} changes are made at once"),
             Self::DomainUnassigned(domain) => {
                 write!(f, "domain {domain} is assigned to no shard; assign it")
             }

@@ -43,6 +43,17 @@ impl View {
     }
 }
 
+/// Why the members stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MemberRefused {
+    /// There is none of that name.
+    #[error("there is no replica {0}")]
+    Unknown(String),
+    /// It is not possible now.
+    #[error("{0}")]
+    NotNow(String),
+}
+
 /// A replica of a group that agrees.
 pub(crate) trait Consensus: Send + Sync + 'static {
     /// Agrees on commands in one entry, and applies them here.
@@ -73,6 +84,13 @@ pub(crate) trait Consensus: Send + Sync + 'static {
     /// The number drawn with the data directory, and the group it belongs to.
     fn identity(&self) -> (u64, Belonging);
 
-    /// Lets the replica that is furthest lead, if this one does (CO-50). Waits until it does, or not for long.
-    fn hand_over(&self) -> impl Future<Output = ()> + Send;
+    /// Takes a replica out of the group, if a majority of the rest can be reached (CO-50).
+    fn remove(&self, name: &str) -> impl Future<Output = Result<(), MemberRefused>> + Send;
+
+    /// Lets another replica lead, the one of this name or the one that is furthest, if this one does (CO-50). Waits until it
+    /// does, or not for long; answers with its name.
+    fn hand_over(
+        &self,
+        to: Option<&str>,
+    ) -> impl Future<Output = Result<String, MemberRefused>> + Send;
 }

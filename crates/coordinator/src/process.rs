@@ -297,7 +297,12 @@ impl Coordinator {
         // Nothing new is begun meanwhile, neither a reign nor a group.
         beside.iter().for_each(JoinHandle::abort);
         core.lock().deposed();
-        replica.hand_over().await;
+        if replica.view().is_elected {
+            match replica.hand_over(None).await {
+                Ok(to) => tracing::info!(to, "leadership handed over"),
+                Err(why) => tracing::warn!(%why, "leadership was not handed over"),
+            }
+        }
         server.stop(STOP_WITHIN).await;
         replica.stop().await;
         peers.stop(STOP_WITHIN).await;

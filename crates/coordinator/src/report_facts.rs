@@ -233,7 +233,8 @@ pub(crate) fn report_ack(answer: &Answer) -> wire::ReportAck {
     }
 }
 
-fn instruction(one: &Instruction) -> CoordinatorInstruction {
+/// An instruction as a shard reads it.
+pub(crate) fn instruction(one: &Instruction) -> CoordinatorInstruction {
     let payload = match &one.order {
         Order::AssignDomain(domain) => Payload::AssignDomain(wire::AssignDomain {
             topology_key: domain.key().to_owned(),

@@ -8,6 +8,8 @@
 //!
 //! A replica that does not lead answers FAILED_PRECONDITION, which means nothing else, and names who does if it knows.
 
+mod admin;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,7 +21,6 @@ use bigfleet_wire::v1alpha1 as wire;
 use tokio_stream::Stream;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status};
-use wire::coordinator_admin_server::CoordinatorAdmin;
 use wire::coordinator_server::Coordinator;
 
 use crate::Member;
@@ -91,6 +92,15 @@ impl<C: Consensus> Service<C> {
         }
     }
 
+    /// The same check for what the core has no part in.
+    fn must_be_admin<T>(&self, rpc: &'static str, request: &Request<T>) -> Result<(), Status> {
+        let checked = bigfleet_net::Caller::of(request).must_be(&Identity::Admin, rpc);
+        checked.inspect_err(|status| {
+            tracing::error!(rpc, reason = status.message(), "a caller was turned away");
+            self.counts.turned_away(rpc);
+        })
+    }
+
     fn not_leader(&self, text: &str) -> Status {
         let view = self.consensus.view();
         let mut names = MetadataMap::new();
@@ -140,8 +150,7 @@ impl<C: Consensus> Service<C> {
     async fn change(&self, caller: &Caller, asked: &AdminRequest) -> Result<(), Refused> {
         self.check_leading()?;
         let commands = self.core.lock().admin(now(), caller, asked)?;
-        let results = self.propose(&commands).await?;
-        results.into_iter().try_for_each(|result| result.map(drop))
+        first_refusal(self.propose(&commands).await?)
     }
 
     /// What this leader knows, once a majority has confirmed that it leads (CO-21).
@@ -217,6 +226,10 @@ impl<C: Consensus> Service<C> {
         tracing::info!(name, "replica joined");
         Ok(())
     }
+}
+
+fn first_refusal(results: Results) -> Result<(), Refused> {
+    results.into_iter().try_for_each(|result| result.map(drop))
 }
 
 fn nanos(at: Option<Time>) -> i64 {
@@ -338,7 +351,7 @@ impl<C: Consensus> Coordinator for Service<C> {
         let rpc = "JoinRaftCluster";
         self.check_leading()
             .map_err(|refused| self.refuse(rpc, &refused))?;
-        bigfleet_net::Caller::of(&request).must_be(&Identity::Admin, rpc)?;
+        self.must_be_admin(rpc, &request)?;
         self.join(request.into_inner()).await?;
         Ok(Response::new(wire::JoinRaftClusterResponse {}))
     }
@@ -353,96 +366,10 @@ impl<C: Consensus> Coordinator for Service<C> {
         let rpc = "SnapshotSave";
         self.check_leading()
             .map_err(|refused| self.refuse(rpc, &refused))?;
-        bigfleet_net::Caller::of(&request).must_be(&Identity::Admin, rpc)?;
+        self.must_be_admin(rpc, &request)?;
         let snapshot = self.consensus.snapshot().await;
         let (index, term, data) = snapshot.map_err(Status::unavailable)?;
         let frames = frames(index, term, &data).into_iter().map(Ok);
         Ok(Response::new(Box::pin(tokio_stream::iter(frames))))
-    }
-}
-
-#[tonic::async_trait]
-impl<C: Consensus> CoordinatorAdmin for Service<C> {
-    async fn inspect_replica(
-        &self,
-        request: Request<wire::InspectReplicaRequest>,
-    ) -> Answered<wire::InspectReplicaResponse> {
-        bigfleet_net::Caller::of(&request).must_be(&Identity::Admin, "InspectReplica")?;
-        let (directory, belonging) = self.consensus.identity();
-        Ok(Response::new(wire::InspectReplicaResponse {
-            name: self.name.clone(),
-            directory,
-            cluster_id: belonging.cluster.unwrap_or_default(),
-            generation: belonging.generation,
-        }))
-    }
-
-    async fn list_replicas(
-        &self,
-        request: Request<wire::ListReplicasRequest>,
-    ) -> Answered<wire::ListReplicasResponse> {
-        self.read("ListReplicas", &request, |_| ()).await?;
-        let reign = self.core.lock().tables().reign();
-        let view = self.consensus.view();
-        let members = view.members.iter();
-        let mut replicas: Vec<wire::Replica> = members
-            .map(|(directory, member, is_voter)| {
-                let is_leader = view.leader == Some(*directory);
-                wire::Replica {
-                    name: member.name.clone(),
-                    voter: *is_voter,
-                    leader: is_leader,
-                    reign: if is_leader { reign } else { 0 },
-                    address: member.grpc_address.clone(),
-                    raft_address: member.raft_address.clone(),
-                }
-            })
-            .collect();
-        replicas.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Response::new(wire::ListReplicasResponse { replicas }))
-    }
-
-    async fn list_domains(
-        &self,
-        request: Request<wire::ListDomainsRequest>,
-    ) -> Answered<wire::ListDomainsResponse> {
-        let of = |shown: Shown<'_>| {
-            let rows = shown.domains();
-            let text = |shard: &Option<bigfleet_coordinator_core::ShardId>| {
-                shard.as_ref().map(ToString::to_string).unwrap_or_default()
-            };
-            let states = rows.map(|(domain, row)| wire::DomainState {
-                topology_key: domain.key().to_owned(),
-                topology_value: domain.value().to_owned(),
-                desired_shard_id: text(&row.desired),
-                holder_shard_id: text(&row.holder),
-            });
-            states.collect()
-        };
-        let domains = self.read("ListDomains", &request, of).await?;
-        Ok(Response::new(wire::ListDomainsResponse { domains }))
-    }
-
-    async fn move_domain(
-        &self,
-        request: Request<wire::MoveDomainRequest>,
-    ) -> Answered<wire::MoveDomainResponse> {
-        let wanted = request.get_ref().clone();
-        let asked = AdminRequest::MoveDomain {
-            key: wanted.topology_key,
-            value: wanted.topology_value,
-            to: wanted.shard_id,
-        };
-        self.admin("MoveDomain", &request, &asked).await?;
-        Ok(Response::new(wire::MoveDomainResponse {}))
-    }
-
-    async fn finish_restore(
-        &self,
-        request: Request<wire::FinishRestoreRequest>,
-    ) -> Answered<wire::FinishRestoreResponse> {
-        let asked = AdminRequest::FinishRestore;
-        self.admin("FinishRestore", &request, &asked).await?;
-        Ok(Response::new(wire::FinishRestoreResponse {}))
     }
 }

@@ -19,6 +19,7 @@ use tonic::{Response, Status, Streaming};
 use wire::shard_admin_client::ShardAdminClient;
 use wire::shard_read_client::ShardReadClient;
 
+use crate::coordinator::CoordinatorClient;
 use crate::error::CtlError;
 use crate::when::local_now;
 
@@ -35,6 +36,8 @@ pub struct Client {
     target: Arc<str>,
     within: Duration,
     tls: Option<Arc<Tls>>,
+    coordinator: Option<CoordinatorClient>,
+    is_shard_named: bool,
 }
 
 /// A frame of a streamed answer: its header, or one entry.
@@ -90,7 +93,30 @@ impl Client {
             target: target.into(),
             within,
             tls,
+            coordinator: None,
+            is_shard_named: true,
         })
+    }
+
+    /// The same, with the coordinator of its fleet. If only that was named, it is asked what it can answer.
+    #[must_use]
+    pub fn with_coordinator(self, coordinator: CoordinatorClient, is_shard_named: bool) -> Self {
+        Self {
+            coordinator: Some(coordinator),
+            is_shard_named,
+            ..self
+        }
+    }
+
+    /// The coordinator of the fleet.
+    pub(crate) fn coordinator(&self) -> Result<&CoordinatorClient, CtlError> {
+        let missing = || CtlError::Usage("name the coordinator with --coordinator".to_owned());
+        self.coordinator.as_ref().ok_or_else(missing)
+    }
+
+    /// The coordinator, if nobody named a shard.
+    pub(crate) fn only_coordinator(&self) -> Option<&CoordinatorClient> {
+        self.coordinator.as_ref().filter(|_| !self.is_shard_named)
     }
 
     /// The address it calls.

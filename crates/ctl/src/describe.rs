@@ -1,12 +1,15 @@
 //! `describe`: everything about one machine, Need or cluster, with its recent decisions.
 
 use crate::client::Client;
+use crate::coordinator::describe_shard;
 use crate::error::CtlError;
 use crate::explain::{reasons, request};
 use crate::get::{Selection, actions, clusters, machines, needs, not_found, work};
 use serde::Serialize;
 
-use crate::output::{Answer, AnswerSource, Form, Listable, Style, document, labels, list};
+use crate::output::{
+    Answer, AnswerSource, Form, ListSource, Listable, Style, document, labels, list,
+};
 use crate::record::{
     ActionRecord, ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef, WorkRecord,
 };
@@ -31,6 +34,9 @@ pub enum Described {
     /// A cluster, its Needs, and what was decided about it lately.
     #[cfg_attr(feature = "flags", value(aliases = ["clusters", "cl"]))]
     Cluster,
+    /// A shard: its domains, its clusters, its newest report, and what it has not answered.
+    #[cfg_attr(feature = "flags", value(aliases = ["shards", "sh"]))]
+    Shard,
 }
 
 /// Describes the one of that name.
@@ -50,6 +56,7 @@ pub async fn describe(
         Described::Machine => machine(client, &selection, style).await?,
         Described::Need => need(client, &selection, style).await?,
         Described::Cluster => self::cluster(client, name, style).await?,
+        Described::Shard => return describe_shard(client.coordinator()?, name, style).await,
     };
     Ok(Answer::of(text))
 }
@@ -67,20 +74,20 @@ struct DescribedRecord<'a, T> {
 }
 
 /// Lines of `Name: value`. A line whose value is empty is left out.
-struct DescriptionPage {
-    text: String,
+pub(crate) struct DescriptionPage {
+    pub(crate) text: String,
     now: i64,
 }
 
 impl DescriptionPage {
-    fn new(source: &AnswerSource) -> Self {
+    pub(crate) fn new(source: &impl ListSource) -> Self {
         Self {
             text: String::new(),
             now: source.now(),
         }
     }
 
-    fn line(&mut self, name: &str, value: impl AsRef<str>) {
+    pub(crate) fn line(&mut self, name: &str, value: impl AsRef<str>) {
         let value = value.as_ref();
         if !value.is_empty() {
             let name = format!("{name}:");
@@ -89,18 +96,18 @@ impl DescriptionPage {
     }
 
     /// A moment, and how long ago it was.
-    fn at(&mut self, name: &str, moment: Moment) {
+    pub(crate) fn at(&mut self, name: &str, moment: Moment) {
         if let Some(at) = moment {
             let ago = ago(self.now, moment);
             self.line(name, format!("{} ({ago} ago)", rfc3339(at)));
         }
     }
 
-    fn section<T: Listable>(
+    pub(crate) fn section<T: Listable>(
         &mut self,
         title: &str,
         items: &[T],
-        source: &AnswerSource,
+        source: &impl ListSource,
         style: &Style,
     ) {
         let table = if items.is_empty() {

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::error::CtlError;
-use crate::output::{Answer, AnswerSource, Style, document, list};
+use crate::output::{Answer, AnswerSource, ListSource, Style, document, list};
 use crate::record::PlannedDrain;
 use crate::text::printable;
 

@@ -131,6 +131,38 @@ pub enum CtlError {
         /// What is wrong with the answer.
         what: String,
     },
+    /// No replica of the coordinator answers as the one that leads.
+    #[error(
+        "{}: {tried}; start one with `bigfleet coordinator`, or name its replicas with --coordinator",
+        if *.is_electing { "no replica of the coordinator leads" } else { "no replica of the coordinator answers" }
+    )]
+    NoCoordinator {
+        /// Each address, and what was wrong there.
+        tried: String,
+        /// Some answer, so a majority is missing or about to be there.
+        is_electing: bool,
+    },
+    /// The server is no coordinator, or of an earlier version.
+    #[error(
+        "{target} does not know how to {doing}: it is an older coordinator, or another server (a shard?); a coordinator usually \
+         listens on port 7790, name its replicas with --coordinator"
+    )]
+    NotACoordinator {
+        /// The address, as it was asked for.
+        target: String,
+        /// What was asked for, as in "list shards".
+        doing: &'static str,
+    },
+    /// A change was sent, and whether it was made is not known.
+    #[error(
+        "{target} was told, and it is not known whether it was done: {why}; look before you try again"
+    )]
+    Unknown {
+        /// The address.
+        target: String,
+        /// What was in the way of an answer.
+        why: String,
+    },
     /// The command line asks for something that cannot be asked.
     #[error("{0}")]
     Usage(String),

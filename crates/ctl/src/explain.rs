@@ -11,7 +11,7 @@ use bigfleet_wire::v1alpha1::{ExplainNeedRequest, ExplainNeedResponse};
 use crate::client::Client;
 use crate::error::CtlError;
 use crate::get::{Selection, needs, not_found};
-use crate::output::{Answer, Form, document};
+use crate::output::{Answer, AnswerSource, Form, ListSource, document};
 use crate::record::{ChangeRecord, ClusterRecord, DecidedRecord, ExplanationRecord, NeedRecord};
 use crate::select::Selector;
 use crate::table_text::tables;
@@ -95,7 +95,7 @@ async fn split_name(client: &Client, selection: &Selection) -> Result<Selection,
 /// Why there is nothing to explain: no such cluster, or one that asks for nothing.
 async fn nothing_to_explain(client: &Client, selection: &Selection) -> Result<CtlError, CtlError> {
     let (header, views) = client.clusters(&selection.cluster).await?;
-    let source = header.into();
+    let source = AnswerSource::from(header);
     let cluster = printable(&selection.cluster);
     Ok(
         match (views.first(), selection.selector == Selector::default()) {

@@ -12,14 +12,15 @@ use bigfleet_wire::v1alpha1 as wire;
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::coordinator::{CoordinatorSource, ownership};
 use crate::error::CtlError;
 use crate::events::events;
 use crate::json_path::{Path, PathRefused};
 use crate::listable::Shortfall;
-use crate::output::{Answer, AnswerSource, Listable, Style, list, single, value};
+use crate::output::{Answer, AnswerSource, ListSource, Listable, Style, list, single, value};
 use crate::record::{
-    ActionRecord, ClusterRecord, DrainRecord, MachineRecord, NeedRecord, PauseRecord, WorkRecord,
-    holds,
+    ActionRecord, ClusterOwnerRecord, ClusterRecord, DomainRecord, DrainRecord, InstructionRecord,
+    MachineRecord, NeedRecord, PauseRecord, ReplicaRecord, ReportRecord, WorkRecord, holds,
 };
 use crate::select::{Fact, Selector, Usage};
 use crate::text::printable;
@@ -59,6 +60,42 @@ pub enum Resource {
     /// What changed: sessions, demand, rails, pauses, the provider, machines lost; oldest first.
     #[cfg_attr(feature = "flags", value(aliases = ["event", "ev"]))]
     Events,
+    /// The shards the coordinator knows, and what each has.
+    #[cfg_attr(feature = "flags", value(aliases = ["shard", "sh"]))]
+    Shards,
+    /// The domains (all machines with one value of a label): which shard shall have each, and which has it.
+    #[cfg_attr(feature = "flags", value(aliases = ["domain", "dom"]))]
+    Domains,
+    /// The replicas of the coordinator, and which of them leads.
+    #[cfg_attr(feature = "flags", value(aliases = ["replica", "rep"]))]
+    Replicas,
+    /// What the coordinator told shards to do and they have not answered.
+    #[cfg_attr(feature = "flags", value(aliases = ["instruction", "ins"]))]
+    Instructions,
+    /// The newest report of each shard to the coordinator.
+    #[cfg_attr(feature = "flags", value(aliases = ["report"]))]
+    Reports,
+}
+
+impl Resource {
+    /// Whether the coordinator is asked, and no shard.
+    pub fn is_of_coordinator(self) -> bool {
+        match self {
+            Self::Shards | Self::Domains | Self::Replicas | Self::Instructions | Self::Reports => {
+                true
+            }
+            Self::Clusters
+            | Self::Needs
+            | Self::Machines
+            | Self::Work
+            | Self::Actions
+            | Self::Shortfalls
+            | Self::Pauses
+            | Self::Drains
+            | Self::Rails
+            | Self::Events => false,
+        }
+    }
 }
 
 /// Which entries of a list are meant.
@@ -133,12 +170,13 @@ pub(crate) async fn get_listed(
 ) -> Result<Listed, CtlError> {
     let listed = listed(client, resource, selection, style).await?;
     // Nothing of a cluster that is not there is not the same as nothing.
-    if listed.entries.is_empty() && !selection.cluster.is_empty() {
+    let is_of_shard = !resource.is_of_coordinator() && client.only_coordinator().is_none();
+    if listed.entries.is_empty() && !selection.cluster.is_empty() && is_of_shard {
         let (header, known) = client.clusters(&selection.cluster).await?;
         if known.is_empty() {
             return Err(not_found::<ClusterRecord>(
                 &selection.cluster,
-                &header.into(),
+                &AnswerSource::from(header),
             ));
         }
     }
@@ -153,7 +191,50 @@ async fn listed(
 ) -> Result<Listed, CtlError> {
     match resource {
         Resource::Clusters => {
+            if let Some(coordinator) = client.only_coordinator() {
+                let clusters = coordinator.clusters().await?.into_iter();
+                let items: Vec<ClusterOwnerRecord> = clusters.map(Into::into).collect();
+                let source = CoordinatorSource::of(coordinator);
+                return answer(items, &source, selection, style);
+            }
             let (items, source) = clusters(client, selection).await?;
+            answer(items, &source, selection, style)
+        }
+        Resource::Shards => {
+            let coordinator = client.coordinator()?;
+            let items = ownership(coordinator).await?.shards;
+            let source = CoordinatorSource::of(coordinator);
+            answer(items, &source, selection, style)
+        }
+        Resource::Domains => {
+            let coordinator = client.coordinator()?;
+            let domains = coordinator.domains().await?;
+            let items: Vec<DomainRecord> = domains.iter().map(Into::into).collect();
+            let source = CoordinatorSource::of(coordinator);
+            answer(items, &source, selection, style)
+        }
+        Resource::Replicas => {
+            let coordinator = client.coordinator()?;
+            let replicas = coordinator.replicas().await?.into_iter();
+            let items: Vec<ReplicaRecord> = replicas.map(Into::into).collect();
+            let source = CoordinatorSource::of(coordinator);
+            answer(items, &source, selection, style)
+        }
+        Resource::Instructions => {
+            let coordinator = client.coordinator()?;
+            let pending = coordinator.instructions().await?.into_iter();
+            let items: Vec<InstructionRecord> = pending.map(Into::into).collect();
+            let source = CoordinatorSource::of(coordinator);
+            answer(items, &source, selection, style)
+        }
+        Resource::Reports => {
+            let coordinator = client.coordinator()?;
+            let reports = coordinator.reports().await?;
+            let items: Vec<ReportRecord> = reports.iter().map(Into::into).collect();
+            let source = CoordinatorSource {
+                unready: Some("no shard has reported to this leader"),
+                ..CoordinatorSource::of(coordinator)
+            };
             answer(items, &source, selection, style)
         }
         Resource::Needs => {
@@ -193,7 +274,7 @@ async fn listed(
         Resource::Rails => {
             let rails = client.rails().await?;
             let items = holds(&rails);
-            let source = rails.header.unwrap_or_default().into();
+            let source = AnswerSource::from(rails.header.unwrap_or_default());
             answer(items, &source, selection, style)
         }
     }
@@ -202,7 +283,7 @@ async fn listed(
 /// Filters the entries, applies the limit, writes the list.
 fn answer<T: Listable>(
     items: Vec<T>,
-    source: &AnswerSource,
+    source: &impl ListSource,
     selection: &Selection,
     style: &Style,
 ) -> Result<Listed, CtlError> {
@@ -224,7 +305,7 @@ fn answer<T: Listable>(
         sort(&mut items, key)?;
     }
     let mut notes = Vec::new();
-    let total = source.total.unwrap_or(items.len());
+    let total = source.total().unwrap_or(items.len());
     if 0 < selection.limit && selection.limit < total {
         notes.push(format!("{} of {total} {}", selection.limit, T::MANY));
         items.truncate(selection.limit);
@@ -323,14 +404,14 @@ fn is_selected<T: Listable>(item: &T, selection: &Selection) -> bool {
     named && selection.selector.admits(|key| item.fact(key))
 }
 
-fn nothing<T: Listable>(source: &AnswerSource) -> String {
+fn nothing<T: Listable>(source: &impl ListSource) -> String {
     match source.unready() {
         Some(why) => format!("no {} yet: {why}; ask again in a few seconds", T::MANY),
         None => format!("no {} found", T::MANY),
     }
 }
 
-pub(crate) fn not_found<T: Listable>(name: &str, source: &AnswerSource) -> CtlError {
+pub(crate) fn not_found<T: Listable>(name: &str, source: &impl ListSource) -> CtlError {
     let hint = match source.unready() {
         Some(why) => format!("; {why}, ask again in a few seconds"),
         None => format!("; `bigfleet get {}` lists what there is", T::MANY),

@@ -5,6 +5,7 @@
 //! Client ──────┼─▶ pause · resume · retire · release · drain · export · watch · wait
 //!  (ShardRead, └─▶ live view: poll ──▶ Screen ──▶ drawn       keys ──▶ Screen ──▶ requests
 //!   ShardAdmin)
+//! CoordinatorClient ─▶ the replica that leads ─▶ shards, domains, replicas, reports; assign · move · remove
 //! ```
 //!
 //! Nothing here decides or remembers: what is printed is what a shard answered, and what cannot be
@@ -19,6 +20,7 @@ pub mod text;
 pub mod when;
 
 mod client;
+mod coordinator;
 mod enum_names;
 mod error;
 mod own_file;
@@ -46,6 +48,10 @@ mod steered;
 mod watch;
 
 pub use client::{Client, USUAL_TIMEOUT};
+pub use coordinator::{
+    ChangesRefused, CoordinatorClient, DomainChanges, SteeredCoordinator, USUAL_COORDINATOR,
+    change_domains, remove_replica, remove_shard, remove_shard_question, transfer_leader,
+};
 pub use describe::{Described, describe};
 pub use drain::{DrainDeadline, DrainOrder, drain, drain_question, undrain};
 pub use error::CtlError;

@@ -6,6 +6,7 @@ mod drain;
 mod event;
 mod machine;
 mod need;
+mod ownership;
 mod pause;
 mod rail;
 mod work;

@@ -199,15 +199,25 @@ pub(crate) struct AnswerSource {
     pub(crate) total: Option<usize>,
 }
 
-impl AnswerSource {
+/// Who answered a list.
+pub(crate) trait ListSource: Serialize {
     /// The moment from which ages count.
-    pub(crate) fn now(&self) -> i64 {
+    fn now(&self) -> i64;
+    /// Why the answer may be empty although there is something; `None` if it may not.
+    fn unready(&self) -> Option<String>;
+    /// What a person is to read before anything else, a line each.
+    fn first(&self) -> String;
+    /// How many entries there are, if fewer were sent because of a limit.
+    fn total(&self) -> Option<usize>;
+}
+
+impl ListSource for AnswerSource {
+    fn now(&self) -> i64 {
         let said = self.answered_at.or(self.computed_at);
         said.unwrap_or_else(local_now)
     }
 
-    /// Why the answer may be empty although there is something; `None` if it may not.
-    pub(crate) fn unready(&self) -> Option<String> {
+    fn unready(&self) -> Option<String> {
         match (self.not_ready.as_str(), self.cycle) {
             ("", 0) => Some("the shard has not finished its first cycle".to_owned()),
             ("", _) => None,
@@ -215,23 +225,26 @@ impl AnswerSource {
         }
     }
 
-    /// What a person is to read before anything else, a line each.
-    pub(crate) fn first(&self) -> String {
+    fn first(&self) -> String {
         let lines = self.troubles.iter().map(|line| printable(line) + "\n");
         lines.collect()
+    }
+
+    fn total(&self) -> Option<usize> {
+        self.total
     }
 }
 
 /// A list as JSON or YAML.
 #[derive(Serialize)]
-struct Document<'a, T> {
+struct Document<'a, S, T> {
     #[serde(flatten)]
-    source: &'a AnswerSource,
+    source: &'a S,
     items: &'a [T],
 }
 
 /// Writes a list.
-pub(crate) fn list<T: Listable>(items: &[T], source: &AnswerSource, style: &Style) -> String {
+pub(crate) fn list<T: Listable>(items: &[T], source: &impl ListSource, style: &Style) -> String {
     match &style.form {
         Form::Json => json(&Document { source, items }),
         Form::Yaml => yaml(&Document { source, items }),
@@ -253,7 +266,7 @@ pub(crate) fn list<T: Listable>(items: &[T], source: &AnswerSource, style: &Styl
 }
 
 /// One record by itself, as kubectl writes one that was named.
-pub(crate) fn single<T: Listable>(item: &T, source: &AnswerSource, style: &Style) -> String {
+pub(crate) fn single<T: Listable>(item: &T, source: &impl ListSource, style: &Style) -> String {
     match &style.form {
         Form::Json => json(item),
         Form::Yaml => yaml(item),

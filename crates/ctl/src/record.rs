@@ -16,6 +16,7 @@ mod event;
 mod explanation;
 mod machine;
 mod need;
+mod ownership;
 mod pause;
 mod rail;
 mod table;
@@ -28,6 +29,9 @@ pub(crate) use event::EventRecord;
 pub(crate) use explanation::{ChangeRecord, DecidedRecord, ExplanationRecord};
 pub(crate) use machine::{MachineRecord, NeedRef};
 pub(crate) use need::{NeedRecord, need_name};
+pub(crate) use ownership::{
+    ClusterOwnerRecord, DomainRecord, InstructionRecord, ReplicaRecord, ReportRecord, ShardRecord,
+};
 pub(crate) use pause::{BreakerRecord, PauseRecord, RailRecord, scope_text};
 pub(crate) use rail::{HoldRecord, holds};
 pub(crate) use table::{Choice, TableRecord, Victims, WholeUnits};

@@ -45,7 +45,7 @@ const EMPTY: [&str; 7] = [
     "SnapshotSaveRequest",
     "UnassignDomainResponse",
 ];
-const EMPTY_ADDITIONS: [&str; 9] = [
+const EMPTY_ADDITIONS: [&str; 11] = [
     "FinishRestoreRequest",
     "FinishRestoreResponse",
     "InspectRailsRequest",
@@ -53,7 +53,9 @@ const EMPTY_ADDITIONS: [&str; 9] = [
     "InspectStatusRequest",
     "ListDomainsRequest",
     "ListReplicasRequest",
-    "MoveDomainResponse",
+    "ListClustersRequest",
+    "ListInstructionsRequest",
+    "RemovePeerResponse",
     "PauseScope.All",
 ];
 
@@ -103,7 +105,7 @@ const ONEOFS: [(&str, &str); 13] = [
     ("ResumeRequest.target", "pause_id scope"),
 ];
 
-const METHODS: [&str; 38] = [
+const METHODS: [&str; 42] = [
     "provider.proto CapacityProvider.Create(CreateRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Configure(ConfigureRequest) -> TransitionAck",
     "provider.proto CapacityProvider.Drain(DrainRequest) -> TransitionAck",
@@ -129,7 +131,13 @@ const METHODS: [&str; 38] = [
      -> InspectReplicaResponse",
     "coordinator.proto CoordinatorAdmin.ListReplicas(ListReplicasRequest) -> ListReplicasResponse",
     "coordinator.proto CoordinatorAdmin.ListDomains(ListDomainsRequest) -> ListDomainsResponse",
-    "coordinator.proto CoordinatorAdmin.MoveDomain(MoveDomainRequest) -> MoveDomainResponse",
+    "coordinator.proto CoordinatorAdmin.ListClusters(ListClustersRequest) -> ListClustersResponse",
+    "coordinator.proto CoordinatorAdmin.ListInstructions(ListInstructionsRequest) \
+     -> ListInstructionsResponse",
+    "coordinator.proto CoordinatorAdmin.ChangeDomains(ChangeDomainsRequest) -> ChangeDomainsResponse",
+    "coordinator.proto CoordinatorAdmin.RemovePeer(RemovePeerRequest) -> RemovePeerResponse",
+    "coordinator.proto CoordinatorAdmin.TransferLeader(TransferLeaderRequest) \
+     -> TransferLeaderResponse",
     "coordinator.proto CoordinatorAdmin.FinishRestore(FinishRestoreRequest) -> FinishRestoreResponse",
     "coordinator.proto CoordinatorPeer.Exchange(PeerCall) -> PeerAnswer",
     "shardread.proto ShardRead.InspectMachines(InspectMachinesRequest) \

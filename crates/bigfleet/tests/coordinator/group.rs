@@ -88,6 +88,16 @@ impl Group {
         self.ports[nth] = (own(), own());
     }
 
+    /// Where it is called.
+    pub(crate) fn address(&self, nth: usize) -> SocketAddr {
+        self.ports[nth].0
+    }
+
+    /// A file that is gone with the group.
+    pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
+        self.folder.file(name)
+    }
+
     fn alive(&self) -> impl Iterator<Item = usize> {
         let running = self.running.iter().enumerate();
         running.filter_map(|(nth, process)| process.is_some().then_some(nth))

@@ -6,6 +6,7 @@
 mod processes;
 
 mod group;
+mod verbs;
 
 use group::Group;
 use processes::{Folder, Process};

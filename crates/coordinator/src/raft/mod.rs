@@ -6,6 +6,7 @@
 
 mod log;
 mod machine;
+mod members;
 mod messages;
 mod peers;
 mod store;
@@ -18,7 +19,6 @@ use std::time::Duration;
 use bigfleet_coordinator_core::{Command, CoordinatorCore, Refused, Tables};
 use bigfleet_net::Tls;
 use bigfleet_wire::v1alpha1::coordinator_peer_server::CoordinatorPeerServer;
-use bigfleet_wire::v1alpha1::peer_call::Kind;
 use openraft::{ChangeMembers, Config, ServerState, SnapshotPolicy};
 use tokio::time::{Instant, timeout};
 
@@ -28,7 +28,7 @@ pub(crate) use store::drawn;
 pub use store::{Belonging, StoreRefused};
 pub use types::Member;
 
-use crate::consensus::{AGREED_WITHIN, Consensus, Results, View};
+use crate::consensus::{AGREED_WITHIN, Consensus, MemberRefused, Results, View};
 use crate::write_entry;
 use log::Log;
 use machine::{Machine, tables_of};
@@ -56,8 +56,6 @@ impl Default for Pace {
 
 /// A new member has this long to catch up before it votes.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(10);
-/// Another leader has this long to appear when this one stops.
-const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
 /// Entries between two snapshots, how far behind one is sent instead of entries, and how many are kept after one.
 const SNAPSHOT_EVERY: u64 = 1024;
 const SNAPSHOT_BEHIND: u64 = 4096;
@@ -322,40 +320,11 @@ impl Consensus for Replica {
         (self.own.directory, self.own.belonging())
     }
 
-    async fn hand_over(&self) {
-        let view = self.view();
-        if !view.is_elected {
-            return;
-        }
-        let is_voter = |one: &u64| {
-            let mut members = view.members.iter();
-            members.any(|(directory, _, votes)| directory == one && *votes)
-        };
-        let others = view.lags.iter().filter(|(one, _)| is_voter(one));
-        let Some((to, _)) = others.min_by_key(|(one, lag)| (*lag, *one)) else {
-            return;
-        };
-        let member = view.members.iter().find(|(one, _, _)| one == to);
-        let Some((_, member, _)) = member else { return };
-        let peer = self.own.peer(*to, &member.raft_address);
-        // Voters refuse a candidate for as long as they have a leader's word that it is alive, which is
-        // for the longest election timeout. Nobody stands of himself before that has passed twice.
-        self.raft.runtime_config().heartbeat(false);
-        tokio::time::sleep(self.pace.election.1).await;
-        let asked = peer.exchange(Kind::Handover, Vec::new(), HANDED_OVER_WITHIN);
-        if let Err(why) = asked.await {
-            tracing::warn!(to = member.name, %why, "leadership was not handed over");
-            return;
-        }
-        let wait = self.raft.wait(Some(HANDED_OVER_WITHIN));
-        let own = self.own.directory;
-        let is_anothers = wait.metrics(
-            |now| now.current_leader.is_some_and(|leader| leader != own),
-            "another leader",
-        );
-        match is_anothers.await {
-            Ok(_) => tracing::info!(to = member.name, "leadership handed over"),
-            Err(_) => tracing::warn!(to = member.name, "no other leader was seen in time"),
-        }
+    async fn remove(&self, name: &str) -> Result<(), MemberRefused> {
+        members::remove(self, name).await
+    }
+
+    async fn hand_over(&self, to: Option<&str>) -> Result<String, MemberRefused> {
+        members::hand_over(self, to).await
     }
 }

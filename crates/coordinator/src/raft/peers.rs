@@ -247,6 +247,7 @@ impl PeerService {
                 elected.map_err(|why| gone(&why))?;
                 Ok(Vec::new())
             }
+            Kind::Ping => Ok(Vec::new()),
             Kind::Unspecified => Err(Status::invalid_argument("the kind of call is not known")),
         }
     }
