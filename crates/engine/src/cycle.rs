@@ -413,9 +413,10 @@ impl FleetTables {
             let mut actions = outcome.actions.iter();
             actions.any(|action| matches!(action, PlannedAction::Reclaim { machine: at, .. } if *at == machine))
         };
+        let is_passed_on = self.mistake != Some(Mistake::ReplacedNotRestamped);
         for (machine, need) in &self.replaced {
             let slot = self.need(*need).slot;
-            if self.record(*machine).slot != Some(slot) && !reclaimed(*machine) {
+            if self.record(*machine).slot != Some(slot) && !reclaimed(*machine) && is_passed_on {
                 restamps.insert(*machine, slot);
             }
         }

@@ -81,6 +81,9 @@ impl FleetTables {
                 let Record { shape, leaving, .. } = *self.record(*machine);
                 let held_for = match leaving {
                     None => held_shapes.get(&shape).copied(),
+                    Some(Leaving::Soon) if self.mistake == Some(Mistake::LeavingHeldForAnybody) => {
+                        held_shapes.get(&shape).copied()
+                    }
                     Some(Leaving::Soon) => self.held_for_its_own(*machine, &by_slot),
                     Some(Leaving::Now) => continue,
                 };

@@ -9,7 +9,8 @@
 //! far as the largest class could use: with supply in plenty that is the first shape looked at.
 
 use crate::{
-    fleet_tables::{Class, FleetTables, Fold, Folding, NeedEntry},
+    Mistake,
+    fleet_tables::{Class, FleetTables, Fold, Folding, NeedEntry, Record},
     index::{
         ClassIndex, ClusterIndex, DimensionIndex, MachineIndex, NeedIndex, ShapeIndex, SlotIndex,
         SupplyIndex,
@@ -241,11 +242,17 @@ impl FleetTables {
         let mut strays = BTreeMap::new();
         for machine in self.clusters[cluster].bound.iter().filter(serves_none) {
             let record = self.record(*machine);
-            if !record.unfit {
+            if self.may_witness(record) {
                 *strays.entry(record.shape).or_default() += 1;
             }
         }
         strays
+    }
+
+    fn may_witness(&self, bound: &Record) -> bool {
+        let is_overlooked =
+            bound.leaves_soon() && self.mistake == Some(Mistake::LeavingIsNoWitness);
+        !bound.unfit && !is_overlooked
     }
 
     /// The witnesses of one class: machines bound for its folded row, or on their way to it.
@@ -253,7 +260,7 @@ impl FleetTables {
         let Class { slot, cluster, .. } = self.classes[class];
         let is_witness = move |machine: &MachineIndex| {
             let record = self.record(*machine);
-            let is_bound = record.cluster == Some(cluster) && !record.unfit;
+            let is_bound = record.cluster == Some(cluster) && self.may_witness(record);
             is_bound || record.state.is_some_and(State::may_hold_intent)
         };
         let machines = self.attributed(slot).into_iter().filter(is_witness);

@@ -124,6 +124,26 @@ pub enum Mistake {
     DomainIgnored,
     /// A machine that its Need has outgrown is let go at once (RF-11).
     OutgrownNotHeld,
+    /// What was found in place of a machine that leaves is kept though it is not enough (RF-21).
+    PartialPurchaseKept,
+    /// A machine that leaves soon is held for any Need that waits (RF-21).
+    LeavingHeldForAnybody,
+    /// A machine that leaves soon is anybody's leftover, though its Need is there or has replaced it (RF-21).
+    LeavingIsLeftover,
+    /// What was given back for others is not attributed to the Need that gave it back (RF-21).
+    ReplacedNotRestamped,
+    /// A gang that is short replaces what leaves (RF-21).
+    IncompleteGangReplaces,
+    /// A machine that leaves soon is no witness (RF-12, RF-21).
+    LeavingIsNoWitness,
+    /// A machine does not replace one of its own domain if the spread would refuse it (RF-21).
+    LikeRefusedBySpread,
+    /// A domain counts for the spread though all that is bound there leaves (RF-21).
+    DeadDomainCounts,
+    /// Needs replace what leaves once all have had their turn (RF-21).
+    ReplacedAfterAll,
+    /// The intent of an unbound machine stands though it leaves (RF-21).
+    LeavingIntentStands,
 }
 
 /// Decides about one fleet from nothing: no earlier decision is used.

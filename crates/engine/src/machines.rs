@@ -3,6 +3,7 @@
 //! A fact that changes nothing marks nothing, so a List that repeats itself leaves a cycle quiet.
 
 use crate::{
+    Mistake,
     fleet_tables::{FleetTables, Record, WayBack},
     index::{ClusterIndex, MachineIndex, ShapeIndex, SlotIndex},
     pool::PoolKind,
@@ -138,7 +139,10 @@ impl FleetTables {
             "{} has a shape of this generation",
             facts.id
         );
-        let attribution = facts.standing_attribution();
+        let attribution = match self.mistake {
+            Some(Mistake::LeavingIntentStands) => facts.attribution,
+            _ => facts.standing_attribution(),
+        };
         let is_let_off = attribution != facts.attribution;
         let slot = attribution.and_then(|need| self.find_slot(need));
         let cluster = facts.cluster.filter(|_| facts.state.is_bound());

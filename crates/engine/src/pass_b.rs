@@ -94,12 +94,20 @@ impl FleetTables {
                     self.serve(need, anywhere, DomainCase::Complete, &mut turns);
                 }
             }
-            if 0 < self.holding(need).leaving {
+            if 0 < self.holding(need).leaving && self.mistake != Some(Mistake::ReplacedAfterAll) {
                 self.replace_leaving(need, &mut weighed);
             }
         }
+        let needs = turns.into_needs();
+        if self.mistake == Some(Mistake::ReplacedAfterAll) {
+            for need in &needs {
+                if 0 < self.holding(*need).leaving {
+                    self.replace_leaving(*need, &mut weighed);
+                }
+            }
+        }
         self.keep_lines(false);
-        turns.into_needs()
+        needs
     }
 
     fn serve_gang(

@@ -9,6 +9,7 @@
 //! does it is undone before the next cycle. Nobody is preempted or outranked for it.
 
 use crate::{
+    Mistake,
     domain::{DomainCase, Domains},
     fleet_tables::FleetTables,
     index::{DomainIndex, MachineIndex, NeedIndex, SlotIndex},
@@ -35,7 +36,8 @@ impl FleetTables {
         weighed: &mut impl FnMut(&Self, NeedIndex, &Domains),
     ) {
         let is_gang = self.is_gang(need);
-        if is_gang && !self.holding(need).is_covered() {
+        let waits = self.mistake != Some(Mistake::IncompleteGangReplaces);
+        if is_gang && waits && !self.holding(need).is_covered() {
             return;
         }
         if is_gang {
@@ -115,6 +117,10 @@ impl FleetTables {
             self.count_new(need, &new);
             self.prune(need, new);
             self.replaced.insert(machine, need);
+        } else if self.mistake == Some(Mistake::PartialPurchaseKept) {
+            let new = self.newly_taken(need, acquired_from);
+            self.count_new(need, &new);
+            self.claim(need, machine);
         } else {
             let taken = self.claims(need)[before..].to_vec();
             for other in taken {

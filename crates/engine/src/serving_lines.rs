@@ -146,7 +146,8 @@ impl FleetTables {
         match (record.cluster, claimant) {
             (Some(cluster), None) if !record.is_unfit() => {
                 let leaves = record.leaves_soon();
-                if leaves && record.slot.is_some_and(|slot| self.is_live(slot)) {
+                let is_of_a_need = record.slot.is_some_and(|slot| self.is_live(slot));
+                if leaves && is_of_a_need && self.mistake != Some(Mistake::LeavingIsLeftover) {
                     return None;
                 }
                 let kind = if leaves {
@@ -243,7 +244,7 @@ impl FleetTables {
         let counts = usable.map(|(shape, line)| {
             // What was given back for others in this cycle is theirs who did (RF-21).
             let gone = match kind {
-                LineKind::LooseForNow => line.among(|at| self.replaced.contains_key(&at)),
+                LineKind::LooseForNow => line.among(|at| self.is_replaced(at)),
                 _ => 0,
             };
             (*shape, (line.len() - gone) as u64)
@@ -252,6 +253,11 @@ impl FleetTables {
         self.work.machines += lines.len() as u64;
         self.put_lines_back(cluster, kind, lines);
         counts
+    }
+
+    /// Whether a machine was given back for others in this cycle.
+    fn is_replaced(&self, machine: MachineIndex) -> bool {
+        self.replaced.contains_key(&machine) && self.mistake != Some(Mistake::LeavingIsLeftover)
     }
 
     /// Picks machines of the Need's cluster in the order of their lines. A gang that is `complete` or nothing picks
@@ -293,7 +299,7 @@ impl FleetTables {
         if is_worth_it && !useful.is_empty() {
             let queues = useful.into_iter().map(|(shape, line)| {
                 let first = line.iter().take_while(move |(rank, _)| may_take(rank));
-                let stays = |(_, machine): &(_, MachineIndex)| !self.replaced.contains_key(machine);
+                let stays = |(_, machine): &(_, MachineIndex)| !self.is_replaced(*machine);
                 (shape, first.filter(stays))
             });
             let picks = self.pick_in_place(&mut deficit, scope.place(), &[], queues.collect());

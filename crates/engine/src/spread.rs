@@ -1,6 +1,7 @@
 //! Spread: how evenly a Need's machines lie over the values of its topology keys (RF-9).
 
 use crate::{
+    Mistake,
     fleet_tables::FleetTables,
     index::{DomainIndex, KeyIndex, MachineIndex, NeedIndex, ShapeIndex},
     pass_a::Draft,
@@ -64,7 +65,9 @@ impl Balance {
                     *lowest = counts.values().min().copied().unwrap_or(0);
                 }
             }
-            balance.like.clone_from(&place.domains);
+            if tables.mistake != Some(Mistake::LikeRefusedBySpread) {
+                balance.like.clone_from(&place.domains);
+            }
         }
         balance
     }
@@ -135,7 +138,7 @@ impl FleetTables {
         let mut alive = vec![BTreeSet::new(); profile.spreads.len()];
         for machine in &self.clusters[self.need(need).cluster].bound {
             let record = self.record(*machine);
-            if record.leaving.is_none() {
+            if record.leaving.is_none() || self.mistake == Some(Mistake::DeadDomainCounts) {
                 for ((key, _), alive) in profile.spreads.iter().zip(&mut alive) {
                     alive.extend(self.catalog.keys[*key].domain(record.shape));
                 }

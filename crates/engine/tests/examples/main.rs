@@ -8,6 +8,7 @@ mod disruption;
 mod fold;
 mod gangs;
 mod leaving;
+mod leaving_mistakes;
 mod phase2;
 mod phase3;
 mod restore;
