@@ -29,7 +29,7 @@ mod template;
 mod write;
 
 pub use health::serve_probes;
-pub use pods::{PodSettings, start_pods};
+pub use pods::{PodSettings, Pods, start_pods};
 pub use process::{Operator, StartRefused, start};
 pub use settings::{Leading, OperatorSettings};
 pub use template::read_template;

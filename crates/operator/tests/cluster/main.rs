@@ -17,6 +17,7 @@ mod operating;
 mod pods;
 mod roles;
 mod scene;
+mod serving;
 mod shard;
 
 use scene::Scene;
@@ -48,6 +49,8 @@ fn on_a_real_api_server() {
             operating::a_missing_permission_is_named(&mut scene).await;
             scene.begins("Pods have requests");
             pods::pods_have_requests(&mut scene).await;
+            scene.begins("a Pod that waits is told why, and once more when it no longer does");
+            serving::who_waits_is_told_why(&mut scene).await;
         });
     }));
     if let Err(why) = outcome {

@@ -3,11 +3,11 @@
 use crate::roles::POD_CONTROLLER;
 use crate::scene::{Scene, pod_path};
 use bigfleet_k8s::{Cluster, ResourceKind};
-use bigfleet_operator::{PodSettings, start_pods};
+use bigfleet_operator::{PodSettings, Pods, start_pods};
 use bigfleet_operator_core::PodConfig;
 use serde_json::{Value, json};
 
-fn pod(name: &str, more: &Value) -> Value {
+pub(crate) fn pod(name: &str, more: &Value) -> Value {
     let mut spec = json!({
         "containers": [{ "name": "c", "image": "none",
             "resources": { "requests": { "cpu": "250m", "ephemeral-storage": "1Gi" } } }],
@@ -22,6 +22,19 @@ fn pod(name: &str, more: &Value) -> Value {
     })
 }
 
+/// A pod controller with no more than its role.
+pub(crate) fn controller(scene: &Scene) -> Pods {
+    let cluster = Cluster::connect(Some(&scene.world.kubeconfig_of(POD_CONTROLLER)), None).unwrap();
+    let settings = PodSettings {
+        config: PodConfig::default(),
+        unmanaged_nodes: Vec::new(),
+        qps: 50,
+        burst: 100,
+        leading: scene.settings().leading,
+    };
+    start_pods(cluster, settings)
+}
+
 /// OP-47 to OP-50.
 pub(crate) async fn pods_have_requests(scene: &mut Scene) {
     let pods = "/api/v1/namespaces/default/pods";
@@ -34,15 +47,7 @@ pub(crate) async fn pods_have_requests(scene: &mut Scene) {
         { "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": { "app": "p3" } } },
     ] } } });
     let apart = scene.create(pods, &pod("p3", &apart)).await;
-    let cluster = Cluster::connect(Some(&scene.world.kubeconfig_of(POD_CONTROLLER)), None).unwrap();
-    let settings = PodSettings {
-        config: PodConfig::default(),
-        unmanaged_nodes: Vec::new(),
-        qps: 50,
-        burst: 100,
-        leading: scene.settings().leading,
-    };
-    let controller = start_pods(cluster, settings);
+    let controller = controller(scene);
 
     let path = format!("{requests}/cr-pod-{uid}");
     let pending = |it: Option<&Value>| {

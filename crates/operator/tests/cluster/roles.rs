@@ -64,6 +64,7 @@ fn of_pod_controller() -> Value {
     json!([
         rule("", &read, &["get", "list", "watch"]),
         rule("", &["nodes"], &["patch"]),
+        rule("", &["events"], &["create"]),
         rule(OURS, &["capacityrequests"], &all),
         rule(OURS, &["capacityrequests/status"], &["patch"]),
     ])
