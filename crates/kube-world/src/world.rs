@@ -17,6 +17,17 @@ const SCHEDULER: &str = "kube-scheduler";
 
 /// A loaded machine is no reason to fail.
 const READY_WITHIN: Duration = Duration::from_secs(120);
+/// What the API server writes down: requests as they came, once they were answered.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, patch, update, delete, deletecollection]
+  resources: [{ group: '', resources: [nodes, pods, pods/binding, pods/eviction] }]
+- level: None
+";
 /// Between asking for a free port and using it somebody else may take it.
 const TRIES: usize = 3;
 
@@ -29,6 +40,8 @@ pub struct Parts {
     pub scheduler: bool,
     /// Further users, each with a token and no rights but those a test gives them.
     pub users: Vec<String>,
+    /// The API server writes down who changed Pods and Nodes: [`World::audit_log`].
+    pub audited: bool,
 }
 
 /// Why there is no world.
@@ -47,6 +60,7 @@ pub struct World {
     folder: PathBuf,
     credentials: Credentials,
     ports: Ports,
+    audited: bool,
     /// In the order of their start.
     parts: Vec<Part>,
 }
@@ -99,12 +113,14 @@ impl World {
         let mut world = Self {
             credentials: Credentials::write(&folder, &users)?,
             ports: Ports::free()?,
+            audited: asked.audited,
             parts: Vec::new(),
             folder,
         };
         for user in &users {
             world.write_kubeconfig(user)?;
         }
+        std::fs::write(world.file("audit-policy.yaml"), AUDIT_POLICY)?;
         world.start_etcd()?;
         world.start_api_server()?;
         if asked.controllers {
@@ -143,7 +159,7 @@ impl World {
 
     /// Starts the API server; also after [`World::stop_api_server`].
     pub fn start_api_server(&mut self) -> Result<(), PartRefused> {
-        let flags = [
+        let mut flags = vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
             format!("--secure-port={}", self.ports.server),
             "--bind-address=127.0.0.1".to_owned(),
@@ -165,6 +181,13 @@ impl World {
             "--enable-bootstrap-token-auth".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
         ];
+        if self.audited {
+            flags.push(format!(
+                "--audit-policy-file={}",
+                self.file("audit-policy.yaml")
+            ));
+            flags.push(format!("--audit-log-path={}", self.audit_log().display()));
+        }
         let mut part = Part::start(API_SERVER, &self.folder, &flags)?;
         let ready = part.wait(READY_WITHIN, || {
             let asked = self.kubectl(&["get", "--raw", "/readyz"]);
@@ -245,6 +268,16 @@ impl World {
     /// The folder of this world, for whatever else should go with it.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// What the API server wrote down, a JSON object a line, if it was asked to.
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder.join("audit.log")
+    }
+
+    /// Where kubectl is.
+    pub fn kubectl_program() -> Result<PathBuf, PartRefused> {
+        program("kubectl")
     }
 
     /// Runs kubectl with these words, as one who may do anything.

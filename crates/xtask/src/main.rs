@@ -8,11 +8,13 @@
 //! kube    builds the parts of a real Kubernetes that the tests start
 //! fuzz    goes on where the tests stop, for as long as one likes
 //! soak    everything that can go wrong at once, against processes, for minutes
+//! e2e     everything together on a real Kubernetes, with as many kills as one likes
 //! mutants changes the code in small ways, and sees whether a test notices
 //! ```
 
 mod check;
 mod command_line;
+mod e2e;
 mod fuzz;
 mod kube;
 mod mutants;
@@ -59,6 +61,8 @@ enum Command {
     Mutants(mutants::MutantsArgs),
     /// Run shard, provider and operators with everything that can go wrong at once.
     Soak(soak::SoakArgs),
+    /// Kill whoever moves machines of a real Kubernetes, again and again, beside a ledger of what reached its API server.
+    E2e(e2e::EndToEndArgs),
 }
 
 /// Our own command line, one line per command, for `tidy` to hold pages to.
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Command::Fuzz { target } => fuzz::fuzz(target),
         Command::Mutants(args) => mutants::mutants(&args),
         Command::Soak(args) => soak::soak(args),
+        Command::E2e(args) => e2e::end_to_end(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
