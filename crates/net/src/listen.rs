@@ -5,12 +5,13 @@
 //!                                                     └─ not ───▶ closed, and said
 //! ```
 //!
-//! A caller that is slow to shake hands delays nobody else. One that was identified holds a bounded number of
+//! A caller that is slow to shake hands delays nobody else: there are so many who do, and the one that has been at
+//! it for longest gives way to the next. One that was identified, or could not be, holds a bounded number of
 //! connections, and all callers together as many as leave the process files for everything else: beyond that
 //! they wait in the backlog of the system. One that says nothing, or
 //! stops in the middle of what opens a connection, is closed; one that stops later does not answer pings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,7 +24,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -31,6 +32,7 @@ use tonic::transport::server::Connected;
 
 use crate::caller::Caller;
 use crate::identity::{Identity, IdentityRefused};
+use crate::log_budget::LogBudget;
 use crate::tls::Tls;
 
 /// Connections at once, those that still shake hands included.
@@ -39,6 +41,8 @@ const MOST_CONNECTIONS: usize = 16_384;
 const MOST_OF_ONE: usize = 256;
 /// Files that are left for probes, the store, the audit log and the provider.
 const OTHER_FILES: usize = 256;
+/// Handshakes at once. Nobody has to be known to begin one; one that is meant takes milliseconds.
+const MOST_HANDSHAKES: usize = 512;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// How long a caller may take to open HTTP/2, after its handshake if there is one.
 const OPENED_WITHIN: Duration = Duration::from_secs(10);
@@ -131,10 +135,12 @@ impl Callers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another connection of a caller; `None` if it has too many. Whoever was not identified shares what there is
-    /// with all others.
+    /// Another connection of a caller; `None` if it has too many. Those whose certificates say nothing count as
+    /// one caller; without certificates all share what there is.
     fn enter(&self, caller: &Caller) -> Option<Entered> {
-        let identity = caller.identity().map(ToString::to_string);
+        let certified = caller.certified();
+        let identity =
+            certified.map(|identity| identity.map_or_else(|_| String::new(), ToString::to_string));
         if let Some(identity) = &identity {
             let mut counts = self.counts();
             let count = counts.entry(identity.clone()).or_default();
@@ -172,6 +178,33 @@ impl Drop for Entered {
     }
 }
 
+/// Handshakes under way, oldest first: each ends at once when its half here is dropped.
+#[derive(Debug)]
+struct Handshakes {
+    most: usize,
+    under_way: VecDeque<oneshot::Sender<()>>,
+}
+
+impl Handshakes {
+    fn new(most: usize) -> Self {
+        let under_way = VecDeque::new();
+        Self { most, under_way }
+    }
+
+    /// One more; resolves when it is to give way to newer ones.
+    fn begin(&mut self) -> oneshot::Receiver<()> {
+        if self.most <= self.under_way.len() {
+            self.under_way.retain(|handshake| !handshake.is_closed());
+        }
+        if self.most <= self.under_way.len() {
+            self.under_way.pop_front();
+        }
+        let (handshake, gives_way) = oneshot::channel();
+        self.under_way.push_back(handshake);
+        gives_way
+    }
+}
+
 /// Connections as they come; ends when nobody takes them any more.
 pub(crate) async fn accept(
     listener: TcpListener,
@@ -180,6 +213,9 @@ pub(crate) async fn accept(
 ) {
     let places = Arc::new(Semaphore::new(most_connections()));
     let callers = Callers::default();
+    let most = MOST_HANDSHAKES.min(places.available_permits() / 2);
+    let mut handshakes = Handshakes::new(most);
+    let said = Arc::new(LogBudget::default());
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await.ok()?;
@@ -209,21 +245,40 @@ pub(crate) async fn accept(
             }
             continue;
         };
-        let (ready, callers) = (ready.clone(), callers.clone());
+        let (ready, callers, said) = (ready.clone(), callers.clone(), Arc::clone(&said));
+        let gives_way = handshakes.begin();
         tokio::spawn(async move {
-            match tokio::time::timeout(HANDSHAKE_WITHIN, shake(stream, addr, &tls)).await {
+            let shaken = tokio::select! {
+                shaken = tokio::time::timeout(HANDSHAKE_WITHIN, shake(stream, addr, &tls)) => shaken,
+                _ = gives_way => {
+                    tracing::debug!(%addr, "a TLS handshake gave way to newer ones");
+                    return;
+                }
+            };
+            match shaken {
                 Ok(Ok((io, caller))) => {
                     let Some(entered) = callers.enter(&caller) else {
-                        let identity = caller.identity().map(ToString::to_string);
-                        let why = "a caller has too many connections, and the newest is closed";
-                        return tracing::warn!(%addr, identity, most = MOST_OF_ONE, "{why}");
+                        if let Some(left_out) = said.take() {
+                            let identity = caller.identity().map(ToString::to_string);
+                            let why = "a caller has too many connections, and the newest is closed";
+                            tracing::warn!(%addr, identity, most = MOST_OF_ONE, left_out, "{why}");
+                        }
+                        return;
                     };
                     let connection = Connection::new(io, caller, (place, Some(entered)));
                     // Nobody takes connections any more: this one is closed like all the others.
                     drop(ready.send(Ok(connection)).await);
                 }
-                Ok(Err(error)) => tracing::info!(%addr, %error, "a TLS handshake was refused"),
-                Err(_) => tracing::info!(%addr, "a TLS handshake took too long"),
+                Ok(Err(error)) => {
+                    if let Some(left_out) = said.take() {
+                        tracing::info!(%addr, %error, left_out, "a TLS handshake was refused");
+                    }
+                }
+                Err(_) => {
+                    if let Some(left_out) = said.take() {
+                        tracing::info!(%addr, left_out, "a TLS handshake took too long");
+                    }
+                }
             }
         });
     }
@@ -418,10 +473,48 @@ mod tests {
         let many: Vec<_> = (0..=MOST_OF_ONE).map(|_| callers.enter(&nobody)).collect();
         assert!(
             many.iter().all(Option::is_some),
-            "who is not known is not counted"
+            "without certificates nobody is counted"
         );
-        drop((held, many));
+        let nameless = || Caller::verified(None, Err(IdentityRefused::None));
+        let few: Vec<_> = (0..=MOST_OF_ONE)
+            .map_while(|_| callers.enter(&nameless()))
+            .collect();
+        assert_eq!(
+            few.len(),
+            MOST_OF_ONE,
+            "whose certificates say nothing are one"
+        );
+        drop((held, many, few));
         assert!(callers.counts().is_empty());
+    }
+
+    /// SE-9: strangers who connect and say nothing keep nobody out whose handshake is meant. With room for all of
+    /// them they would hold every place for ten seconds.
+    #[test]
+    fn a_handshake_that_is_slow_gives_way() {
+        let gives_way = |most| {
+            let mut handshakes = Handshakes::new(most);
+            let mut strangers: Vec<_> = (0..1000).map(|_| handshakes.begin()).collect();
+            let meant = handshakes.begin();
+            let left = strangers.iter_mut();
+            let left = left.filter_map(|stranger| match stranger.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => Some(()),
+                Ok(()) | Err(oneshot::error::TryRecvError::Closed) => None,
+            });
+            (left.count(), meant)
+        };
+        assert_eq!(gives_way(MOST_HANDSHAKES).0, MOST_HANDSHAKES - 1);
+        assert_eq!(gives_way(usize::MAX).0, 1000);
+        // Those that are over make room, and nobody has to give way.
+        let mut handshakes = Handshakes::new(2);
+        let mut first = handshakes.begin();
+        drop(handshakes.begin());
+        let _third = handshakes.begin();
+        assert!(
+            first
+                .try_recv()
+                .is_err_and(|why| why == oneshot::error::TryRecvError::Empty)
+        );
     }
 
     /// wire 8.3: a caller that says nothing, or stops in the middle of the preface, is closed; one that is
