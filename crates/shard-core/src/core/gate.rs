@@ -241,6 +241,9 @@ impl ShardCore {
         };
         let need = operation.need.as_ref();
         let requirements = need.map(|need| self.demand.requirements(need));
+        if !self.work.has_blob_room(machine) {
+            return;
+        }
         let Some(request) = self.work.ask_for_blob(machine, now) else {
             return;
         };

@@ -336,8 +336,8 @@ impl ShardCore {
                 let until = (ttl_seconds != 0).then(|| now + ttl);
                 let blob = Blob { user_data, until };
                 let cluster = operation.cluster.clone();
-                self.work.blob_came(&machine, blob, now);
-                if let Some(cluster) = cluster {
+                let is_kept = self.work.blob_came(&machine, blob, now);
+                if let Some(cluster) = cluster.filter(|_| is_kept) {
                     self.ended_well(now, &BreakerKey::Join(cluster, JoinStep::Blob));
                 }
             }

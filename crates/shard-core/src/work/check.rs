@@ -5,7 +5,7 @@ use super::{Operation, Work, WorkStage};
 impl Work {
     /// Says what is wrong, if an operation is not listed exactly once, where its stage says.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let (mut listed, mut at_provider) = (0, 0);
+        let (mut listed, mut at_provider, mut blobs) = (0, 0, 0);
         for (machine, operation) in &self.operations {
             let stage = operation.stage;
             if !self.lists.has(operation) {
@@ -24,9 +24,17 @@ impl Work {
             }
             listed += usize::from(is_listed(operation));
             at_provider += usize::from(stage == WorkStage::Provider);
+            let blob = operation
+                .blob
+                .as_ref()
+                .filter(|_| operation.cluster.is_some());
+            blobs += blob.map_or(0, |blob| blob.user_data.len());
         }
         if self.lists.at_provider() != at_provider {
             return Err("those the provider is at are counted wrong".to_owned());
+        }
+        if self.blob_room.in_all() != blobs {
+            return Err("bytes of blobs are counted wrong".to_owned());
         }
         if self.machines.len() != self.operations.len() || self.lists.len() != listed {
             return Err("something is listed that has ended".to_owned());

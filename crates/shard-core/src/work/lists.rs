@@ -1,7 +1,7 @@
 //! Lists: who waits for the same thing, in the order it will be served.
 //!
 //! ```text
-//! Disk ─▶ awaiting_disk      Ready ─▶ ready ◀─▶ no_slot, crowded      Blob ─▶ asked
+//! Disk ─▶ awaiting_disk      Ready ─▶ ready ◀─▶ no_slot, crowded, no_room      Blob ─▶ asked
 //! ```
 
 use super::{Operation, QueuePosition, WorkStage};
@@ -20,6 +20,8 @@ pub(super) struct Lists {
     no_slot: BTreeSet<QueuePosition>,
     /// In stage Ready, but their cluster has all its calls out: not looked at while it has.
     crowded: BTreeMap<ClusterId, BTreeSet<QueuePosition>>,
+    /// In stage Ready, but without a blob, and their cluster has as many bytes of blobs as it may.
+    no_room: BTreeMap<ClusterId, BTreeSet<QueuePosition>>,
     /// In stage Blob, by what was asked.
     asked: BTreeMap<RequestId, MachineId>,
     /// How many are in stage Provider: their end is seen in a List.
@@ -74,10 +76,12 @@ impl Lists {
         let Some(cluster) = &operation.cluster else {
             return;
         };
-        if let Some(line) = self.crowded.get_mut(cluster) {
-            line.remove(&position);
-            if line.is_empty() {
-                self.crowded.remove(cluster);
+        for lines in [&mut self.crowded, &mut self.no_room] {
+            if let Some(line) = lines.get_mut(cluster) {
+                line.remove(&position);
+                if line.is_empty() {
+                    lines.remove(cluster);
+                }
             }
         }
     }
@@ -105,8 +109,9 @@ impl Lists {
 
     /// How many are in stage Ready.
     pub(super) fn in_line(&self) -> usize {
-        let crowded: usize = self.crowded.values().map(BTreeSet::len).sum();
-        self.ready.len() + self.no_slot.len() + crowded
+        let aside = self.crowded.values().chain(self.no_room.values());
+        let aside: usize = aside.map(BTreeSet::len).sum();
+        self.ready.len() + self.no_slot.len() + aside
     }
 
     /// The next after this one that has a chance to leave.
@@ -139,21 +144,33 @@ impl Lists {
         }
     }
 
+    /// One in line lacks a blob, and there is no room for it.
+    pub(super) fn await_room(&mut self, operation: &Operation) {
+        if let Some(cluster) = &operation.cluster {
+            self.leave_line(operation);
+            let line = self.no_room.entry(cluster.clone()).or_default();
+            line.insert(operation.position());
+        }
+    }
+
     /// Clusters with operations that wait for a call of theirs.
     pub(super) fn crowded_clusters(&self) -> Vec<ClusterId> {
         self.crowded.keys().cloned().collect()
     }
 
+    /// Clusters with operations that wait for room for their blobs.
+    pub(super) fn clusters_without_room(&self) -> Vec<ClusterId> {
+        self.no_room.keys().cloned().collect()
+    }
+
     /// So many of a cluster's have a chance again.
     pub(super) fn ease(&mut self, cluster: &ClusterId, most: usize) {
-        let Some(line) = self.crowded.get_mut(cluster) else {
-            return;
-        };
-        let eased = std::iter::from_fn(|| line.pop_first()).take(most);
-        self.ready.extend(eased);
-        if line.is_empty() {
-            self.crowded.remove(cluster);
-        }
+        self.ready.extend(first(&mut self.crowded, cluster, most));
+    }
+
+    /// So many of a cluster's may be asked for.
+    pub(super) fn make_room(&mut self, cluster: &ClusterId, most: usize) {
+        self.ready.extend(first(&mut self.no_room, cluster, most));
     }
 
     /// Whether an operation is listed where its stage says, and once; [`Self::len`] says whether anything
@@ -167,7 +184,8 @@ impl Lists {
             WorkStage::Ready => {
                 let cluster = operation.cluster.as_ref();
                 let crowded = cluster.and_then(|cluster| self.crowded.get(cluster));
-                let lines = [Some(&self.ready), Some(&self.no_slot), crowded];
+                let no_room = cluster.and_then(|cluster| self.no_room.get(cluster));
+                let lines = [Some(&self.ready), Some(&self.no_slot), crowded, no_room];
                 let lines = lines.into_iter().flatten();
                 lines.filter(|line| line.contains(&position)).count() == 1
             }
@@ -184,4 +202,20 @@ impl Lists {
     pub(super) fn len(&self) -> usize {
         self.in_line() + self.awaiting_disk.len() + self.asked.len()
     }
+}
+
+/// Takes the first of a cluster's out of those that were put aside.
+fn first(
+    aside: &mut BTreeMap<ClusterId, BTreeSet<QueuePosition>>,
+    cluster: &ClusterId,
+    most: usize,
+) -> Vec<QueuePosition> {
+    let Some(line) = aside.get_mut(cluster) else {
+        return Vec::new();
+    };
+    let eased = std::iter::from_fn(|| line.pop_first()).take(most).collect();
+    if line.is_empty() {
+        aside.remove(cluster);
+    }
+    eased
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! commit ─▶ Disk ─▶ Ready ─▶ Blob, DrainReport ─▶ Ready ─▶ Call ─▶ Provider ─▶ end
 //!                     │                                      └─▶ Backoff, Confirm ─▶ Ready
-//!                     └─ in line: with a chance to leave · no call slot · its cluster has no call left
+//!                     └─ in line: with a chance to leave · no call slot · its cluster has no call left, or no
+//!                        room for its blob
 //! ```
 //!
 //! **Invariant:** a machine has at most one operation, an operation is in exactly one stage, and whoever
@@ -14,6 +15,7 @@
 //! A call slot belongs to the call, not to its operation: one whose machine has gone holds its slot until
 //! the call has ended.
 
+mod blob_room;
 mod check;
 mod lists;
 mod operation;
@@ -26,8 +28,12 @@ use crate::{
     settings::{FIRST_RETRY, LONGEST_RETRY, MOST_IN_FLIGHT, ShardConfig},
 };
 use bigfleet_model::{Action, ClusterId, Machine, MachineId, Time};
+use blob_room::BlobRoom;
 use lists::Lists;
 use std::collections::BTreeMap;
+
+/// Of a cluster that has room for blobs again, so many are asked for at a time.
+const ASKED_AT_ONCE: usize = 16;
 
 /// Where an operation stands in line: how urgent its kind is, then the oldest.
 pub(crate) type QueuePosition = (u8, OperationId);
@@ -44,6 +50,7 @@ pub(crate) struct Work {
     operations: BTreeMap<MachineId, Operation>,
     machines: BTreeMap<OperationId, MachineId>,
     lists: Lists,
+    blob_room: BlobRoom,
     /// Everything up to here is on disk.
     durable: Barrier,
     /// Calls that have not ended, by sequence number, and for which cluster they are.
@@ -81,6 +88,7 @@ impl Work {
             operations: BTreeMap::new(),
             machines: BTreeMap::new(),
             lists: Lists::default(),
+            blob_room: BlobRoom::default(),
             durable: Barrier::default(),
             on_wire: BTreeMap::new(),
             sequence: 0,
@@ -175,6 +183,7 @@ impl Work {
         let operation = self.operations.remove(machine)?;
         self.machines.remove(&operation.id);
         self.lists.leave(&operation);
+        self.free_blob(&operation);
         Some(operation)
     }
 
@@ -284,12 +293,39 @@ impl Work {
         of_cluster.cloned().collect()
     }
 
-    /// The blob is here.
-    pub(crate) fn blob_came(&mut self, machine: &MachineId, blob: Blob, now: Time) {
-        if let Some(operation) = self.operations.get_mut(machine) {
-            operation.blob = Some(blob);
-            self.enter(machine, WorkStage::Ready, now);
+    /// The blob is here; says whether it was kept. If there is no room for it, it is asked for again.
+    pub(crate) fn blob_came(&mut self, machine: &MachineId, blob: Blob, now: Time) -> bool {
+        let Some(operation) = self.operations.get_mut(machine) else {
+            return false;
+        };
+        let former = operation.blob.take().map_or(0, |blob| blob.user_data.len());
+        let mut is_kept = true;
+        if let Some(cluster) = &operation.cluster {
+            self.blob_room.free(cluster, former);
+            is_kept = self.blob_room.take(cluster, blob.user_data.len());
         }
+        operation.blob = Some(blob).filter(|_| is_kept);
+        self.enter(machine, WorkStage::Ready, now);
+        is_kept
+    }
+
+    fn free_blob(&mut self, operation: &Operation) {
+        if let (Some(cluster), Some(blob)) = (&operation.cluster, &operation.blob) {
+            self.blob_room.free(cluster, blob.user_data.len());
+        }
+    }
+
+    /// Whether there is room for the blob of an operation; one for which there is none waits for it.
+    pub(crate) fn has_blob_room(&mut self, machine: &MachineId) -> bool {
+        let Some(operation) = self.operations.get(machine) else {
+            return true;
+        };
+        let cluster = operation.cluster.as_ref();
+        let has_room = cluster.is_none_or(|cluster| self.blob_room.is_open(cluster));
+        if !has_room {
+            self.lists.await_room(operation);
+        }
+        has_room
     }
 
     /// The operator was told to drain; `reports` if it will say how far it is.
@@ -380,13 +416,18 @@ impl Work {
     }
 
     /// Of each cluster that has part of its share left and is not closed, as many of those that wait for
-    /// it as that is have a chance again.
+    /// it as that is have a chance again; and some of those that wait for room for their blobs, if there is any.
     pub(crate) fn ease(&mut self, is_closed: impl Fn(&ClusterId) -> bool) {
         if self.has_slot() {
             for cluster in self.lists.crowded_clusters() {
                 if !is_closed(&cluster) {
                     self.lists.ease(&cluster, self.share_left(&cluster));
                 }
+            }
+        }
+        for cluster in self.lists.clusters_without_room() {
+            if !is_closed(&cluster) && self.blob_room.is_open(&cluster) {
+                self.lists.make_room(&cluster, ASKED_AT_ONCE);
             }
         }
     }

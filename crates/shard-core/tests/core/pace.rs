@@ -1,7 +1,8 @@
 //! How often a shard decides, and what makes it decide again (SH-1, SH-2).
 
-use crate::support::{FULL, Refusal, World, at, id};
-use bigfleet_shard_core::{Code, Effect, Event, Phase, ShardConfig};
+use crate::support::{FULL, Refusal, World, at, cluster, crowded, id};
+use bigfleet_shard_core::{BlobAnswer, Code, Effect, Event, Frame, Phase, RequestId, ShardConfig};
+use std::collections::BTreeSet;
 
 /// More machines than may be under way at once, at a provider that takes its time.
 fn busy() -> World {
@@ -35,6 +36,42 @@ fn what_found_no_room_is_served_when_there_is() {
     let mut world = busy();
     world.run(3000.0);
     assert_eq!(world.provider.serving()["a"], 4500);
+}
+
+/// SE-9: blobs of a megabyte for more machines than there is room for: not all are asked for at once, and all
+/// machines are served.
+#[test]
+fn blobs_that_wait_are_bounded() {
+    let mut world = crowded(9, "m01..m40 Idle cpu=4 $1", 1.0);
+    world.blobs = false;
+    world.roll_up("a", "cpu=160");
+    let session = world.sessions[&cluster("a")].0;
+    let mut answered = BTreeSet::new();
+    for _ in 0..600 {
+        world.run(0.1);
+        let asked = world
+            .frames(session)
+            .into_iter()
+            .filter_map(|frame| match frame {
+                Frame::BootstrapRequest { request, .. } => Some(*request),
+                _ => None,
+            });
+        let asked: BTreeSet<RequestId> = asked.collect();
+        for request in asked.difference(&answered) {
+            world.tell(Event::BlobAnswered {
+                session,
+                request: *request,
+                answer: BlobAnswer::Blob {
+                    user_data: vec![0; 1 << 20],
+                    ttl_seconds: 0,
+                },
+            });
+        }
+        answered = asked;
+    }
+    assert_eq!(world.provider.serving().get("a"), Some(&40));
+    // All at once, when nothing was held; then those that did not fit, some of them twice.
+    assert!((41..=100).contains(&answered.len()), "{}", answered.len());
 }
 
 /// However long deciding takes, half of the time is left for what happens meanwhile.
