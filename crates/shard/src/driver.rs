@@ -5,8 +5,8 @@
 //! ```
 //!
 //! It waits for nothing but its inbox. The store, the provider, the outboxes and the audit log take what
-//! they are handed without making it wait, or are lost, which ends the process. Events go first; after a
-//! few of them one question gets its turn, so readers neither delay cycles nor starve.
+//! they are handed without making it wait, or are lost, which ends the process. Whose turn it is says `turn`:
+//! readers neither delay cycles nor starve.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,9 +38,8 @@ use crate::stopwatch::Stopwatch;
 use crate::store::Store;
 use crate::timing::{TIMING, milliseconds};
 use crate::trouble::Trouble;
+use crate::turn::{Turn, Turns, Waiting};
 
-/// Events between two questions, while both wait.
-const EVENTS_PER_QUESTION: u32 = 8;
 /// Cycles may come ten times a second; nobody scrapes that often.
 const PUBLISH_EVERY: Duration = Duration::from_millis(250);
 
@@ -104,7 +103,7 @@ struct Running {
     /// Somebody waits for the last call to end.
     stopping: Option<oneshot::Sender<()>>,
     lost: Option<Failed>,
-    since_question: u32,
+    turns: Turns,
 }
 
 /// What is published as soon as it changes: somebody who has just paused the shard must not be shown that
@@ -156,7 +155,7 @@ impl Driver {
             stopwatch: Stopwatch::new(Instant::now()),
             stopping: None,
             lost: None,
-            since_question: 0,
+            turns: Turns::default(),
         };
         running.publish();
         while running.lost.is_none() {
@@ -176,17 +175,22 @@ impl Driver {
 
 impl Running {
     async fn next(&mut self) -> Next {
+        let is_due = self.is_due();
         let inbox = &mut self.driver.inbox;
-        if EVENTS_PER_QUESTION <= self.since_question {
-            self.since_question = 0;
-            if let Ok(question) = inbox.questions.try_recv() {
-                return Next::Question(question);
+        let turn = self.turns.next(Waiting {
+            event: !inbox.events.is_empty(),
+            question: !inbox.questions.is_empty(),
+            is_due,
+        });
+        match turn {
+            // Under load, without a timer.
+            Turn::Event => return inbox.events.recv().await.map_or(Next::Nobody, Next::Told),
+            Turn::Question => {
+                let asked = inbox.questions.recv().await;
+                return asked.map_or(Next::Nobody, Next::Question);
             }
-        }
-        self.since_question += 1;
-        // The usual case under load, without a timer.
-        if let Ok(told) = inbox.events.try_recv() {
-            return Next::Told(told);
+            Turn::Moment => return Next::Moment,
+            Turn::Sleep => {}
         }
         let wake = self.wake.map(|moment| self.driver.clock.instant(moment));
         let due = self.stale.then(|| (self.published + PUBLISH_EVERY).into());
@@ -203,6 +207,13 @@ impl Running {
             question = inbox.questions.recv() => question.map_or(Next::Nobody, Next::Question),
             () = asleep => Next::Moment,
         }
+    }
+
+    /// Whether the core wanted to be woken by now, or what it says is to be published.
+    fn is_due(&self) -> bool {
+        let now = self.driver.clock.now();
+        self.wake.is_some_and(|wake| wake <= now)
+            || (self.stale && PUBLISH_EVERY <= self.published.elapsed())
     }
 
     fn told(&mut self, told: Told) {

@@ -63,6 +63,7 @@ mod news;
 mod pause;
 mod publish;
 mod stopwatch;
+mod turn;
 
 mod causes;
 mod fate_text;
