@@ -40,6 +40,7 @@ mod timing;
 
 mod store;
 
+mod calls;
 mod departure;
 mod digest;
 mod incoming;

@@ -29,6 +29,7 @@ use tonic_reflection::server::Error as ReflectionError;
 
 use crate::admin::Admin;
 use crate::audit::{AuditCounts, AuditLog};
+use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::driver::Driver;
 pub use crate::driver::Failed;
@@ -370,14 +371,17 @@ fn router(
     } else {
         (None, None)
     };
+    let reads = ShardReadServer::new(reads).max_decoding_message_size(MOST_ASKED);
+    let admin = ShardAdminServer::new(admin).max_decoding_message_size(MOST_ASKED);
+    let calls = Calls::default();
     Ok(Limits::SESSIONS
         .server()
-        .add_service(health)
-        .add_optional_service(v1)
-        .add_optional_service(v1alpha)
-        .add_service(SessionServer(sessions))
-        .add_service(ShardReadServer::new(reads).max_decoding_message_size(MOST_ASKED))
-        .add_service(ShardAdminServer::new(admin).max_decoding_message_size(MOST_ASKED)))
+        .add_service(calls.count(health))
+        .add_optional_service(v1.map(|v1| calls.count(v1)))
+        .add_optional_service(v1alpha.map(|v1alpha| calls.count(v1alpha)))
+        .add_service(calls.count(SessionServer(sessions)))
+        .add_service(calls.count(reads))
+        .add_service(calls.count(admin)))
 }
 
 fn probes(
