@@ -32,6 +32,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::intake::{Charge, Intake};
 use crate::session::Sessions;
+use crate::weight;
 
 const SESSION: &str = "/bigfleet.v1alpha1.Shard/Session";
 /// The field of a roll-up in an operator's message, as bytes: number 2, with a length.
@@ -63,8 +64,14 @@ impl Incoming {
         }
     }
 
-    /// Decodes a frame whatever its size. Takes time in proportion to it.
-    pub(crate) fn decode(frame: Bytes) -> Result<Self, DecodeError> {
+    /// Decodes a frame whatever its size, unless that would take too much memory. Takes time in proportion to
+    /// its size.
+    pub(crate) fn decode_large(frame: Bytes) -> Result<Self, Status> {
+        weight::check(weight::of_frame(&frame)).map_err(Status::resource_exhausted)?;
+        Self::decode(frame).map_err(|why| undecodable(&why))
+    }
+
+    fn decode(frame: Bytes) -> Result<Self, DecodeError> {
         let message = OperatorMessage::decode(frame)?;
         Ok(match message.payload {
             // In a frame with more than one payload.
@@ -211,6 +218,7 @@ impl Encoder for Reading {
 mod tests {
     use super::*;
     use bigfleet_wire::v1alpha1::{CapacityNeed, Hello};
+    use prost::encoding::{WireType, encode_key, encode_varint};
 
     fn read(frame: Vec<u8>) -> Incoming {
         Incoming::read(frame.into()).unwrap()
@@ -252,9 +260,21 @@ mod tests {
         assert_eq!(read(both.clone()), Incoming::Large(both.clone().into()));
         let bytes = roll_up.encode_to_vec().into();
         assert_eq!(
-            Incoming::decode(both.into()).unwrap(),
+            Incoming::decode_large(both.into()).unwrap(),
             Incoming::RollUp(bytes)
         );
+    }
+
+    /// SE-9: nodes without content, two bytes each, that would be gigabytes.
+    #[test]
+    fn a_frame_that_would_be_too_much_is_not_decoded() {
+        let nodes = vec![0x12, 0].repeat(4 << 20);
+        let mut frame = Vec::new();
+        encode_key(1001, WireType::LengthDelimited, &mut frame);
+        encode_varint(nodes.len() as u64, &mut frame);
+        frame.extend(nodes);
+        let refused = Incoming::decode_large(frame.into()).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused}");
     }
 
     #[test]

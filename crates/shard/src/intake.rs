@@ -74,6 +74,12 @@ impl Budget {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many bytes are being taken in.
+    #[cfg(test)]
+    pub(crate) fn in_all(&self) -> usize {
+        self.spent().in_all
+    }
+
     /// The frames of one stream of this caller.
     pub(crate) fn intake(&self, caller: &Caller) -> Arc<Intake> {
         Arc::new(Intake {
@@ -93,7 +99,12 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    fn add(&mut self, bytes: usize) -> Result<(), Status> {
+    /// How many there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Status> {
         let mut spent = self.budget.spent();
         let own = spent.by_payer.get(&self.payer).copied().unwrap_or_default();
         for (most, now, whose) in [
@@ -292,10 +303,6 @@ mod tests {
         }
     }
 
-    fn in_all(budget: &Budget) -> usize {
-        budget.spent().in_all
-    }
-
     #[test]
     fn a_frame_is_charged_as_it_arrives_and_until_it_is_taken_in() {
         let budget = Budget::new(1000);
@@ -307,14 +314,14 @@ mod tests {
             for piece in bytes.chunks(cut) {
                 one.add(piece).unwrap();
             }
-            assert_eq!(in_all(&budget), 110);
+            assert_eq!(budget.in_all(), 110);
             let taken: Vec<usize> = (0..3).map(|_| one.intake.decoded().bytes).collect();
-            assert_eq!((taken, in_all(&budget)), (vec![10, 0, 100], 0));
+            assert_eq!((taken, budget.in_all()), (vec![10, 0, 100], 0));
         }
         one.add(&framed(100)[..50]).unwrap();
-        assert_eq!(in_all(&budget), 45, "not what was announced");
+        assert_eq!(budget.in_all(), 45, "not what was announced");
         drop(one);
-        assert_eq!(in_all(&budget), 0, "a stream that broke off pays no more");
+        assert_eq!(budget.in_all(), 0, "a stream that broke off pays no more");
         assert!(budget.spent().by_payer.is_empty());
     }
 

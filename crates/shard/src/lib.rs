@@ -52,6 +52,7 @@ mod rpcs;
 mod session;
 mod session_messages;
 mod untold_rows;
+mod weight;
 
 mod attribution;
 mod audit;

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! stream ─▶ Hello, in time ─▶ whose certificate? ─▶ opened ─┬─ roll-ups ─▶ lane: one at work, one waits
-//!                                                           └─ the rest ─▶ driver, at once
+//!                                                           └─ the rest ─▶ driver, a few at a time
 //! ```
 //!
 //! Reading and checking happen in the session's own tasks, and what is large on a bounded number of
 //! blocking threads: an operator can be slow, wrong or malicious at its own cost only.
 
+mod pace;
 mod reader;
 mod roll_up;
+mod telling;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bigfleet_model::ClusterId;
-use bigfleet_net::{Caller, Identity};
+use bigfleet_net::{Caller, Identity, LogBudget};
 use bigfleet_shard_core::{Event, SessionId};
 use bigfleet_wire::{Feature, Greeting, unix_nanos};
 use tokio::sync::oneshot;
@@ -26,8 +28,10 @@ use tokio_stream::Stream;
 use tonic::codegen::http;
 use tonic::{Request, Response, Status, Streaming};
 
+use pace::SessionPace;
 use reader::Reader;
 use roll_up::RollUps;
+use telling::Telling;
 
 use crate::clock::Clock;
 use crate::hub::{Hub, Told};
@@ -51,6 +55,9 @@ pub(crate) struct Sessions {
     offload: Offload,
     /// How much of what they send may be in memory.
     budget: Budget,
+    pace: SessionPace,
+    /// What is said of streams that never became sessions.
+    said: Arc<LogBudget>,
 }
 
 /// What became of streams before the core heard of them.
@@ -108,6 +115,8 @@ impl Sessions {
             clock,
             offload: Offload::per_processor(),
             budget: Budget::new(largest_frame),
+            pace: SessionPace::default(),
+            said: Arc::default(),
         }
     }
 
@@ -173,7 +182,10 @@ impl Sessions {
         let greeting = match self.greet(&caller, &mut incoming).await {
             Ok(greeting) => greeting,
             Err(status) => {
-                tracing::warn!(caller = ?caller.addr(), reason = status.message(), "session refused");
+                if let Some(left_out) = self.said.take() {
+                    let (caller, reason) = (caller.addr(), status.message());
+                    tracing::warn!(?caller, reason, left_out, "session refused");
+                }
                 drop(opened.send(Err(status)));
                 return;
             }
@@ -196,7 +208,6 @@ impl Sessions {
         // If nobody is there to take it, dropping it ends the link.
         drop(opened.send(Ok(Outgoing::new(Arc::clone(&link)))));
         let reader = Reader {
-            hub: self.hub.clone(),
             session,
             cluster: greeting.cluster.clone(),
             offload: self.offload.clone(),
@@ -208,6 +219,8 @@ impl Sessions {
                 offload: self.offload.clone(),
                 progress: Arc::default(),
             },
+            telling: Telling::new(self.hub.clone()),
+            said: Arc::default(),
         };
         let reading = reader.read(&mut incoming, &link, self.clock);
         let read = self.hub.survive(Task::Session, reading).await;
@@ -240,6 +253,7 @@ impl Sessions {
                 .identity_rejected
                 .fetch_add(1, Ordering::Relaxed);
         })?;
+        self.pace.turn(&greeting.cluster).await?;
         Ok(greeting)
     }
 }

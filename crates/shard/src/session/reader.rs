@@ -1,23 +1,25 @@
 //! The receiving side of one session: what an operator says, as events for the core.
 //!
-//! Everything but roll-ups goes to the core at once and in order. A frame that cannot be used is logged
+//! Everything but roll-ups goes to the core in order, as fast as the core takes it in. A frame that cannot be used is logged
 //! and skipped. One that cannot be read, or is too large to be, ends the session with the reason: what
 //! comes after it may not be what it seems. Whatever came before an operator's last word is taken in.
 
+use std::sync::Arc;
+
 use bigfleet_model::ClusterId;
+use bigfleet_net::LogBudget;
 use bigfleet_shard_core::{BlobAnswer, Event, NodeFact, OperationId, RequestId, SessionId};
 use bigfleet_wire::v1alpha1::{
     BootstrapBlobResponse, DrainReport, NodeReport, OperatorMessage, operator_message::Payload,
 };
 use bigfleet_wire::{DrainProgress, NodeSightings, unix_nanos};
-use prost::DecodeError;
 use prost::bytes::Bytes;
 use tonic::{Code, Status, Streaming};
 
 use super::roll_up::RollUps;
+use super::telling::Telling;
 use crate::clock::Clock;
-use crate::hub::Hub;
-use crate::incoming::{self, Incoming, Received};
+use crate::incoming::{Incoming, Received};
 use crate::offload::Offload;
 use crate::outbox::{self, Link, READ_WITHIN};
 use crate::session_messages;
@@ -25,11 +27,13 @@ use crate::session_messages;
 /// The receiving side of one session.
 #[derive(Clone)]
 pub(super) struct Reader {
-    pub(super) hub: Hub,
     pub(super) session: SessionId,
     pub(super) cluster: ClusterId,
     pub(super) offload: Offload,
     pub(super) roll_ups: RollUps,
+    pub(super) telling: Telling,
+    /// What is said of frames that cannot be used.
+    pub(super) said: Arc<LogBudget>,
 }
 
 /// What a frame says.
@@ -88,9 +92,12 @@ impl Reader {
             };
             match heard {
                 Ok(Heard::RollUp(bytes)) => self.roll_ups.arrived(bytes, charge),
-                Ok(Heard::Event(event)) => self.hub.tell(event).await?,
+                Ok(Heard::Event(event)) => tokio::select! {
+                    told = self.telling.tell(event, charge) => told?,
+                    () = link.over.notified() => return Ok(()),
+                },
                 Ok(Heard::Skipped) => {}
-                Err(why) => return Err(self.unreadable(incoming::undecodable(&why))),
+                Err(status) => return Err(self.unreadable(status)),
             }
         }
     }
@@ -105,10 +112,17 @@ impl Reader {
         status
     }
 
-    fn heard(&self, frame: Incoming) -> Result<Heard, DecodeError> {
+    /// A frame cannot be used, and the session goes on.
+    fn skipped(&self, why: &str) {
+        if let Some(left_out) = self.said.take() {
+            tracing::warn!(cluster = %self.cluster, why, left_out, "a frame is skipped");
+        }
+    }
+
+    fn heard(&self, frame: Incoming) -> Result<Heard, Status> {
         match frame {
             Incoming::RollUp(bytes) => Ok(Heard::RollUp(bytes)),
-            Incoming::Large(bytes) => self.heard(Incoming::decode(bytes)?),
+            Incoming::Large(bytes) => self.heard(Incoming::decode_large(bytes)?),
             Incoming::Said(message) => Ok(self.event(message).map_or(Heard::Skipped, Heard::Event)),
         }
     }
@@ -128,7 +142,7 @@ impl Reader {
             }
             // `Incoming` hands out every roll-up as bytes.
             Some(Payload::Rollup(_)) | None => {
-                tracing::warn!(cluster = %self.cluster, "a frame of no known kind is skipped");
+                self.skipped("a frame of no known kind");
                 None
             }
         }
@@ -147,7 +161,7 @@ impl Reader {
                 Err(error) => BlobAnswer::Error(error),
             },
             Err(refused) => {
-                tracing::warn!(cluster = %self.cluster, %refused, "bootstrap blob refused");
+                self.skipped(&format!("bootstrap blob refused: {refused}"));
                 BlobAnswer::Error(refused.to_string())
             }
         };
@@ -163,7 +177,7 @@ impl Reader {
     fn drain(&self, report: DrainReport) -> Option<Event> {
         let progress = DrainProgress::read(report)
             .inspect_err(|refused| {
-                tracing::warn!(cluster = %self.cluster, %refused, "drain report refused");
+                self.skipped(&format!("drain report refused: {refused}"));
             })
             .ok()?;
         Some(Event::DrainReported {
@@ -177,7 +191,7 @@ impl Reader {
     fn nodes(&self, report: NodeReport) -> Option<Event> {
         let sightings = NodeSightings::read(report)
             .inspect_err(|refused| {
-                tracing::warn!(cluster = %self.cluster, %refused, "node report refused");
+                self.skipped(&format!("node report refused: {refused}"));
             })
             .ok()?;
         let nodes = sightings.nodes.into_iter().map(|node| NodeFact {

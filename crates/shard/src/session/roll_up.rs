@@ -5,11 +5,13 @@
 //!                                              └─ says what is in force ─▶ repeated: nothing to compare
 //! ```
 //!
-//! The lane keeps order: a roll-up is read only after the core has judged the one before it. An operator
-//! that sends faster than that replaces its own waiting roll-up and costs the shard nothing more.
+//! The lane keeps order: a roll-up is read only after the core has judged the one before it, and a while after that,
+//! in proportion to its size. An operator that sends faster than that replaces its own waiting roll-up and costs the
+//! shard nothing more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bigfleet_model::{ClusterId, MAX_ID_BYTES};
 use bigfleet_shard_core::{Event, RollUpLane, SessionId};
@@ -18,6 +20,7 @@ use bigfleet_wire::v1alpha1::ClusterCapacityNeeds;
 use prost::Message;
 use prost::bytes::Bytes;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::SessionCounts;
 use crate::digest::{Digest, Sent};
@@ -26,6 +29,7 @@ use crate::incoming::LARGE_BYTES;
 use crate::intake::Charge;
 use crate::offload::Offload;
 use crate::panics::Task;
+use crate::weight;
 
 /// The roll-ups of one session.
 #[derive(Clone)]
@@ -39,7 +43,7 @@ pub(super) struct RollUps {
 }
 
 /// How far a session's roll-ups are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Progress {
     lane: Mutex<RollUpLane<(Bytes, Charge)>>,
     /// Whether one is at work.
@@ -48,6 +52,31 @@ pub(super) struct Progress {
     accepted: AtomicU64,
     /// The roll-up in force, to recognise it when it is sent again.
     in_force: Mutex<Option<InForce>>,
+    /// When the next may be looked at.
+    next: Mutex<Instant>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            lane: Mutex::default(),
+            is_busy: watch::Sender::default(),
+            accepted: AtomicU64::new(0),
+            in_force: Mutex::default(),
+            next: Mutex::new(Instant::now()),
+        }
+    }
+}
+
+/// Between two roll-ups of a session, whatever they say.
+const LEAST_PAUSE: Duration = Duration::from_millis(50);
+/// Bytes of roll-ups that are looked at in a second, of one session: reading, judging and remembering rows costs
+/// everybody else.
+const BYTES_A_SECOND: f64 = (4 << 20) as f64;
+
+/// How long after a roll-up of so many bytes the next is looked at.
+fn pause_after(bytes: usize) -> Duration {
+    LEAST_PAUSE.max(Duration::from_secs_f64(bytes as f64 / BYTES_A_SECOND))
 }
 
 /// A roll-up that the core accepted.
@@ -89,13 +118,11 @@ fn read(bytes: Bytes, before: Option<InForce>, cluster: &ClusterId) -> Read {
             in_force: before,
         };
     }
-    let roll_up = match ClusterCapacityNeeds::decode(bytes) {
+    let roll_up = match decode(bytes) {
         Ok(roll_up) => roll_up,
         Err(why) => {
-            return Read::Refused {
-                rollup_id: String::new(),
-                why: why.to_string(),
-            };
+            let rollup_id = sent.map(|sent| sent.rollup_id).unwrap_or_default();
+            return Read::Refused { rollup_id, why };
         }
     };
     let rollup_id = roll_up.rollup_id.clone();
@@ -120,6 +147,12 @@ fn read(bytes: Bytes, before: Option<InForce>, cluster: &ClusterId) -> Read {
     }
 }
 
+/// One that would take too much memory is not decoded (SE-9).
+fn decode(bytes: Bytes) -> Result<ClusterCapacityNeeds, String> {
+    weight::check(weight::of_roll_up(&bytes))?;
+    ClusterCapacityNeeds::decode(bytes).map_err(|why| why.to_string())
+}
+
 impl RollUps {
     /// A roll-up arrived. Waits for nothing: a task exists only while there is work.
     pub(super) fn arrived(&self, bytes: Bytes, charge: Charge) {
@@ -128,6 +161,7 @@ impl RollUps {
             tokio::spawn(async move {
                 let mut at_work = Some(first);
                 while let Some((bytes, _until_taken_in)) = at_work {
+                    roll_ups.wait(bytes.len()).await;
                     let taken = roll_ups.hub.survive(Task::RollUp, roll_ups.take_in(bytes));
                     if let Err(panicked) = taken.await {
                         roll_ups.refused(String::new(), panicked.to_string()).await;
@@ -143,6 +177,18 @@ impl RollUps {
         let mut busy = self.progress.is_busy.subscribe();
         // The sender is here, so that it cannot be gone.
         drop(busy.wait_for(|is_busy| !is_busy).await);
+    }
+
+    /// Waits until the one before was long enough ago for its size.
+    async fn wait(&self, bytes: usize) {
+        let next = *self.next();
+        tokio::time::sleep_until(next).await;
+        *self.next() = Instant::now() + pause_after(bytes);
+    }
+
+    fn next(&self) -> MutexGuard<'_, Instant> {
+        let next = self.progress.next.lock();
+        next.unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn take_in(&self, bytes: Bytes) {
@@ -315,6 +361,23 @@ mod tests {
         assert_eq!(next_id(&mut inbox).await, "3");
         roll_ups.arrived(unusable("4", 1), free());
         assert_eq!(next_id(&mut inbox).await, "4");
+    }
+
+    /// SE-5: an operator that sends all the time has few of its roll-ups looked at, and the larger the fewer.
+    #[tokio::test(start_paused = true)]
+    async fn roll_ups_are_looked_at_with_pauses() {
+        let (roll_ups, mut inbox) = roll_ups();
+        let mut looked_at = 0;
+        for number in 0..1000 {
+            roll_ups.arrived(unusable(&number.to_string(), 1), free());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            while inbox.events.try_recv().is_ok() {
+                looked_at += 1;
+            }
+        }
+        assert!((10..=25).contains(&looked_at), "{looked_at} in a second");
+        assert_eq!(pause_after(4 << 20), Duration::from_secs(1));
+        assert_eq!(pause_after(0), LEAST_PAUSE);
     }
 
     /// wire 6.1: what an operator said before it hung up is heard before its session ends.
