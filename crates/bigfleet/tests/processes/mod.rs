@@ -195,7 +195,7 @@ impl Process {
         let text = std::fs::read_to_string(status).unwrap();
         let line = text.lines().find(|line| line.starts_with("VmRSS:"));
         let kib = line.and_then(|line| line.split_whitespace().nth(1));
-        kib.unwrap().parse::<f64>().unwrap() / 1000.0
+        kib.unwrap().parse::<f64>().unwrap() * 1.024 / 1000.0
     }
 
     /// Ends it without a word.
