@@ -180,6 +180,15 @@ impl Catalog {
         &self.0
     }
 
+    /// The same archetypes with the first of their Pod sizes alone: what every row asks for then is whole units.
+    pub fn of_one_size(&self) -> Self {
+        let mut archetypes = self.0.clone();
+        for archetype in &mut archetypes {
+            archetype.sizes.truncate(1);
+        }
+        Self(archetypes)
+    }
+
     /// The position of an archetype.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|archetype| archetype.name == name)

@@ -4,6 +4,7 @@
 //! cycle n      2 % of the Pods per minute are deleted ──▶ their rows dip
 //! cycle n + 1  their controllers have made new ones    ──▶ their rows are back; others dip
 //!              Configured machines fail, one in a hundred per day
+//!              where clusters tell it: what draining a machine would disturb, 5,000 times a minute
 //! ```
 //!
 //! The arithmetic, per cluster of 25,000 Pods and cycle: 25,000 × 0.02 ÷ 6 = 83⅓ Pods go and as many
@@ -20,8 +21,9 @@
 use bigfleet_seeded::Stream;
 
 use crate::{
-    SeededMachine, Workload,
+    SeededMachine, ToldDisruption, Workload,
     demand::{asked, write_row, write_rows},
+    told::draw_disruption,
 };
 use bigfleet_model::Row;
 use std::{mem, time::Duration};
@@ -38,15 +40,19 @@ pub struct Rates {
     pub lost_per_second: f64,
     /// Only the first so many clusters change; to compare fleets at the same absolute churn.
     pub clusters: usize,
+    /// How often a minute somebody tells anew what draining a machine would disturb, where clusters tell it.
+    pub disruptions_per_minute: f64,
 }
 
 impl Default for Rates {
-    /// The catalog's own: 2 % of the Pods per minute and 1 % of the machines per day, everywhere.
+    /// The catalog's own: 2 % of the Pods per minute and 1 % of the machines per day, everywhere; and 5,000 words
+    /// a minute on what draining would disturb.
     fn default() -> Self {
         Self {
             replaced_per_minute: 0.02,
             lost_per_second: 1.16e-7,
             clusters: usize::MAX,
+            disruptions_per_minute: 5_000.0,
         }
     }
 }
@@ -72,6 +78,8 @@ pub struct Changes {
     pub deleted_pods: u32,
     /// Pods that came back.
     pub returned_pods: u32,
+    /// What operators tell anew of draining a machine; the last word on one counts.
+    pub disruptions: Vec<ToldDisruption>,
 }
 
 /// A fleet that goes on living.
@@ -80,6 +88,8 @@ pub struct Churn<'a> {
     workload: &'a Workload,
     rates: Rates,
     random: Stream,
+    /// Apart, so that the rest is the same whether disruption is told or not.
+    told: Stream,
     /// Pods missing, by cell.
     missing: Vec<u32>,
     /// Pods that were missing a cycle ago.
@@ -91,6 +101,7 @@ pub struct Churn<'a> {
 }
 
 const CHURN_STREAM: u64 = 97;
+const TOLD_STREAM: u64 = 101;
 
 impl<'a> Churn<'a> {
     /// The churn of the catalog.
@@ -105,6 +116,7 @@ impl<'a> Churn<'a> {
             workload,
             rates: Rates { clusters, ..rates },
             random: Stream::new(seed, CHURN_STREAM),
+            told: Stream::new(seed, TOLD_STREAM),
             missing: vec![0; workload.demand.len()],
             before: vec![0; workload.demand.len()],
             failed: vec![false; workload.seats.starts[clusters]],
@@ -120,6 +132,7 @@ impl<'a> Churn<'a> {
         let returned_pods = self.changes.deleted_pods;
         self.changes.rows.clear();
         self.changes.lost.clear();
+        self.changes.disruptions.clear();
         self.changes.deleted_pods = 0;
         self.changes.returned_pods = returned_pods;
         for cluster in 0..self.rates.clusters {
@@ -127,6 +140,7 @@ impl<'a> Churn<'a> {
             self.note_rows(cluster);
         }
         self.lose_machines();
+        self.tell_disruptions();
         &self.changes
     }
 
@@ -192,6 +206,23 @@ impl<'a> Churn<'a> {
                     row: cells[0].row,
                 });
             }
+        }
+    }
+
+    /// Operators tell anew what draining some of their machines would disturb.
+    fn tell_disruptions(&mut self) {
+        let seats = self.failed.len() as u32;
+        if !self.workload.tells() || seats == 0 {
+            return;
+        }
+        let mean = self.rates.disruptions_per_minute * CYCLE.as_secs_f64() / 60.0;
+        for _ in 0..self.told.rounded(mean) {
+            let seat = self.told.below(seats) as usize;
+            let cluster = self.workload.seats.cluster(seat);
+            self.changes.disruptions.push(ToldDisruption {
+                machine: self.workload.seat(cluster, seat),
+                level: draw_disruption(&mut self.told),
+            });
         }
     }
 

@@ -132,8 +132,17 @@ pub(crate) fn write_row(tables: &Tables, cells: &[Cell], missing: &[u32]) -> Opt
         aggregate: tables.amounts(aggregate),
         min_unit: tables.amounts(min_unit),
         group: tables.group(first.group).clone(),
-        whole_units: false,
+        whole_units: tables.tells_units() && is_of_one_size(cells, missing),
     })
+}
+
+/// Whether all Pods that are left are of one size.
+fn is_of_one_size(cells: &[Cell], missing: &[u32]) -> bool {
+    let left = cells.iter().enumerate();
+    let left = left.filter(|(at, cell)| missing.get(*at).copied().unwrap_or(0) < cell.pods);
+    let mut units = left.map(|(_, cell)| cell.unit);
+    let first = units.next();
+    units.all(|unit| Some(unit) == first)
 }
 
 /// Every row of some cells, in order.

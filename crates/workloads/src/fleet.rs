@@ -24,6 +24,7 @@ impl Workload {
             let idle = machine.tier == Tier::Idle;
             fleet.put(FleetMachine {
                 idle_since: idle.then_some(now),
+                disruption: self.disruption(&machine),
                 ..self.record(&machine).into()
             });
         }

@@ -50,6 +50,7 @@ mod scale;
 
 mod churn;
 mod fleet;
+mod told;
 mod workload;
 
 pub use catalog::{Archetype, Catalog, CatalogRefused, Gang, Together};
@@ -59,6 +60,7 @@ pub use draw::RACK_KEY;
 pub use hosts::{ARCHETYPE_KEY, Tier};
 pub use scale::{Elastic, Preset, Scale};
 pub use size::Size;
+pub use told::ToldDisruption;
 pub use workload::{Cluster, Commitment, Counts, SeededMachine, Serves, Workload};
 
 /// What this crate writes down itself is valid by construction; if it is not, the defect is here and

@@ -43,6 +43,9 @@ pub struct Scale {
     pub speculative: Elastic,
     /// Spot quota.
     pub spot: u64,
+    /// Whether clusters tell more than sums: whole units, and what draining a machine would disturb
+    /// (workloads.md §7).
+    pub tells: bool,
 }
 
 impl Scale {
@@ -58,6 +61,7 @@ impl Scale {
             idle_per_mille: 200,
             speculative: Elastic::Times(3),
             spot: 0,
+            tells: false,
         }
     }
 
@@ -97,6 +101,9 @@ impl Scale {
     /// Draws the fleet.
     pub fn build(&self, name: &str, seed: u64) -> Workload {
         let mut tables = Tables::new();
+        if self.tells {
+            tables.tell_units();
+        }
         let mut draw = Draw::new(&self.catalog, &mut tables);
         let used = Tier::ALL
             .into_iter()
@@ -146,6 +153,8 @@ pub enum Preset {
     Dev50,
     /// 500,000 Pods in 20 clusters.
     FiveK,
+    /// The same fleet, whose clusters tell more than sums (workloads.md §7).
+    FiveKTold,
     /// 5,000,000 Pods in 200 clusters.
     FiftyK,
     /// 50,000,000 Pods in 2,000 clusters: the most one shard is meant for.
@@ -156,10 +165,11 @@ pub enum Preset {
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::CoLocated,
         Self::Dev50,
         Self::FiveK,
+        Self::FiveKTold,
         Self::FiftyK,
         Self::FiveHundredK,
         Self::CostRouting5k,
@@ -171,6 +181,7 @@ impl Preset {
             Self::CoLocated => "co-located",
             Self::Dev50 => "dev-50",
             Self::FiveK => "5k",
+            Self::FiveKTold => "5k-told",
             Self::FiftyK => "50k",
             Self::FiveHundredK => "500k",
             Self::CostRouting5k => "cost-routing-5k",
@@ -194,6 +205,10 @@ impl Preset {
                 ..Scale::of(50)
             }),
             Self::FiveK => Some(Scale::of(5_000)),
+            Self::FiveKTold => Some(Scale {
+                tells: true,
+                ..Scale::of(5_000)
+            }),
             Self::FiftyK => Some(Scale::of(50_000)),
             Self::FiveHundredK => Some(Scale::of(500_000)),
             Self::CostRouting5k => Some(Scale {

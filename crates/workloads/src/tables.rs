@@ -20,6 +20,8 @@ pub(crate) struct Tables {
     /// Gangs by (profile, unit, members): the group they fold to, if any machine holds a whole one.
     folds: BTreeMap<(u16, u16, u32), Option<Group>>,
     shape_numbers: BTreeMap<Arc<Shape>, u16>,
+    /// Rows whose Pods are all of one size ask for whole units of it.
+    tells_units: bool,
 }
 
 impl Tables {
@@ -29,6 +31,15 @@ impl Tables {
             groups: vec![Group::default()],
             ..Self::default()
         }
+    }
+
+    /// From now on a row whose Pods are all of one size asks for whole units of it.
+    pub(crate) fn tell_units(&mut self) {
+        self.tells_units = true;
+    }
+
+    pub(crate) fn tells_units(&self) -> bool {
+        self.tells_units
     }
 
     pub(crate) fn shapes(&self) -> &[Arc<Shape>] {

@@ -179,7 +179,7 @@ fn a_storm_takes_every_machine_once() {
     let rates = Rates {
         replaced_per_minute: 1.0,
         lost_per_second: 1.0,
-        clusters: usize::MAX,
+        ..Rates::default()
     };
     let mut churn = Churn::with(&workload, 1, rates);
     let configured = workload.counts().configured;

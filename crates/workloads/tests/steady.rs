@@ -127,6 +127,12 @@ fn every_machine_of_the_5k_fleet_is_needed_and_no_row_is_short() {
     check_steady(Preset::FiveK, 1);
 }
 
+/// Counted in whole units, what serves still covers every row: their machines hold their units without a rest.
+#[test]
+fn every_machine_of_the_told_fleet_is_needed_and_no_row_is_short() {
+    check_steady(Preset::FiveKTold, 1);
+}
+
 #[test]
 fn the_coverage_catalog_is_steady_for_any_seed() {
     for seed in 0..20 {
