@@ -5,7 +5,7 @@
 //! drains.
 
 use bigfleet_engine::{Engine, KnownShape, MachineFact};
-use bigfleet_model::{Action, ActionKind, NeedKey, Price, State, Terms, Time};
+use bigfleet_model::{Action, ActionKind, ClusterId, NeedKey, Price, State, Terms, Time};
 use bigfleet_workloads::{SeededMachine, Workload};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub(crate) struct Moved {
     state: State,
     shape: KnownShape,
     commitment: Option<(NeedKey, Terms)>,
+    /// The cluster that may take back its drain.
+    drains_from: Option<ClusterId>,
     idle_since: Option<Time>,
 }
 
@@ -29,6 +31,10 @@ impl Moved {
             fact.terms = *terms;
             fact.keep_price = Price::ZERO;
         }
+        if let Some(cluster) = &self.drains_from {
+            fact.cluster = Some(cluster);
+            fact.reversible = Some((Terms::default(), Price::ZERO)); // orders it among others like it, no more
+        }
         engine.put_fact(&fact);
     }
 }
@@ -37,12 +43,15 @@ impl Moved {
 #[derive(Default)]
 pub(crate) struct ClosedLoop {
     shapes: Vec<Option<KnownShape>>,
+    /// Whether a reclaim can be taken back until it is done.
+    takes_back: bool,
     on_their_way: BTreeMap<String, Moved>,
 }
 
 impl ClosedLoop {
     /// Loads a workload into an engine, record by record.
     pub(crate) fn load(&mut self, workload: &Workload, engine: &mut Engine) {
+        self.takes_back = workload.tells();
         let mut id = String::new();
         // Machines of one row come one after another, and share what they are committed to.
         let mut last: Option<((u32, u32, bool), NeedKey, Terms)> = None;
@@ -52,6 +61,7 @@ impl ClosedLoop {
             let shape = self.shape(workload, &machine, engine);
             let mut fact = MachineFact::new(&id, machine.tier.state(), shape);
             fact.keep_price = machine.tier.price();
+            fact.disruption = workload.disruption(&machine);
             if let Some(serves) = machine.serves {
                 let row = (serves.cluster, serves.row, serves.folded);
                 if last.as_ref().is_none_or(|(held, ..)| *held != row) {
@@ -102,7 +112,10 @@ impl ClosedLoop {
             }
         }
         for action in engine.actions() {
-            changes.extend(committed(engine, action));
+            if action.kind == ActionKind::Restore {
+                changes.retain(|moved| moved.id != action.machine.as_str()); // it does not arrive
+            }
+            changes.extend(self.committed(engine, action));
         }
         for moved in changes.iter().filter(|moved| !moved.state.is_stable()) {
             self.on_their_way.insert(moved.id.clone(), moved.clone());
@@ -120,28 +133,31 @@ impl ClosedLoop {
             state: State::Failed,
             shape,
             commitment: None,
+            drains_from: None,
             idle_since: None,
         })
     }
-}
 
-fn committed(engine: &Engine, action: Action) -> Option<Moved> {
-    let state = match action.kind {
-        ActionKind::Bootstrap => State::Configuring,
-        ActionKind::Provision => State::Creating,
-        ActionKind::Preempt | ActionKind::Reclaim => State::Draining,
-        ActionKind::Delete => State::Deleting,
-        ActionKind::Restore => State::Configured,
-    };
-    let id = action.machine.to_string();
-    let shape = engine.shape_of(&id)?;
-    Some(Moved {
-        id,
-        state,
-        shape,
-        commitment: action.purpose,
-        idle_since: None,
-    })
+    fn committed(&self, engine: &Engine, action: Action) -> Option<Moved> {
+        let state = match action.kind {
+            ActionKind::Bootstrap => State::Configuring,
+            ActionKind::Provision => State::Creating,
+            ActionKind::Preempt | ActionKind::Reclaim => State::Draining,
+            ActionKind::Delete => State::Deleting,
+            ActionKind::Restore => State::Configured,
+        };
+        let id = action.machine.to_string();
+        let shape = engine.shape_of(&id)?;
+        let may_return = self.takes_back && action.kind == ActionKind::Reclaim;
+        Some(Moved {
+            id,
+            state,
+            shape,
+            commitment: action.purpose,
+            drains_from: action.cluster.filter(|_| may_return),
+            idle_since: None,
+        })
+    }
 }
 
 impl Moved {
@@ -152,6 +168,7 @@ impl Moved {
             State::Deleting => State::Speculative,
             stable => stable,
         };
+        self.drains_from = None;
         self.idle_since = (self.state == State::Idle).then_some(now);
         self
     }

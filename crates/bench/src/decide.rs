@@ -8,6 +8,7 @@ use crate::{
     percentiles::{millis, rounded},
     pinned,
     rig::Rig,
+    told::{Told, told},
 };
 use bigfleet_workloads::{Churn, Preset, Rates, Workload};
 use serde::Serialize;
@@ -65,6 +66,8 @@ pub struct DecideReport {
     pub oracle_ms: Option<f64>,
     /// The same churn here and in a tenth of this fleet, where there is such a workload.
     pub growth: Option<Growth>,
+    /// What it costs that clusters tell more than sums, where that is measured.
+    pub told: Option<Told>,
 }
 
 impl Promises for DecideReport {
@@ -91,6 +94,7 @@ impl Promises for DecideReport {
             }
         }
         checks.extend(self.growth.iter().flat_map(Promises::checks));
+        checks.extend(self.told.iter().flat_map(Promises::checks));
         checks
     }
 }
@@ -144,6 +148,7 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
     // Before anything is measured that has a fleet of its own.
     let peak_rss_mb = peak_mb(std::process::id());
     let growth = growth(settings, &mut rig, progress);
+    let told = told(settings, &workload, progress);
     let per_cycle = |count: usize| rounded(count as f64 / cycles.max(1) as f64);
     DecideReport {
         profile: preset.name().to_owned(),
@@ -164,6 +169,7 @@ pub fn decide(settings: Settings, progress: Progress<'_>) -> DecideReport {
         oracle_ms: oracle_ms(preset, &workload, &digest, progress),
         digest,
         growth,
+        told,
     }
 }
 
@@ -175,7 +181,7 @@ fn oracle_ms(
     progress: Progress<'_>,
 ) -> Option<f64> {
     match preset {
-        Preset::CoLocated | Preset::Dev50 | Preset::FiveK => {}
+        Preset::CoLocated | Preset::Dev50 | Preset::FiveK | Preset::FiveKTold => {}
         Preset::FiftyK | Preset::FiveHundredK | Preset::CostRouting5k => return None,
     }
     progress("the oracle", 0, 1);
@@ -230,6 +236,7 @@ mod tests {
             digest: digest.to_owned(),
             oracle_ms: None,
             growth: None,
+            told: None,
         }
     }
 

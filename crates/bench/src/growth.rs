@@ -57,7 +57,11 @@ pub(crate) fn growth(
     let smaller = match settings.preset {
         Preset::FiveHundredK => Preset::FiftyK,
         Preset::FiftyK => Preset::FiveK,
-        Preset::Dev50 | Preset::CoLocated | Preset::FiveK | Preset::CostRouting5k => return None,
+        Preset::Dev50
+        | Preset::CoLocated
+        | Preset::FiveK
+        | Preset::FiveKTold
+        | Preset::CostRouting5k => return None,
     };
     progress("loading a tenth of it", 0, 1);
     let workload = smaller.build(settings.seed);

@@ -19,6 +19,7 @@ mod rig;
 
 mod decide;
 mod growth;
+mod told;
 
 mod core;
 mod shard;
@@ -31,8 +32,9 @@ pub use decide::{DecideReport, Settings, decide};
 pub use growth::Growth;
 pub use percentiles::Percentiles;
 pub use pinned::{CO_LOCATED_DIGEST, FIVE_K_DIGEST};
-pub use rig::{Facts, Rig};
+pub use rig::{Facts, Rig, Units};
 pub use shard::{Measured, Shard};
+pub use told::Told;
 
 /// Told what is being measured, and how much of how much is done, for whoever shows progress.
 pub type Progress<'a> = &'a mut (dyn FnMut(&'static str, usize, usize) + Send);

@@ -11,8 +11,8 @@
 
 use crate::closed_loop::{ClosedLoop, Moved};
 use bigfleet_engine::{Engine, KnownRow};
-use bigfleet_model::{ClusterId, Need, Row, Time};
-use bigfleet_workloads::{CYCLE, ChangedRow, Churn, Workload};
+use bigfleet_model::{ClusterId, Disruption, MachineId, Need, Row, Time};
+use bigfleet_workloads::{CYCLE, ChangedRow, Churn, ToldDisruption, Workload};
 
 /// The moment of the first decision.
 const START: Time = Time::from_nanos(3_600_000_000_000);
@@ -26,13 +26,24 @@ pub struct Rig<'a> {
     closed_loop: ClosedLoop,
     /// The engine's handle of every row, by cluster and number.
     known: Vec<Vec<Option<KnownRow>>>,
+    units: Units,
     now: Time,
+}
+
+/// What rows ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// What the workload says.
+    AsTold,
+    /// Whole units, every row (RF-19).
+    Whole,
 }
 
 /// What the world sends before a cycle.
 pub struct Facts {
     rows: Vec<Changed>,
     machines: Vec<Moved>,
+    disruptions: Vec<(MachineId, Option<Disruption>)>,
 }
 
 /// A row that differs from the cycle before.
@@ -57,11 +68,16 @@ impl Facts {
 impl<'a> Rig<'a> {
     /// Everything there is, record by record; nothing is decided yet.
     pub fn load(workload: &'a Workload) -> Self {
+        Self::load_with(workload, Units::AsTold)
+    }
+
+    /// The same, with rows that ask for this.
+    pub fn load_with(workload: &'a Workload, units: Units) -> Self {
         let mut engine = Engine::new();
         let mut known = Vec::new();
         for cluster in workload.clusters() {
             engine.ready(cluster.id());
-            let put = |row| Some(engine.put_row(&need(cluster.id(), row)));
+            let put = |row| Some(engine.put_row(&need(cluster.id(), row, units)));
             known.push(cluster.rows().map(put).collect());
         }
         let mut closed_loop = ClosedLoop::default();
@@ -71,6 +87,7 @@ impl<'a> Rig<'a> {
             engine,
             closed_loop,
             known,
+            units,
             now: START,
         }
     }
@@ -101,6 +118,20 @@ impl<'a> Rig<'a> {
         self.engine.decide(self.now);
     }
 
+    /// Decides on what changed; says whether there was anything to decide.
+    pub(crate) fn decides(&mut self) -> bool {
+        let mut parts = 0;
+        self.engine.decide_in_parts(self.now, &mut |_| parts += 1);
+        0 < parts
+    }
+
+    /// Hears what draining machines would disturb.
+    pub(crate) fn hear(&mut self, disruptions: &[(MachineId, Option<Disruption>)]) {
+        for (machine, level) in disruptions {
+            self.engine.set_disruption(machine, *level);
+        }
+    }
+
     /// Lets a cycle's time pass.
     pub fn wait(&mut self) {
         self.now = self.now + CYCLE;
@@ -117,7 +148,7 @@ impl<'a> Rig<'a> {
             let row = present.or_else(|| cluster.rows().nth(at.row as usize));
             rows.extend(row.map(|row| Changed {
                 at,
-                need: need(cluster.id(), row),
+                need: need(cluster.id(), row, self.units),
                 is_gone,
             }));
         }
@@ -125,7 +156,12 @@ impl<'a> Rig<'a> {
         for lost in &changes.lost {
             machines.extend(self.closed_loop.lost(&self.engine, lost));
         }
-        Facts { rows, machines }
+        let disruptions = changes.disruptions.iter().filter_map(told).collect();
+        Facts {
+            rows,
+            machines,
+            disruptions,
+        }
     }
 
     /// Tells the engine.
@@ -145,10 +181,18 @@ impl<'a> Rig<'a> {
         for moved in &facts.machines {
             moved.put(&mut self.engine);
         }
+        self.hear(&facts.disruptions);
     }
 }
 
-fn need(cluster: &ClusterId, row: Row) -> Need {
+/// What an operator tells, by the machine's id.
+pub(crate) fn told(told: &ToldDisruption) -> Option<(MachineId, Option<Disruption>)> {
+    let id = MachineId::new(&told.machine.to_string()).ok()?;
+    Some((id, told.level))
+}
+
+fn need(cluster: &ClusterId, mut row: Row, units: Units) -> Need {
+    row.whole_units |= units == Units::Whole;
     Need {
         cluster: cluster.clone(),
         row,

@@ -3,6 +3,7 @@
 
 use bigfleet_bench::{CO_LOCATED_DIGEST, FIVE_K_DIGEST, Rig};
 use bigfleet_engine::Work;
+use bigfleet_model::ActionKind;
 use bigfleet_workloads::{Churn, Preset, Rates, Scale, Workload};
 
 const SEED: u64 = 1;
@@ -37,6 +38,74 @@ fn the_dev_50_decision_is_the_oracles() {
         bigfleet_oracle::decide(&fleet),
     );
     assert_eq!(engine, oracle);
+}
+
+/// Nothing leaves the fleet as it is drawn, so what its clusters tell decides nothing.
+#[test]
+fn a_steady_fleet_that_tells_more_is_decided_on_as_before() {
+    check_digest(Preset::FiveKTold, FIVE_K_DIGEST);
+}
+
+/// Whole units, disruption: the same numbers as the oracle's.
+#[test]
+fn what_clusters_tell_is_decided_on_as_the_oracle_does() {
+    let told = Scale {
+        tells: true,
+        ..Preset::Dev50.scale().unwrap()
+    };
+    let mut fleet = told.build("dev-50-told", SEED).fleet();
+    let busy = |known: &bigfleet_model::FleetMachine| known.disruption.is_some();
+    assert!(fleet.machines.values().any(busy));
+    // A tenth of the demand goes, so that machines leave and it matters which.
+    for cluster in fleet.clusters.values_mut() {
+        let rows = cluster
+            .needs()
+            .iter()
+            .step_by(10)
+            .cloned()
+            .collect::<Vec<_>>();
+        let kept = cluster.needs().iter().filter(|need| !rows.contains(need));
+        let kept = kept.map(|need| (need.row.clone(), need.arrival, need.parked));
+        let id = rows[0].cluster.clone();
+        *cluster = bigfleet_model::Cluster::new(&id, kept.collect::<Vec<_>>()).unwrap();
+    }
+    let (engine, oracle) = (
+        bigfleet_engine::decide(&fleet),
+        bigfleet_oracle::decide(&fleet),
+    );
+    assert_eq!(engine, oracle);
+    assert!(engine.needs.iter().any(|one| one.need.row.whole_units));
+    let reclaims = engine.actions.iter();
+    let reclaims = reclaims.filter(|one| one.kind == ActionKind::Reclaim);
+    assert_ne!(reclaims.count(), 0);
+}
+
+/// A dip of one cycle finds its machines on their way out and takes them back; where nobody says that it can be
+/// done, nobody does.
+#[test]
+fn what_dips_and_returns_is_taken_back() {
+    let restores = |preset: Preset| {
+        let workload = preset.build(SEED);
+        let mut rig = Rig::load(&workload);
+        rig.decide_full();
+        let mut churn = Churn::new(&workload, SEED);
+        let mut restores = 0;
+        for _ in 0..CYCLES {
+            rig.wait();
+            let facts = rig.next_facts(&mut churn);
+            rig.take_in(&facts);
+            rig.decide();
+            let actions = rig.engine().actions();
+            let restored = actions.iter();
+            restores += restored
+                .filter(|one| one.kind == ActionKind::Restore)
+                .count();
+        }
+        restores
+    };
+    assert_eq!(restores(Preset::FiveK), 0);
+    let restored = restores(Preset::FiveKTold);
+    assert!(CYCLES < restored, "{restored}");
 }
 
 /// What happened in some steady cycles.

@@ -10,7 +10,7 @@ mod shard;
 use crate::{failure::Failure, table::columns};
 use answer::AnswerArgs;
 use bigfleet_bench::{
-    CoreReport, DecideReport, Percentiles, Progress, Promises, Settings, core, decide,
+    CoreReport, DecideReport, Percentiles, Progress, Promises, Settings, Told, core, decide,
 };
 use bigfleet_workloads::Preset;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
@@ -70,6 +70,9 @@ enum Profile {
     /// 500,000 Pods in 20 clusters.
     #[value(name = "5k")]
     FiveK,
+    /// The same, whose clusters tell more than sums: whole units, and what a drain would disturb.
+    #[value(name = "5k-told")]
+    FiveKTold,
     /// 5,000,000 Pods in 200 clusters.
     #[value(name = "50k")]
     FiftyK,
@@ -84,6 +87,7 @@ impl Profile {
             Self::Dev50 => Preset::Dev50,
             Self::CoLocated => Preset::CoLocated,
             Self::FiveK => Preset::FiveK,
+            Self::FiveKTold => Preset::FiveKTold,
             Self::FiftyK => Preset::FiftyK,
             Self::FiveHundredK => Preset::FiveHundredK,
         }
@@ -183,6 +187,24 @@ fn core_table(report: &CoreReport) -> String {
     columns(&[&header, "P50", "P99"], rows)
 }
 
+fn told_rows(told: &Told) -> Vec<Vec<String>> {
+    let both = |what: &str, sums: Percentiles, whole: Percentiles| {
+        one(
+            what,
+            format!("{} ms, {} ms with sums only", whole.p50, sums.p50),
+        )
+    };
+    vec![
+        both(
+            "steady, whole units",
+            told.sums_steady_ms,
+            told.whole_steady_ms,
+        ),
+        both("full, whole units", told.sums_full_ms, told.whole_full_ms),
+        one("a word on disruption", format!("{} µs", told.disruption_us)),
+    ]
+}
+
 fn decide_table(report: &DecideReport) -> String {
     let mut rows = vec![
         two("full cycle", report.full_ms, "ms"),
@@ -223,6 +245,7 @@ fn decide_table(report: &DecideReport) -> String {
         let what = format!("the same changes in {}", growth.smaller);
         rows.push(one(&what, format!("{there} ms, {here} ms in this one")));
     }
+    rows.extend(report.told.iter().flat_map(told_rows));
     let header = format!("{} SEED {}", report.profile.to_uppercase(), report.seed);
     columns(&[&header, "P50", "P99"], rows)
 }

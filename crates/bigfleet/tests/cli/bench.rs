@@ -2,7 +2,7 @@
 
 use crate::process::{refusal, run, stderr, stdout};
 
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "profile",
     "seed",
     "machines",
@@ -21,6 +21,7 @@ const FIELDS: [&str; 19] = [
     "digest",
     "oracle_ms",
     "growth",
+    "told",
     "checks",
 ];
 
@@ -86,6 +87,11 @@ fn json_is_one_object_with_these_fields_in_this_order() {
     let checks = check_names(&object);
     assert!(checks.contains(&"quiet_us_p99_at_most"), "{text}");
     assert!(checks.contains(&"peak_rss_mb_at_most"), "{text}");
+    assert!(checks.contains(&"disruption_us_at_most"), "{text}");
+    assert!(
+        checks.contains(&"whole_steady_time_ratio_at_most"),
+        "{text}"
+    );
     for field in ["full_ms", "steady_ms", "quiet_us"] {
         let [p50, p99] = ["p50", "p99"].map(|name| object[field][name].as_f64());
         assert!(p50.is_some() && p50 <= p99, "{text}");
@@ -109,6 +115,7 @@ fn people_get_a_table() {
         "digest",
         "CHECK",
         "hot_bytes_per_machine_at_most",
+        "a word on disruption",
     ] {
         assert!(table.contains(words), "{table}");
     }
