@@ -54,8 +54,9 @@ fn ex_rf28_one_that_leaves_soon_waits_for_another_and_one_that_leaves_now_does_n
                  claims: m2 s1
                  held:",
             ),
+            // What is on its way is enough, though another is to be had.
             (
-                "s1 Creating cpu=4 $9 own=n",
+                "s1 Creating cpu=4 $9 own=n\ns2 Speculative cpu=4 $9",
                 "Reclaim m1 from a (leaving)\nclaims: m2 s1",
             ),
             (
@@ -222,7 +223,7 @@ fn ex_rf32_what_is_unbound_and_leaves_is_for_the_mechanic() {
             ),
             (
                 "m2 Draining a cpu=4 reversible leaving=soon",
-                "short a: cpu=4",
+                "short a: cpu=4\nclaims:",
             ),
         ],
     );
