@@ -14,7 +14,7 @@ use crate::record::{
     ActionRecord, ClusterRecord, ExplanationRecord, MachineRecord, NeedRecord, NeedRef, WorkRecord,
 };
 use crate::text::{printable, quantities, without_rule_ids};
-use crate::when::{Moment, ago, rfc3339};
+use crate::when::{Moment, ago, ahead, rfc3339};
 
 /// Decisions that are shown with a machine or a cluster.
 const MOST_ACTIONS: usize = 10;
@@ -95,12 +95,15 @@ impl DescriptionPage {
         }
     }
 
-    /// A moment, and how long ago it was.
+    /// A moment, and how long ago it was or how far ahead it is.
     pub(crate) fn at(&mut self, name: &str, moment: Moment) {
-        if let Some(at) = moment {
-            let ago = ago(self.now, moment);
-            self.line(name, format!("{} ({ago} ago)", rfc3339(at)));
-        }
+        let Some(at) = moment else { return };
+        let distance = if self.now < at {
+            format!("in {}", ahead(self.now, moment))
+        } else {
+            format!("{} ago", ago(self.now, moment))
+        };
+        self.line(name, format!("{} ({distance})", rfc3339(at)));
     }
 
     pub(crate) fn section<T: Listable>(

@@ -237,7 +237,11 @@ fn counts(machines: &[PlannedDrain], moved: &[String], dry_run: bool) -> String 
     let meant: Vec<&PlannedDrain> = machines.iter().filter(|row| !row.passed_over).collect();
     let unreplaced = meant.iter().filter(|row| row.is_unreplaced()).count();
     let passed_over = machines.len() - meant.len();
-    let verb = if dry_run { "would leave" } else { "leave" };
+    let verb = match (dry_run, meant.len()) {
+        (true, _) => "would leave",
+        (false, 1) => "leaves",
+        (false, _) => "leave",
+    };
     let mut text = format!("{} {verb}", counted(meant.len(), "machine"));
     if dry_run {
         let before: f64 = meant.iter().map(|row| row.price_per_hour).sum();

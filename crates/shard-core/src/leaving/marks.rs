@@ -20,13 +20,13 @@ pub struct DrainMark {
 }
 
 impl DrainMark {
-    /// A mark set now. A deadline that is not ahead is none to wait for.
+    /// A mark set now. A deadline that is not ahead is none to wait for, and passes now.
     pub fn new(by: &str, reason: &str, now: Time, deadline: Option<Time>) -> Self {
         Self {
             by: by.into(),
             at: now,
             reason: reason.into(),
-            deadline,
+            deadline: deadline.map(|deadline| deadline.max(now)),
             passed: deadline.is_some_and(|deadline| deadline <= now),
         }
     }

@@ -143,8 +143,9 @@ impl Notices {
             cluster: bound
                 .or(before.and_then(|one| one.cluster.as_ref()))
                 .cloned(),
-            // Until the notices of its cluster have been counted.
-            word: Leaving::Soon,
+            // Until the notices of its cluster have been counted: a provider that moves the moment of a machine
+            // that leaves now has nobody wait for it again.
+            word: before.map_or(Leaving::Soon, |before| before.word),
         };
         self.by_machine.insert(machine.clone(), notice);
         Heard::New(odd)
@@ -248,6 +249,12 @@ mod tests {
         assert!(leave_now(&mut notices, at(9_099), 10, &[]).is_empty());
         assert_eq!(leave_now(&mut notices, at(9_100), 10, &[]), [1]);
         assert_eq!(notices.next_turn(at(9_100)), None);
+        let again = notices.hear(&machine(1), Some(at(9_990)), Some(&a()), at(9_100));
+        let word = notices.word(&machine(1));
+        assert_eq!((again, word), (Heard::New(None), Some(Leaving::Now)));
+        let later = at(99_990);
+        notices.hear(&machine(1), Some(later), Some(&a()), at(9_100));
+        assert!(leave_now(&mut notices, at(9_100), 10, &[]).is_empty());
         assert_eq!(
             notices.hear(&machine(1), None, Some(&a()), at(9_101)),
             Heard::Withdrawn

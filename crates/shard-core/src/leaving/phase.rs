@@ -105,6 +105,8 @@ pub struct LeavingView {
     pub overdue: bool,
     /// How far it has come.
     pub phase: LeavingPhase,
+    /// A cycle has looked at it since it is there; before, nobody has looked for its replacement.
+    pub is_judged: bool,
     /// Since when it is there.
     pub phase_since: Option<Time>,
     /// Machines on their way to the Need it serves.

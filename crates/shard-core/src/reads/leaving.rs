@@ -21,7 +21,8 @@ impl Reads<'_> {
     pub(crate) fn leaving_view(&self, id: &MachineId) -> Option<LeavingView> {
         let said = self.leaving.said_of(id)?;
         let machine = self.supply.get(id)?;
-        let (phase, phase_since) = self.leaving_phase(machine);
+        let phase = self.leaving_phase(machine);
+        let is_judged = self.leaving.phase_since(id, phase).is_some();
         let is_admins = said.source == LeavingSource::Admin;
         let has_passed = is_admins && said.word == Leaving::Now;
         Some(LeavingView {
@@ -33,22 +34,24 @@ impl Reads<'_> {
             deadline: said.deadline,
             overdue: has_passed && phase != LeavingPhase::Out,
             phase,
-            phase_since,
+            is_judged,
+            phase_since: self.leaving_since(id, phase, said.since),
             replacements: self.replacements(machine, phase),
             waits: self.leaving_wait(machine, phase),
         })
     }
 
-    /// Where a leaving machine is, and since when as far as that was seen.
-    fn leaving_phase(&self, machine: &Machine) -> (LeavingPhase, Option<Time>) {
+    /// Where a leaving machine is.
+    fn leaving_phase(&self, machine: &Machine) -> LeavingPhase {
         let id = machine.id();
         let is_replaced = self.supply.is_kept_for_replacement(id) || self.leaving.is_due(id);
-        let phase = LeavingPhase::of(machine.state(), is_replaced);
-        let since = self.leaving.phase_since(id, phase);
-        (
-            phase,
-            since.or_else(|| self.supply.ledger().state_since(id)),
-        )
+        LeavingPhase::of(machine.state(), is_replaced)
+    }
+
+    /// Since when it is there: not before it was marked, however long it has been in its state.
+    fn leaving_since(&self, id: &MachineId, phase: LeavingPhase, marked: Time) -> Option<Time> {
+        let judged = self.leaving.phase_since(id, phase);
+        judged.or_else(|| Some(self.supply.ledger().state_since(id)?.max(marked)))
     }
 
     /// The machines on their way to the Need a leaving one serves.
@@ -98,14 +101,15 @@ impl Reads<'_> {
     pub(crate) fn leaving_counts(&self) -> LeavingCounts {
         let mut counts = LeavingCounts::default();
         for id in self.leaving.ids() {
-            let (Some((word, source)), Some(machine)) =
-                (self.leaving.word(id), self.supply.get(id))
+            let (Some(said), Some(machine)) = (self.leaving.said_of(id), self.supply.get(id))
             else {
                 continue;
             };
-            let (phase, since) = self.leaving_phase(machine);
-            *counts.machines.entry((source, word, phase)).or_default() += 1;
+            let phase = self.leaving_phase(machine);
+            let kind = (said.source, said.word, phase);
+            *counts.machines.entry(kind).or_default() += 1;
             if phase == LeavingPhase::NoReplacement {
+                let since = self.leaving_since(id, phase, said.since);
                 counts.unreplaced_since = Time::earliest(counts.unreplaced_since, since);
             }
         }

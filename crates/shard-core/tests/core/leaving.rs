@@ -167,6 +167,25 @@ fn without_a_replacement_it_serves_until_its_deadline() {
     assert!(!view(&world, "m1").overdue, "it is out");
 }
 
+/// However long a machine has served, its wait begins with its mark; and before a cycle has looked for a
+/// replacement nobody says that there is none.
+#[test]
+fn a_wait_begins_with_the_mark() {
+    let mut world = serving("m1 Idle cpu=4 $1", "cpu=4");
+    world.run(3600.0);
+    let marked = at(world.now);
+    drain(&mut world, &["m1"], Some(-5.0));
+    let waits = view(&world, "m1");
+    assert_eq!((waits.word, waits.deadline), (Leaving::Now, Some(marked)));
+    undrain(&mut world, &["m1"]);
+    drain(&mut world, &["m1"], None);
+    let waits = view(&world, "m1");
+    assert!(!waits.is_judged, "{waits:?}");
+    assert_eq!(waits.phase_since, Some(marked));
+    world.run(30.0);
+    assert!(view(&world, "m1").is_judged);
+}
+
 /// Neither restarts nor the deadline's passing while no process ran lose the mark, and a lifted one stays lifted.
 #[test]
 fn an_admins_mark_survives_restarts_until_it_is_lifted() {

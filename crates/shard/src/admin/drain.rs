@@ -11,14 +11,12 @@
 use std::collections::BTreeSet;
 
 use bigfleet_model::{
-    CAPACITY_TYPE_KEY, INSTANCE_TYPE_KEY, Leaving, MachineId, Time, ZONE_KEY, shown,
+    CAPACITY_TYPE_KEY, INSTANCE_TYPE_KEY, Leaving, Machine, MachineId, State, Time, ZONE_KEY, shown,
 };
-use bigfleet_shard_core::{
-    DrainMark, Event, LeavingView, MachineFilter, MachineView, PAGE, ShardCore,
-};
+use bigfleet_shard_core::{DrainMark, Event, MachineFilter, MachineView, PAGE, ShardCore};
 use bigfleet_wire::v1alpha1::{
-    DrainMachinesRequest, DrainMachinesResponse, MachineDrain, UndrainMachinesRequest,
-    UndrainMachinesResponse,
+    DrainMachinesRequest, DrainMachinesResponse, LeavingPhase, MachineDrain,
+    UndrainMachinesRequest, UndrainMachinesResponse,
 };
 use tonic::Status;
 
@@ -292,13 +290,13 @@ pub(super) async fn undrain(
     checks::reason(&request.reason)?;
     // Lifting a mark disturbs nobody, so many at once need no confirmation.
     let (ids, _) = resolve(admin, named, true, may_undrain).await?;
-    let machines = rows(admin, &ids, admin.info.now()).await?;
     let event = Event::UndrainMachines {
-        machines: ids,
+        machines: ids.clone(),
         by: by.to_owned(),
         reason: request.reason.clone(),
     };
     admin.hub.submit_durably(event, |_| ()).await?;
+    let machines = rows(admin, &ids, admin.info.now()).await?;
     Ok(UndrainMachinesResponse { machines })
 }
 
@@ -314,36 +312,68 @@ async fn rows(
         let ids = ids.to_vec();
         let views = admin.hub.ask(move |core| {
             let views = ids.iter().filter_map(|id| core.machine_view(id));
-            views.collect::<Vec<_>>()
+            let priced = views.map(|view| {
+                let price = price_of_replacements(core, &view);
+                (view, price)
+            });
+            priced.collect::<Vec<_>>()
         });
-        rows.extend(views.await?.iter().filter_map(|view| row(view, now)));
+        let of = |(view, price): &(MachineView, f64)| row(view, *price, now);
+        rows.extend(views.await?.iter().map(of));
     }
     Ok(rows)
 }
 
-fn row(view: &MachineView, now: Time) -> Option<MachineDrain> {
-    let marked: &LeavingView = view.leaving.as_ref()?;
+/// What the machines on their way in the place of one cost together.
+fn price_of_replacements(core: &ShardCore, view: &MachineView) -> f64 {
+    let ids = view.leaving.iter().flat_map(|marked| &marked.replacements);
+    let machines = ids.filter_map(|id| core.machine(id));
+    machines
+        .map(|one| one.price().dollars_per_hour())
+        .fold(0.0, |sum, price| sum + price)
+}
+
+/// Where a machine stands that is not marked any more.
+fn stays(machine: &Machine) -> &'static str {
+    match machine.state() {
+        State::Configuring | State::Configured => "it stays where it is",
+        State::Draining => "it is being drained, and may be taken back",
+        State::Idle => "it is Idle, and may be given to a cluster again",
+        State::Speculative => "it may be bought again",
+        State::Creating => "it is being made, and may be given to a cluster then",
+        State::Deleting | State::Failed => "its mark is lifted",
+    }
+}
+
+fn row(view: &MachineView, replacement_price: f64, now: Time) -> MachineDrain {
+    let marked = view.leaving.as_ref();
     let need = view.machine.attribution();
-    let replacements = marked.replacements.iter();
-    Some(MachineDrain {
+    let replacements = marked.iter().flat_map(|marked| &marked.replacements);
+    let phase = marked.map_or(LeavingPhase::Unspecified, |marked| {
+        leaving::phase(marked.phase)
+    });
+    MachineDrain {
         machine_id: view.machine.id().to_string(),
-        phase: leaving::phase(marked.phase).into(),
+        phase: phase.into(),
         need_fingerprint: need
             .as_ref()
             .map(|need| need.fingerprint.to_string())
             .unwrap_or_default(),
         group: need.map(|need| need.group.to_string()).unwrap_or_default(),
         replacement_ids: replacements.map(ToString::to_string).collect(),
-        sentence: leaving::sentence(view, marked, now),
+        sentence: match marked {
+            Some(marked) => leaving::sentence(view, marked, now),
+            None => stays(&view.machine).to_owned(),
+        },
         cluster_id: view
             .machine
             .cluster()
             .map(ToString::to_string)
             .unwrap_or_default(),
         price_per_hour: view.machine.price().dollars_per_hour(),
-        replacement_price_per_hour: 0.0,
+        replacement_price_per_hour: replacement_price,
         passed_over: false,
-    })
+    }
 }
 
 #[cfg(test)]

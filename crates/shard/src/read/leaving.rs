@@ -39,6 +39,9 @@ pub(crate) fn sentence(view: &MachineView, leaving: &LeavingView, now: Time) -> 
         (LeavingPhase::NoReplacement, _) if leaving.word == Leaving::Now => {
             "it is to leave at once; the next cycle drains it".to_owned()
         }
+        (LeavingPhase::NoReplacement, _) if !leaving.is_judged => {
+            "the next cycle looks for what can take its place".to_owned()
+        }
         (LeavingPhase::NoReplacement, _) => {
             "nothing free can take its place; it serves on until something can".to_owned()
         }
