@@ -13,7 +13,7 @@ mod programs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use bigfleet_fleet_file::document::{Fields, node};
+use bigfleet_fleet_file::document::{Fields, Node, node};
 use bigfleet_fleet_file::{FilePart, Format, Refused};
 
 pub(crate) use offerings::tier_word;
@@ -80,7 +80,13 @@ impl Config {
                 "{bytes} bytes are more than the {MAX_FILE_BYTES} allowed"
             )]);
         }
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return Err(vec!["is empty".to_owned()]);
+        }
         let root = node(text, format).map_err(|why| vec![why])?;
+        if !matches!(root, Node::Object(_)) {
+            return Err(vec![format!("{root} is not an object with keys")]);
+        }
         let mut refused = Refused::default();
         let config = Fields::open(root, &FilePart::File, String::new(), &mut refused)
             .map(|fields| whole(fields, folder));

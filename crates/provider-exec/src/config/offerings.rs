@@ -82,8 +82,11 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Vec<Offering> {
     }
     for (at, node) in nodes.into_iter().enumerate() {
         if let Some(mut entry) = fields.item("offerings", at, node) {
-            let offering = offering(&mut entry);
+            let (offering, problem) = offering(&mut entry);
             entry.close();
+            if let Some(problem) = problem {
+                fields.note(&format!("offerings[{at}]"), &problem);
+            }
             offerings.push(offering);
         }
     }
@@ -97,7 +100,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Vec<Offering> {
     offerings
 }
 
-fn offering(entry: &mut Fields<'_>) -> Offering {
+/// An offering, and what is wrong with it as a whole.
+fn offering(entry: &mut Fields<'_>) -> (Offering, Option<String>) {
     let before = entry.problems();
     let every = "every offering has one";
     let instance_type = entry
@@ -138,27 +142,31 @@ fn offering(entry: &mut Fields<'_>) -> Offering {
     };
     let supply = supply(entry);
     let offer = Arc::new(offer);
+    let mut problem = None;
     if entry.problems() == before {
         let sample = Instance {
             id: name.clone(),
             offer: Arc::clone(&offer),
             ..Instance::default()
         };
-        if let Err(refused) = check_instance(&sample, true) {
-            entry.note("offer", &refused.problem);
-        }
+        problem = check_instance(&sample, true).err().map(|it| it.problem);
     }
-    Offering {
+    let offering = Offering {
         name,
         offer,
         supply,
-    }
+    };
+    (offering, problem)
 }
 
 /// Required but for metal, which is already paid for: elsewhere a default of zero would make the machine
 /// the cheapest of all.
 fn price(entry: &mut Fields<'_>, tier: Option<CapacityType>) -> f64 {
+    let before = entry.problems();
     let price = entry.optional_number("price_per_hour");
+    if entry.problems() != before {
+        return 0.0;
+    }
     match (price, tier) {
         (Some(price), Some(tier)) if price == 0.0 && tier != CapacityType::BareMetal => {
             entry.note(

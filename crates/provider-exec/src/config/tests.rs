@@ -118,7 +118,7 @@ fn each_mistake_is_one_line_that_says_where_and_what() {
         (
             "price_per_hour: 0.1",
             "price_per_hour: -1",
-            "offerings[0].offer: price_per_hour -1 is not",
+            "offerings[0]: price_per_hour -1 is not",
         ),
         (
             "on_demand",
@@ -128,7 +128,7 @@ fn each_mistake_is_one_line_that_says_where_and_what() {
         (
             "on_demand",
             "spot",
-            "offerings[0].offer: interruption_probability of spot",
+            "offerings[0]: interruption_probability of spot",
         ),
         (", count: 2", "", "offerings[0].count: is missing or 0"),
         (
@@ -151,11 +151,7 @@ fn each_mistake_is_one_line_that_says_where_and_what() {
             "[on-demand-s-a-00001]",
             "offerings[1]: host \"on-demand-s-a-00001\" reads like",
         ),
-        (
-            "rack: r",
-            "zone: r",
-            "offerings[1].offer: label \"zone\" belongs",
-        ),
+        ("rack: r", "zone: r", "offerings[1]: label \"zone\" belongs"),
         (
             "bare_metal, hosts: [r1, r2]",
             "on_demand, price_per_hour: 1, count: 1",
@@ -192,10 +188,20 @@ fn all_problems_are_named_at_once() {
         .replace("zone: a, ", "")
         .replace("/bin/true", "/no/such")
         .replace("count: 2", "count: two");
-    let problems = parse(&spoiled).unwrap_err();
-    assert_eq!(problems.len(), 6, "{problems:?}");
+    let found = parse(&spoiled).unwrap_err();
+    assert_eq!(found.len(), 6, "{found:?}");
     assert_eq!(parse("a: [").unwrap_err().len(), 1);
-    assert_eq!(parse("[]").unwrap_err(), ["it: a list is not an object"]);
+    assert_eq!(
+        parse("[]").unwrap_err(),
+        ["a list is not an object with keys"]
+    );
+    assert_eq!(parse(" \n").unwrap_err(), ["is empty"]);
+    // A price that cannot be read is not missing besides.
+    let no_number = problems("price_per_hour: 0.1", "price_per_hour: nan");
+    assert_eq!(
+        no_number,
+        ["offerings[0].price_per_hour: \"nan\" is not a number"]
+    );
 }
 
 // The schema: what an editor holds a file to. It knows the shape; the rest is for `check`.
