@@ -99,11 +99,28 @@ impl Certificate {
 
     /// Whether the profiles that were selected ask for it.
     pub fn is_required(&self, report: &Report) -> bool {
+        report.behaviour.suite() == Suite::Contract && self.asks_for(report)
+    }
+
+    /// Whether its outcome is part of the verdict.
+    pub fn decides(&self, report: &Report) -> bool {
+        report.behaviour.suite() == Suite::Baseline || self.is_required(report)
+    }
+
+    /// Whether the profiles that were selected have it tried at all.
+    pub fn asks_for(&self, report: &Report) -> bool {
         let profiles = report.behaviour.profiles();
-        report.behaviour.suite() == Suite::Contract
-            && profiles
-                .iter()
-                .any(|profile| self.profiles.contains(profile))
+        profiles
+            .iter()
+            .any(|profile| self.profiles.contains(profile))
+    }
+
+    /// Whether something a profile asks for was found broken.
+    pub fn breaks(&self, profile: Profile) -> bool {
+        self.suite(Suite::Contract).any(|report| {
+            report.behaviour.profiles().contains(&profile)
+                && matches!(report.outcome, Outcome::Failed(_))
+        })
     }
 
     fn required(&self) -> impl Iterator<Item = &Report> {
