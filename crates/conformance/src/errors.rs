@@ -318,10 +318,8 @@ async fn unknown_reads(subject: &Subject) -> Check {
             .fenced(&ghost, &Token::default(), Call::Delete)
             .await,
     );
-    let unsupported = delete == Code::Unimplemented && !subject.can(Capability::Delete);
-    ensure!(
-        delete == Code::NotFound || unsupported,
-        "Delete: {delete:?}"
-    );
+    // A provider may give back some of its machines and not others, and cannot know which this would be.
+    let right = [Code::NotFound, Code::Unimplemented].contains(&delete);
+    ensure!(right, "Delete: {delete:?}");
     Ok(())
 }

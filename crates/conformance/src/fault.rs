@@ -5,7 +5,7 @@ use std::time::Duration;
 use bigfleet_wire::v1alpha1::{Machine, MachineState as State};
 
 use crate::check::refused;
-use crate::subject::{CREATE_FAULT, Call, SETTLE, configure};
+use crate::subject::{CREATE_FAULT, Call, SETTLE, configure, standing};
 use crate::{Behaviour, Check, Subject, Unmet};
 
 /// How much later than its timeout a transition may be seen to have failed.
@@ -115,7 +115,9 @@ pub(crate) async fn broken(subject: &Subject, selector: &str) -> Result<Machine,
 }
 
 async fn unchanged(subject: &Subject, before: &Machine, window: Duration) -> Check {
-    subject.stays(&before.id, window, |m| m == before).await
+    let stands = standing(before);
+    let holds = |m: &Machine| standing(m) == stands;
+    subject.stays(&before.id, window, holds).await
 }
 
 async fn configure_error(subject: &Subject) -> Check {
@@ -170,10 +172,9 @@ async fn mutations_on_failed(subject: &Subject) -> Check {
             &format!("{call:?} on FAILED"),
             &subject.call(&before.id, call.clone()).await,
         )?;
-        ensure!(
-            subject.get(&before.id).await? == before,
-            "{call:?} changed it"
-        );
+        let now = subject.get(&before.id).await?;
+        let unchanged = standing(&now) == standing(&before);
+        ensure!(unchanged, "{call:?} changed it: {now:?}");
     }
     Ok(())
 }
@@ -213,7 +214,7 @@ async fn readable(subject: &Subject) -> Check {
     let listed = subject.list(&[State::Failed]).await?;
     let listed = listed.into_iter().find(|m| m.id == before.id);
     ensure!(
-        listed.is_some_and(|m| m == before),
+        listed.is_some_and(|m| standing(&m) == standing(&before)),
         "List(FAILED) differs from Get"
     );
     Ok(())

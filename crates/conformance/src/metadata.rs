@@ -2,6 +2,7 @@
 
 use bigfleet_wire::v1alpha1::MachineState as State;
 
+use crate::check::unfenced;
 use crate::subject::{Call, Map, map};
 use crate::{Behaviour, Check, Subject};
 
@@ -149,10 +150,9 @@ async fn own_copy(subject: &Subject) -> Check {
         .await?;
     metadata.insert("k".to_owned(), "after".to_owned());
     subject.settled(&id, State::Configured).await?;
-    // A retry with another map is a retry: the stored map wins.
-    subject
-        .call(&id, Call::Configure("a".to_owned(), metadata))
-        .await?;
+    // A retry with another map is answered as a retry or refused; the stored map stays either way.
+    let again = subject.call(&id, Call::Configure("a".to_owned(), metadata));
+    unfenced("Configure again with another map", &again.await)?;
     let m = subject.get(&id).await?;
     ensure!(
         m.shard_metadata == map(&[("k", "before")]),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bigfleet_wire::v1alpha1::{ListFilter, MachineState as State};
 
 use crate::list::ids;
-use crate::subject::{Call, burst, configure, one_operation};
+use crate::subject::{Call, burst, configure, one_operation, standing};
 use crate::{Behaviour, Capability, Check, Subject, Unmet};
 
 const CURSORS: Option<Capability> = Some(Capability::SinceRevision);
@@ -284,7 +284,8 @@ async fn no_drift(subject: &Subject) -> Check {
     let started = Instant::now();
     while started.elapsed() < window {
         for m in &before {
-            ensure!(subject.get(&m.id).await? == *m, "{} drifted", m.id);
+            let now = subject.get(&m.id).await?;
+            ensure!(standing(&now) == standing(m), "{} drifted: {now:?}", m.id);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -560,6 +560,19 @@ fn healthy(machine: &wire::Machine) -> bool {
     !machine.labels.contains_key(CREATE_FAULT)
 }
 
+/// What calls alone may change of a machine. Its price, what it may be interrupted by and what it has to offer
+/// are refreshed as the substrate tells, also of a machine that rests.
+pub(crate) fn standing(machine: &wire::Machine) -> impl PartialEq + use<> {
+    let host = machine.host.clone().unwrap_or_default();
+    (
+        (machine.id.clone(), machine.state()),
+        (host.provider, host.r#ref),
+        machine.cluster.clone(),
+        machine.shard_metadata.clone(),
+        machine.last_error.clone(),
+    )
+}
+
 /// Whether there is a host; one without any name is none.
 pub(crate) fn has_host(machine: &wire::Machine) -> bool {
     let host = machine.host.as_ref();
