@@ -1,11 +1,14 @@
 //! Booting: a provider as a process of ours, on a port of its own, killed when we are done with it;
 //! or one that already runs.
 
+mod answers;
+mod process;
+
 use std::ffi::OsString;
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,18 +21,20 @@ use tonic::{Code, Status};
 use crate::exchange::{Client, Transcript};
 use crate::mutants::{Defect, Proxy};
 use crate::subject::CALL;
+use answers::{not_a_provider, reason};
+use process::Process;
 
 /// How long a provider may take until it answers a List.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How long a target that already runs may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
+/// So many ports are tried where each turns out to be taken.
+const MOST_PORTS: usize = 3;
 /// So many calls without an answer are enough to know.
 const MOST_UNANSWERED: usize = 3;
 /// A full List of many machines is larger than the usual limit.
 const MOST_BYTES: usize = 256 << 20;
-/// The most of a log that is looked at for the reason of an early end.
-const LOG_TAIL: usize = 4096;
 
 /// A provider binary, and the arguments that come before the shared flags.
 #[derive(Clone, Debug)]
@@ -64,6 +69,14 @@ pub enum BootFailed {
     Start {
         /// The program that was started.
         program: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The port it was to be started on is somebody else's.
+    #[error("port {port} for the provider: {source}")]
+    Port {
+        /// The port of this computer.
+        port: u16,
         /// What the operating system said.
         source: std::io::Error,
     },
@@ -141,7 +154,8 @@ impl Launcher {
         Self {
             provider,
             label: label.to_owned(),
-            scratch,
+            // A provider may change its folder.
+            scratch: std::path::absolute(&scratch).unwrap_or(scratch),
             logs,
             transcript: Arc::default(),
             started: AtomicUsize::new(0),
@@ -168,21 +182,18 @@ impl Launcher {
                 why: "there is no target".to_owned(),
             });
         };
-        let running =
-            Running::to(None, addr, tls.clone(), &self.transcript).map_err(|refused| {
-                BootFailed::NoAnswer {
-                    addr: addr.clone(),
-                    why: refused.to_string(),
-                }
-            })?;
-        let addr = addr.clone();
+        let no_answer = |why: String| BootFailed::NoAnswer {
+            addr: addr.clone(),
+            why,
+        };
+        let running = Running::to(None, addr, tls.clone(), &self.transcript);
+        let running = running.map_err(|refused| no_answer(refused.to_string()))?;
         match running.lists(ANSWER_WITHIN).await {
             Ok(()) => Ok(running),
-            Err(status) if status.code() == Code::DeadlineExceeded => Err(BootFailed::NoAnswer {
-                addr,
-                why: format!("no answer to a List within {ANSWER_WITHIN:?}"),
-            }),
-            Err(status) => Err(not_a_provider(addr, &status)),
+            Err(status) if status.code() == Code::DeadlineExceeded => Err(no_answer(format!(
+                "no answer to a List within {ANSWER_WITHIN:?}"
+            ))),
+            Err(status) => Err(not_a_provider(addr, tls.is_some(), &status).await),
         }
     }
 
@@ -200,33 +211,30 @@ impl Launcher {
             program: binary.program.clone(),
             source,
         };
-        let nth = self.started.fetch_add(1, Ordering::Relaxed);
-        let addr = free_addr(binary.first_port, nth).map_err(failed)?;
-        let log = self.logs.join(format!("provider-{nth:03}.log"));
-        let out = File::create(&log).map_err(failed)?;
-        let mut command = Command::new(&binary.program);
-        command
-            .args(&binary.args)
-            .arg(format!("--addr={addr}"))
-            .arg(format!("--provider={}", self.label))
-            .arg("--use-fake-backend")
-            .arg(format!("--seed-count={seeds}"));
-        if let Some(state) = state {
-            let mut flag = OsString::from("--state=");
-            flag.push(state);
-            command.arg(flag);
-        }
-        command
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(out.try_clone().map_err(failed)?)
-            .stderr(out);
         let reborn = state.is_some_and(Path::exists);
-        let child = command.spawn().map_err(failed)?;
-        let process = Process { child, log };
-        let running = Running::to(Some(process), &addr, None, &self.transcript);
-        let mut running = running.map_err(|refused| BootFailed::Silent(refused.to_string()))?;
-        running.ready(flags).await?;
+        let mut ports = 0..MOST_PORTS;
+        let mut running = loop {
+            ports.next();
+            let nth = self.started.fetch_add(1, Ordering::Relaxed);
+            let addr = free_addr(binary.first_port, nth)?;
+            let log = self.logs.join(format!("provider-{nth:03}.log"));
+            let mut command = self.command(binary, addr, seeds, state);
+            let out = File::create(&log).map_err(failed)?;
+            command
+                .args(flags)
+                .stdout(out.try_clone().map_err(failed)?)
+                .stderr(out);
+            let process = Process::start(&mut command, log).map_err(failed)?;
+            let running = Running::to(Some(process), &addr.to_string(), None, &self.transcript);
+            let mut running = running.map_err(|refused| BootFailed::Silent(refused.to_string()))?;
+            match running.ready(flags).await {
+                Ok(()) => break running,
+                // It ended because somebody else was quicker to take its port.
+                Err(BootFailed::Ended { .. })
+                    if !ports.is_empty() && TcpListener::bind(addr).is_err() => {}
+                Err(failed) => return Err(failed),
+            }
+        };
         if let Some(defect) = self.defect {
             let proxy = Proxy::start(defect, running.channel.clone(), state, reborn).await;
             running.dial_through(proxy.map_err(failed)?)?;
@@ -234,85 +242,42 @@ impl Launcher {
         self.transcript.take();
         Ok(running)
     }
+
+    /// The boot contract, as every provider takes it.
+    fn command(
+        &self,
+        binary: &Binary,
+        addr: SocketAddr,
+        seeds: usize,
+        state: Option<&Path>,
+    ) -> Command {
+        let mut command = Command::new(&binary.program);
+        command
+            .args(&binary.args)
+            .arg(format!("--addr={addr}"))
+            .arg(format!("--provider={}", self.label))
+            .arg("--use-fake-backend")
+            .arg(format!("--seed-count={seeds}"))
+            // What it makes for the time being is gone with the run, however often it is killed.
+            .env("TMPDIR", &self.scratch)
+            .stdin(Stdio::null());
+        if let Some(state) = state {
+            let mut flag = OsString::from("--state=");
+            flag.push(state);
+            command.arg(flag);
+        }
+        command
+    }
 }
 
 /// Taken and let go: nobody else on this host is likely to take it before the child does.
-fn free_addr(first: Option<u16>, nth: usize) -> std::io::Result<String> {
+fn free_addr(first: Option<u16>, nth: usize) -> Result<SocketAddr, BootFailed> {
     let port = match first {
         Some(first) => first.wrapping_add(u16::try_from(nth).unwrap_or(u16::MAX)),
         None => 0,
     };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    Ok(listener.local_addr()?.to_string())
-}
-
-fn not_a_provider(addr: String, status: &Status) -> BootFailed {
-    let message = status.message();
-    match status.code() {
-        Code::Unavailable | Code::DeadlineExceeded | Code::Unknown | Code::Internal
-            if is_transport(status) =>
-        {
-            BootFailed::NoAnswer {
-                addr,
-                why: innermost(status),
-            }
-        }
-        code => BootFailed::NoProvider {
-            addr,
-            why: format!("a List was answered with {code:?} {message}"),
-        },
-    }
-}
-
-fn is_transport(status: &Status) -> bool {
-    std::error::Error::source(status).is_some()
-}
-
-/// Why a call was not answered as it should be, in a line.
-fn reason(status: &Status) -> String {
-    match status.code() {
-        Code::DeadlineExceeded => status.message().to_owned(),
-        _ if is_transport(status) => innermost(status),
-        code => format!("{code:?} {}", status.message()),
-    }
-}
-
-/// What the operating system said, below all that is wrapped around it.
-fn innermost(status: &Status) -> String {
-    let mut error: &dyn std::error::Error = status;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
-}
-
-/// The last line of a log that says something.
-fn last_words(log: &Path) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
-    let tail = &text[text.len().saturating_sub(LOG_TAIL)..];
-    let tail = String::from_utf8_lossy(tail);
-    // A refusal of an unknown flag ends in a hint to read the help; the line that matters is above.
-    let mut lines = tail.lines().filter(|line| !line.trim().is_empty());
-    let named = lines
-        .clone()
-        .find(|line| line.trim_start().starts_with("error"));
-    let said = named.or_else(|| lines.next_back()).unwrap_or_default();
-    said.trim().chars().take(300).collect()
-}
-
-/// A process of ours, and where it writes.
-#[derive(Debug)]
-struct Process {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Process {
-    /// How it ended and what it said last, if it has.
-    fn ended(&mut self) -> Option<(String, String)> {
-        let status = self.child.try_wait().ok().flatten()?;
-        Some((status.to_string(), last_words(&self.log)))
-    }
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|it| it.local_addr());
+    taken.map_err(|source| BootFailed::Port { port, source })
 }
 
 /// A provider that answers. Dropping it ends the process, if it is ours.
@@ -324,6 +289,8 @@ pub(crate) struct Running {
     channel: Channel,
     transcript: Arc<Transcript>,
     proxy: Option<Proxy>,
+    /// It has made room for others.
+    stopped: bool,
 }
 
 impl Running {
@@ -333,7 +300,8 @@ impl Running {
         tls: Option<Arc<Tls>>,
         transcript: &Arc<Transcript>,
     ) -> Result<Self, bigfleet_net::DialRefused> {
-        let dial = Dial::provider(tls);
+        // Not all providers let a connection be pinged as often as the contract allows.
+        let dial = Dial::unknown(tls);
         Ok(Self {
             channel: dial.channel(addr)?,
             process,
@@ -341,6 +309,7 @@ impl Running {
             dial,
             transcript: Arc::clone(transcript),
             proxy: None,
+            stopped: false,
         })
     }
 
@@ -378,23 +347,40 @@ impl Running {
         }
     }
 
-    /// Why nothing more can be learned from it: it ended, or it no longer answers.
+    /// Why nothing more can be learned from it: it ended, or it no longer answers. One that was ended by us is not
+    /// missed by those who start their own.
     pub(crate) async fn gone(&mut self) -> Option<String> {
+        if self.stopped {
+            return self.silence();
+        }
         let ended = self.process.as_mut().and_then(Process::ended);
         if let Some((status, said)) = ended {
             return Some(format!("the provider has ended: {status}{}", saying(&said)));
         }
-        let unanswered = self.transcript.unanswered();
-        if MOST_UNANSWERED <= unanswered {
-            return Some(format!(
-                "{unanswered} calls were not answered within {CALL:?}, so the others were not made"
-            ));
+        if let Some(silence) = self.silence() {
+            return Some(silence);
         }
         let silent = self.lists(CALL).await.err()?;
         Some(format!(
             "the provider no longer answers a List: {}",
             reason(&silent)
         ))
+    }
+
+    fn silence(&self) -> Option<String> {
+        let unanswered = self.transcript.unanswered();
+        (MOST_UNANSWERED <= unanswered).then(|| {
+            format!(
+                "{unanswered} calls were not answered within {CALL:?}, so the others were not made"
+            )
+        })
+    }
+
+    /// Ends it, as behaviours come that start processes of their own: a provider may not take a second one of its
+    /// kind beside it, for example because both want the same port for metrics.
+    pub(crate) fn make_room(&mut self) {
+        self.kill();
+        self.stopped = true;
     }
 
     fn dial_through(&mut self, proxy: Proxy) -> Result<(), BootFailed> {
@@ -427,10 +413,8 @@ impl Running {
 
     /// Ends it without a warning, as a power cut would.
     pub(crate) fn kill(&mut self) {
-        if let Some(Process { child, .. }) = &mut self.process {
-            // It may have ended by itself, which is as good.
-            drop(child.kill());
-            drop(child.wait());
+        if let Some(process) = &mut self.process {
+            process.kill();
         }
         // Once: dropping a provider that was killed must not touch the state of its successor.
         if let Some(proxy) = self.proxy.take() {

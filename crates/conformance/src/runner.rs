@@ -251,6 +251,9 @@ impl<'o> Lanes<'o> {
         subject.rng_seed = self.options.rng_seed;
         let has = probe(&subject).await;
         subject.can_only(has);
+        if lane == Lane::Durable {
+            subject.make_room();
+        }
         Ok(subject)
     }
 
@@ -317,6 +320,7 @@ impl<'o> Lanes<'o> {
             let why = "the target has slots to create: it is no pool of bare metal";
             return Err(Unavailable::Unsuitable(why.to_owned()));
         }
+        drop(subject);
         Ok(self.boot(FEW_SLOTS, &["--bare-metal"]).await?)
     }
 }

@@ -125,6 +125,11 @@ impl Subject {
         self.running.kill();
     }
 
+    /// Ends the process, for behaviours that start their own.
+    pub(crate) fn make_room(&mut self) {
+        self.running.make_room();
+    }
+
     /// Why nothing more can be learned from this provider: it ended, or it no longer answers.
     pub(crate) async fn gone(&mut self) -> Option<String> {
         self.running.gone().await

@@ -102,7 +102,10 @@ fn a_target_that_is_no_provider_is_named_as_such() {
             }
         }
     });
-    refused(&["--target", &addr], &[&addr]);
+    refused(
+        &["--target", &addr],
+        &[&addr, "is not a BigFleet provider", "does not speak gRPC"],
+    );
     drop(web);
     let shard_like = provider(&["--seed-count=4"]);
     // The probes of a provider speak HTTP/1, and are not where its calls are answered.
@@ -215,5 +218,20 @@ fn behind_tls_it_is_said_who_may_speak() {
         "{stdout}"
     );
     assert!(stdout.ends_with("verdict: INCOMPLETE\n"), "{stdout}");
-    refused(&["--target", &target], &[&target]);
+    refused(&["--target", &target], &[&target, "say --tls-cert"]);
+    // The other way round, and with a certificate of somebody else.
+    let (caller, plain) = (caller.each_ref().map(String::as_str), provider(&[]));
+    let plain = plain.addr.to_string();
+    let mut args = vec!["--target", &plain];
+    args.extend(caller);
+    refused(&args, &[&plain, "it does not speak TLS"]);
+    let other = Authority::new("another").unwrap();
+    let stranger = other.leaf(&["bigfleet://shard/s1"]).unwrap();
+    let stranger = stranger
+        .write(&folder.file("stranger"), &other.pem)
+        .unwrap();
+    let stranger = flags(&stranger);
+    let mut args = vec!["--target", &target];
+    args.extend(stranger.iter().map(String::as_str));
+    refused(&args, &[&target, "--tls-ca"]);
 }

@@ -1,11 +1,13 @@
-//! Providers that are not ours: one that keeps the public contract and nothing more is CERTIFIED, and one
-//! that does nothing, or ends in the middle, is not.
+//! Providers that are not ours: one that keeps the public contract and nothing more is CERTIFIED, started from
+//! its binary, from a script around it, or where it runs behind TLS; one that does nothing, or ends in the
+//! middle, is not.
 //!
 //! The binary of this test is also the provider: started with the boot contract it serves.
 
 mod provider;
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,7 +15,9 @@ use bigfleet_conformance::{
     Binary, Certificate, Options, Outcome, Profile, Provider, Verdict, run,
 };
 
-use provider::{Flags, serve};
+use bigfleet_net::testing::Authority;
+use bigfleet_net::{Tls, TlsFiles};
+use provider::{Flags, router, serve};
 
 /// What is expected of a certificate.
 type Judge = fn(&Certificate) -> Result<(), String>;
@@ -29,8 +33,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             }
         };
     }
-    let tests: [(&str, Judge, Start); 5] = [
+    let tests: [(&str, Judge, Start); 6] = [
         ("the plainest provider is certified", certified, PLAIN),
+        ("so it is from a script around it", certified, SCRIPT),
         ("what is optional may be missing", certified_without, BARE),
         ("who refuses everything has failed", failed, REFUSES),
         ("who lists nothing was not tried", untried, EMPTY),
@@ -43,6 +48,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let shown = verdict.as_ref().map_or_else(String::as_str, |()| "ok");
         println!("test {name} ... {shown}");
     }
+    let verdict = runtime.block_on(behind_tls())?;
+    kept &= verdict.is_ok();
+    let shown = verdict.as_ref().map_or_else(String::as_str, |()| "ok");
+    println!("test a target behind TLS is certified where it runs ... {shown}");
     Ok(if kept {
         ExitCode::SUCCESS
     } else {
@@ -53,11 +62,20 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 /// How the provider is started, and for what it is certified.
 struct Start {
     flag: Option<&'static str>,
+    /// By a shell that waits for it, and would not take it along if it were killed alone. What it starts listens
+    /// for metrics where the next one will, so there cannot be two.
+    in_a_script: bool,
     profiles: &'static [Profile],
 }
 
+const SCRIPT: Start = Start {
+    in_a_script: true,
+    profiles: &[Profile::Core, Profile::Durable],
+    ..PLAIN
+};
 const PLAIN: Start = Start {
     flag: None,
+    in_a_script: false,
     profiles: &[
         Profile::Core,
         Profile::Cloud,
@@ -68,6 +86,7 @@ const PLAIN: Start = Start {
 };
 const BARE: Start = Start {
     flag: Some("--bare"),
+    in_a_script: false,
     profiles: &[Profile::Core, Profile::Durable],
 };
 const REFUSES: Start = core_with("--refuses");
@@ -77,31 +96,99 @@ const DIES: Start = core_with("--dies-after=40");
 const fn core_with(flag: &'static str) -> Start {
     Start {
         flag: Some(flag),
+        in_a_script: false,
         profiles: &[Profile::Core],
     }
 }
 
+/// A folder of a run, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let folder = std::env::temp_dir().join(format!("other-hands-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is in the folder for temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
 async fn certificate(start: &Start) -> Result<Certificate, Box<dyn Error>> {
-    let folder = std::env::temp_dir().join(format!("other-hands-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+    let folder = Folder::new()?;
+    let (program, args) = if start.in_a_script {
+        let script = "\"$0\" \"$@\"; exit $?".to_owned();
+        let program = std::env::current_exe()?.display().to_string();
+        let metrics = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let metrics = format!("--metrics-addr={metrics}");
+        (
+            "/bin/sh".into(),
+            vec!["-c".to_owned(), script, program, metrics],
+        )
+    } else {
+        (std::env::current_exe()?, Vec::new())
+    };
+    let args = args.into_iter().chain(start.flag.map(str::to_owned));
     let provider = Provider::Binary(Binary {
-        program: std::env::current_exe()?,
-        args: start.flag.iter().map(Into::into).collect(),
+        program,
+        args: args.map(Into::into).collect(),
         first_port: None,
     });
-    let mut options = Options::new(provider, "plain", folder.clone());
-    options.profiles = start.profiles.to_vec();
+    judged(provider, start.profiles, &folder).await
+}
+
+async fn judged(
+    provider: Provider,
+    profiles: &[Profile],
+    folder: &Folder,
+) -> Result<Certificate, Box<dyn Error>> {
+    let mut options = Options::new(provider, "plain", folder.0.clone());
+    options.profiles = profiles.to_vec();
     options.scale_seeds = 700;
     options.soak = Duration::from_secs(1);
-    let reports = run(&options, |_| {}).await;
-    std::fs::remove_dir_all(&folder)?;
+    let reports = run(&options, |_| {}).await?;
     Ok(Certificate {
         provider: options.label,
         profiles: options.profiles,
         rng_seed: options.rng_seed,
         strict_skips: false,
         command: String::new(),
-        reports: reports?,
+        reports,
+    })
+}
+
+/// It verifies who calls, and lets whoever is verified speak for any shard, as the contract has it.
+async fn behind_tls() -> Result<Result<(), String>, Box<dyn Error>> {
+    let folder = Folder::new()?;
+    let ca = Authority::new("ca")?;
+    let put = |name: &str| -> Result<TlsFiles, Box<dyn Error>> {
+        Ok(ca.leaf(&[])?.write(&folder.0.join(name), &ca.pem)?)
+    };
+    let (server, caller) = (Tls::load(put("server")?)?, Tls::load(put("caller")?)?);
+    let flags = Flags::parse(
+        ["--provider=plain", "--seed-count=256"]
+            .map(str::to_owned)
+            .into_iter(),
+    )?;
+    let listener = bigfleet_net::listen("127.0.0.1:0").await?;
+    let serving = bigfleet_net::serve(listener, Some(server), router(flags))?;
+    let target = |tls| Provider::Target {
+        addr: format!("localhost:{}", serving.addr().port()),
+        tls,
+    };
+    let profiles = [Profile::Core, Profile::Cloud, Profile::Spot];
+    let found = judged(target(Some(caller)), &profiles, &folder).await?;
+    let verdict = expect(&found, Verdict::Certified);
+    let plaintext = judged(target(None), &profiles, &folder).await;
+    serving.stop(Duration::ZERO).await;
+    Ok(match plaintext {
+        Err(_) => verdict,
+        Ok(_) => Err("FAILED: it answers those who do not say who they are".to_owned()),
     })
 }
 

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use bigfleet_wire::v1alpha1 as wire;
 use prost::Message;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
 use tonic::{Request, Response, Status};
 use wire::capacity_provider_server::{CapacityProvider, CapacityProviderServer};
 use wire::{CapacityType, HostRef, Machine, MachineList, MachineState as State, TransitionAck};
@@ -24,6 +26,8 @@ pub(crate) struct Flags {
     label: String,
     seeds: usize,
     state: Option<PathBuf>,
+    /// Where it listens for whoever reads metrics; without that it ends.
+    metrics: Option<String>,
     /// Settles within the call, gives nothing back and has no cursors: all of it is optional.
     bare: bool,
     /// Has no machine at all.
@@ -47,6 +51,7 @@ impl Flags {
                 "--seed-count" => flags.seeds = number()?,
                 "--state" => flags.state = Some(value.into()),
                 "--use-fake-backend" => {}
+                "--metrics-addr" => flags.metrics = Some(value.to_owned()),
                 "--bare" => flags.bare = true,
                 "--refuses" => flags.refuses = true,
                 "--empty" => flags.empty = true,
@@ -445,14 +450,13 @@ impl CapacityProvider for Plain {
     }
 }
 
-/// Serves until it is killed.
-pub(crate) async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
+/// Its calls, to be answered somewhere.
+pub(crate) fn router(flags: Flags) -> Router {
     let state = flags
         .state
         .as_ref()
         .and_then(|state| std::fs::read_to_string(state).ok());
     let known = state.map_or_else(|| Known::seeded(&flags), |text| Known::read(&text));
-    let addr = flags.addr.parse()?;
     let plain = Plain {
         known: Arc::new(Mutex::new(known)),
         flags,
@@ -460,9 +464,16 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>
         lists: Arc::default(),
     };
     let service = CapacityProviderServer::new(plain).max_decoding_message_size(16 << 20);
-    tonic::transport::Server::builder()
-        .add_service(service)
-        .serve(addr)
-        .await?;
+    Server::builder().add_service(service)
+}
+
+/// Serves until it is killed.
+pub(crate) async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
+    let addr = flags.addr.parse()?;
+    let _metrics = match &flags.metrics {
+        Some(addr) => Some(std::net::TcpListener::bind(addr)?),
+        None => None,
+    };
+    router(flags).serve(addr).await?;
     Ok(())
 }
