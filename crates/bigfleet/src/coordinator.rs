@@ -1,7 +1,7 @@
 //! `bigfleet coordinator`: flags to checked settings, and a replica until the process is asked to end.
 
 use crate::failure::Failure;
-use bigfleet_coordinator::{Forming, Pace, Settings, ordinal, start};
+use bigfleet_coordinator::{Export, Forming, Pace, Settings, ordinal, start};
 use bigfleet_net::{Dial, LogFlags, ServingFlags, asked_to_end, check_exposure};
 use bigfleet_provider_fake::duration;
 use clap::Args as ClapArgs;
@@ -52,6 +52,15 @@ pub(crate) struct Args {
     /// How often shards report; a report older than three of these is stale
     #[arg(long, value_parser = duration, default_value = "10s")]
     report_interval: Duration,
+    /// A folder for backups, best on another disk: whoever leads puts one there every few minutes
+    #[arg(long, value_name = "FOLDER")]
+    snapshot_export_dir: Option<PathBuf>,
+    /// How often
+    #[arg(long, value_parser = duration, default_value = "5m")]
+    snapshot_export_interval: Duration,
+    /// How many of them are kept
+    #[arg(long, default_value_t = 288, value_parser = clap::value_parser!(u32).range(1..))]
+    snapshot_export_retain: u32,
     /// Certificates.
     #[command(flatten)]
     serving: ServingFlags,
@@ -111,6 +120,10 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
         args.join_addr.is_empty() || number.is_some(),
         "--id has to end with - and a number, as there are several replicas: coordinator-0",
     );
+    must(
+        Duration::from_secs(1) <= args.snapshot_export_interval,
+        "--snapshot-export-interval is below 1s",
+    );
     let told = [
         ("--advertise-addr", &args.advertise_addr),
         ("--raft-advertise", &args.raft_advertise),
@@ -158,6 +171,11 @@ fn settings(args: &Args) -> Result<Settings, Vec<String>> {
             election: (min, max),
         },
         report_interval: args.report_interval,
+        export: args.snapshot_export_dir.clone().map(|folder| Export {
+            folder,
+            interval: args.snapshot_export_interval,
+            retain: args.snapshot_export_retain as usize,
+        }),
         tls,
         insecure: args.serving.insecure,
     })

@@ -32,6 +32,7 @@ mod pod_controller;
 mod provider;
 mod shard;
 mod sim;
+mod snapshot;
 mod table;
 mod up;
 mod up_kubernetes;
@@ -114,6 +115,10 @@ enum Verb {
     Remove(ownership::RemoveArgs),
     /// Change the group of replicas that is the coordinator: take one out, let another lead.
     Raft(ownership::RaftArgs),
+    /// Back up what the coordinator knows, look at backups, and restore one.
+    Snapshot(snapshot::Args),
+    /// End a restore of the coordinator: from then on domains are handed out again.
+    FinishRestore(snapshot::FinishArgs),
     /// Ask an audit log what happened, when, to whom and why; needs no shard.
     Audit(audit::Args),
     /// Name shards and how to call them, so that the other verbs need no flags.
@@ -196,6 +201,8 @@ fn main() -> ExitCode {
         Verb::Move(args) => ownership::moved(&args),
         Verb::Remove(args) => ownership::remove(&args),
         Verb::Raft(args) => ownership::raft(&args),
+        Verb::Snapshot(args) => snapshot::run(&args),
+        Verb::FinishRestore(args) => snapshot::finish(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Config(args) => config::run(&args),
         Verb::Certs(args) => certs::run(&args),

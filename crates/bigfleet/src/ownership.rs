@@ -37,7 +37,7 @@ pub(crate) struct SteerArgs {
 
 impl SteerArgs {
     /// Finds the replica that leads, asks wherever somebody is there to answer, does the work, and says where.
-    fn steer(
+    pub(crate) fn steer(
         &self,
         question: impl AsyncFnOnce(&CoordinatorClient) -> Result<String, CtlError>,
         work: impl AsyncFnOnce(&CoordinatorClient) -> Result<Answer, CtlError>,
@@ -55,6 +55,11 @@ impl SteerArgs {
             },
         )?;
         print(answer)
+    }
+
+    /// Whether nothing is to be changed.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
     }
 
     fn change(&self, question: String, changes: &DomainChanges) -> Result<(), Failure> {

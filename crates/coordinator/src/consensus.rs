@@ -34,6 +34,11 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Whether a leader is known that can agree with others. One that has lost its majority knows only of itself.
+    pub(crate) fn is_led(&self) -> bool {
+        self.leader.is_some() && (!self.is_elected || self.has_quorum)
+    }
+
     /// The leader's addresses.
     pub(crate) fn leading_member(&self) -> Option<&Member> {
         let leader = self.leader?;

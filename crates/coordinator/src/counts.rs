@@ -1,14 +1,16 @@
 //! Counts: what a replica has counted, and all of its numbers as one page.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bigfleet_coordinator_core::{Caller, CoordinatorCore, Refused, ReportEnd};
+use bigfleet_coordinator_core::{
+    AckOutcome, Caller, CoordinatorCore, OrderKind, Refused, ReportEnd, TransferState,
+};
 use bigfleet_model::Time;
 
 use crate::consensus::{Results, View};
+use crate::metrics_page::{Histogram, Page};
 
 /// What a process has counted since it began.
 #[derive(Debug, Default)]
@@ -17,9 +19,14 @@ pub(crate) struct Counts(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     applied: BTreeMap<&'static str, u64>,
-    apply_seconds: f64,
+    apply_seconds: Histogram,
+    /// Bytes of the last snapshot that was saved or exported.
+    state_bytes: u64,
     turned_away: BTreeMap<&'static str, u64>,
     reigns: u64,
+    exported: u64,
+    not_exported: u64,
+    last_export: Option<Instant>,
 }
 
 impl Counts {
@@ -35,7 +42,7 @@ impl Counts {
         };
         let mut inner = self.inner();
         *inner.applied.entry(outcome).or_default() += 1;
-        inner.apply_seconds += took.as_secs_f64();
+        inner.apply_seconds.add(took);
     }
 
     pub(crate) fn turned_away(&self, rpc: &'static str) {
@@ -44,6 +51,21 @@ impl Counts {
 
     pub(crate) fn reign_begun(&self) {
         self.inner().reigns += 1;
+    }
+
+    /// The tables were this long when they were last written out.
+    pub(crate) fn state_bytes(&self, bytes: usize) {
+        self.inner().state_bytes = bytes as u64;
+    }
+
+    pub(crate) fn exported(&self, is_done: bool) {
+        let mut inner = self.inner();
+        if is_done {
+            inner.exported += 1;
+            inner.last_export = Some(Instant::now());
+        } else {
+            inner.not_exported += 1;
+        }
     }
 
     /// Everything, as OpenMetrics text.
@@ -78,6 +100,16 @@ impl Counts {
         let applied =
             outcomes.map(|one| (one, inner.applied.get(one).copied().unwrap_or_default()));
         page.counter("apply", "proposals, by how they ended", "outcome", applied);
+        page.histogram(
+            "apply_duration_seconds",
+            "from a proposal to its result",
+            &inner.apply_seconds,
+        );
+        page.gauge(
+            "state_bytes",
+            "size of the snapshot that was last saved or exported from here",
+            inner.state_bytes,
+        );
         page.counter(
             "identity_rejected",
             "calls whose certificate did not fit",
@@ -92,16 +124,35 @@ impl Counts {
             ("other_process", ReportEnd::OtherProcess),
         ];
         let counters = core.counters();
-        let ends = ends.map(|(name, end)| {
-            let count = counters.reports.get(&end);
-            (name, count.copied().unwrap_or_default())
-        });
+        let count = |end| counters.reports.get(&end).copied().unwrap_or_default();
+        let ends = ends.map(|(name, end)| (name, count(end)));
         page.counter(
             "reports",
             "reports of shards, by how they ended",
             "outcome",
             ends,
         );
+        page.counter(
+            "reports_unheard",
+            "reports that were answered with WAIT",
+            "",
+            [("", count(ReportEnd::Unheard))],
+        );
+        page.counter(
+            "identity_conflicts",
+            "reports of a process that is not on record for its shard",
+            "",
+            [("", count(ReportEnd::OtherProcess))],
+        );
+        let acks = counters.acks.iter();
+        let acks = acks.map(|((kind, outcome), count)| {
+            let labels = [
+                ("kind", kind_name(*kind)),
+                ("outcome", outcome_name(*outcome)),
+            ];
+            (labels, *count)
+        });
+        page.counter_of_two("instruction_acks", "answers to instructions", acks);
         let floors = [
             ("raised", counters.floor_raised),
             ("refused", counters.floor_refused),
@@ -112,6 +163,19 @@ impl Counts {
             "outcome",
             floors,
         );
+        page.counter(
+            "snapshot_export",
+            "backups put into the export folder, by how that ended",
+            "outcome",
+            [("success", inner.exported), ("error", inner.not_exported)],
+        );
+        if let Some(last) = inner.last_export {
+            page.gauge(
+                "snapshot_export_age_seconds",
+                "since this process last put a backup into the export folder",
+                last.elapsed().as_secs(),
+            );
+        }
         for (directory, lag) in &view.lags {
             let member = view.members.iter().find(|(one, _, _)| one == directory);
             let name = member.map_or("", |(_, member, _)| member.name.as_str());
@@ -149,6 +213,27 @@ impl Counts {
                 "providers of which two shards hold everything",
                 shown.everything_conflicts() as u64,
             );
+            let clusters = shown.clusters();
+            let twice = clusters.iter().filter(|one| !one.also_at.is_empty());
+            page.gauge(
+                "binding_conflicts",
+                "clusters that two shards serve",
+                twice.count() as u64,
+            );
+            for (state, name) in [
+                (TransferState::Moving, "moving"),
+                (TransferState::Done, "done"),
+                (TransferState::Returning, "returning"),
+            ] {
+                let open = shown.transfers().filter(|(_, one)| one.state == state);
+                page.labelled(
+                    "transfers_open",
+                    "transfers of machines between shards, by how far they are",
+                    "state",
+                    name,
+                    open.count() as u64,
+                );
+            }
             let instructions = shown.instructions();
             let shards = shown.shards();
             for shard in &shards {
@@ -180,54 +265,20 @@ impl Counts {
     }
 }
 
-#[derive(Debug, Default)]
-struct Page {
-    text: String,
-    last: &'static str,
+fn kind_name(kind: OrderKind) -> &'static str {
+    match kind {
+        OrderKind::AssignDomain => "assign_domain",
+        OrderKind::UnassignDomain => "unassign_domain",
+        OrderKind::Claim => "claim",
+        OrderKind::Return => "return",
+    }
 }
 
-impl Page {
-    fn head(&mut self, name: &'static str, help: &str, kind: &str) {
-        if self.last != name {
-            self.last = name;
-            let name = format!("bigfleet_coordinator_{name}");
-            // Writing to a text cannot fail.
-            let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        }
-    }
-
-    fn gauge(&mut self, name: &'static str, help: &str, value: u64) {
-        self.head(name, help, "gauge");
-        let _ = writeln!(self.text, "bigfleet_coordinator_{name} {value}");
-    }
-
-    fn labelled(&mut self, name: &'static str, help: &str, label: &str, of: &str, value: u64) {
-        self.head(name, help, "gauge");
-        let of = of.escape_default();
-        let _ = writeln!(
-            self.text,
-            "bigfleet_coordinator_{name}{{{label}=\"{of}\"}} {value}"
-        );
-    }
-
-    fn counter<'a>(
-        &mut self,
-        name: &'static str,
-        help: &str,
-        label: &str,
-        counts: impl IntoIterator<Item = (&'a str, u64)>,
-    ) {
-        self.head(name, help, "counter");
-        for (of, value) in counts {
-            let labels = if label.is_empty() {
-                String::new()
-            } else {
-                format!("{{{label}=\"{of}\"}}")
-            };
-            let _ = writeln!(
-                self.text,
-                "bigfleet_coordinator_{name}_total{labels} {value}"
-            );
-        }
+fn outcome_name(outcome: AckOutcome) -> &'static str {
+    match outcome {
+        AckOutcome::Accepted => "accepted",
+        AckOutcome::RejectedStale => "rejected_stale",
+        AckOutcome::RejectedInvalid => "rejected_invalid",
+        AckOutcome::Failed => "failed",
     }
 }

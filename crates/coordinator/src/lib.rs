@@ -7,23 +7,35 @@
 //!                               ├─ version, checksum, message
 //! Snapshot ◀─▶ snapshot         ┘
 //! Snapshot ◀── state document of the reference (JSON), one way
+//!
+//! snapshot ─▶ archive, export ─▶ restore ─▶ data directory of one replica
 //! ```
 //!
-//! What is read is checked as if a stranger had written it. Not built yet: offline restore, exported snapshots, `raft remove-peer`.
+//! What is read is checked as if a stranger had written it.
 
+mod archive;
 mod consensus;
 mod counts;
+mod export;
 mod format;
 mod forming;
+mod metrics_page;
 mod process;
 mod raft;
 mod reference;
 mod report_facts;
+mod restore;
 mod saved;
 mod service;
+mod tar;
 
+pub use archive::{Archive, ArchiveRefused, WrittenBy};
+pub use export::Export;
 pub use format::{FormatRefused, read_entry, read_snapshot, write_entry, write_snapshot};
 pub use forming::{Forming, ordinal};
 pub use process::{Coordinator, Settings, StartRefused, start};
 pub use raft::{Belonging, Member, Pace, ReplicaRefused, StoreRefused};
 pub use reference::{ReferenceRefused, read_reference};
+pub use restore::{RestoreRefused, RestoreSettings, Restored, USUAL_TERM_BUMP, restore};
+pub use saved::ArchiveWriter;
+pub use tar::TarRefused;

@@ -24,6 +24,7 @@ use tonic_health::ServingStatus;
 use crate::Member;
 use crate::consensus::Consensus;
 use crate::counts::Counts;
+use crate::export::{self, Export};
 use crate::forming::{self, Forming};
 use crate::raft::{Pace, Replica, ReplicaRefused, SharedCore, drawn};
 use crate::service::{Service, now};
@@ -56,6 +57,8 @@ pub struct Settings {
     pub pace: Pace,
     /// How often shards report.
     pub report_interval: Duration,
+    /// Where backups go; `None` for nowhere.
+    pub export: Option<Export>,
     /// Certificates; `None` for plaintext.
     pub tls: Option<TlsFiles>,
     /// Other hosts may call without certificates.
@@ -170,6 +173,11 @@ pub async fn start(settings: Settings) -> Result<Coordinator, StartRefused> {
         beside.push(serving);
     }
     beside.push(tokio::spawn(tell_health(Arc::clone(&replica), reporter)));
+    if let Some(export) = settings.export {
+        let (name, counts) = (settings.name.clone(), Arc::clone(&counts));
+        let kept = export::keep(export, name, Arc::clone(&replica), core.clone(), counts);
+        beside.push(tokio::spawn(kept));
+    }
     let leading = lead(Arc::clone(&replica), core.clone(), counts);
     beside.push(tokio::spawn(leading));
     let probes = metrics_addr
@@ -194,9 +202,11 @@ pub async fn start(settings: Settings) -> Result<Coordinator, StartRefused> {
 
 fn probes(replica: &Arc<Replica>, core: &SharedCore, counts: &Arc<Counts>) -> Probes {
     let observed = Arc::clone(replica);
-    let ready = move || match observed.view().leader {
-        Some(_) => Ok(()),
-        None => Err("no raft leader observed".to_owned()),
+    let ready = move || {
+        let is_led = observed.view().is_led();
+        is_led
+            .then_some(())
+            .ok_or("no raft leader observed".to_owned())
     };
     let (replica, core, counts) = (Arc::clone(replica), core.clone(), Arc::clone(counts));
     let metrics = move || -> bigfleet_net::Answer {
@@ -212,9 +222,10 @@ fn probes(replica: &Arc<Replica>, core: &SharedCore, counts: &Arc<Counts>) -> Pr
 /// The health of the service is whether a leader is known.
 async fn tell_health(replica: Arc<Replica>, reporter: tonic_health::server::HealthReporter) {
     loop {
-        let status = match replica.view().leader {
-            Some(_) => ServingStatus::Serving,
-            None => ServingStatus::NotServing,
+        let status = if replica.view().is_led() {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
         };
         reporter.set_service_status(SERVICE_NAME, status).await;
         tokio::time::sleep(LOOK_EVERY).await;

@@ -369,6 +369,7 @@ impl<C: Consensus> Coordinator for Service<C> {
         self.must_be_admin(rpc, &request)?;
         let snapshot = self.consensus.snapshot().await;
         let (index, term, data) = snapshot.map_err(Status::unavailable)?;
+        self.counts.state_bytes(data.len());
         let frames = frames(index, term, &data).into_iter().map(Ok);
         Ok(Response::new(Box::pin(tokio_stream::iter(frames))))
     }

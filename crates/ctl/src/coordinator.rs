@@ -14,7 +14,7 @@ mod lists;
 mod replicas;
 mod steer;
 
-pub use client::{CoordinatorClient, USUAL_COORDINATOR};
+pub use client::{CoordinatorClient, SnapshotPiece, USUAL_COORDINATOR};
 pub(crate) use describe::describe_shard;
 pub(crate) use lists::{CoordinatorSource, ownership};
 pub use replicas::{remove_replica, transfer_leader};

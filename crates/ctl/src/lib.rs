@@ -49,8 +49,9 @@ mod watch;
 
 pub use client::{Client, USUAL_TIMEOUT};
 pub use coordinator::{
-    ChangesRefused, CoordinatorClient, DomainChanges, SteeredCoordinator, USUAL_COORDINATOR,
-    change_domains, remove_replica, remove_shard, remove_shard_question, transfer_leader,
+    ChangesRefused, CoordinatorClient, DomainChanges, SnapshotPiece, SteeredCoordinator,
+    USUAL_COORDINATOR, change_domains, remove_replica, remove_shard, remove_shard_question,
+    transfer_leader,
 };
 pub use describe::{Described, describe};
 pub use drain::{DrainDeadline, DrainOrder, drain, drain_question, undrain};
@@ -59,7 +60,7 @@ pub use explain::{explain, explain_decided};
 pub use export::export;
 pub use get::{Resource, Selection, SortKey, get};
 pub use json_path::{Path, PathRefused, Template};
-pub use output::{Answer, Form, FormRefused, Style};
+pub use output::{Answer, Form, FormRefused, Style, answer_of};
 pub use pause_resume::{PauseTarget, pause, resume};
 pub use retire_release::{release, retire};
 pub use select::{Selector, SelectorRefused};

@@ -288,6 +288,11 @@ pub(crate) fn document(record: &impl Serialize, form: &Form) -> Result<Option<St
     }
 }
 
+/// A record that is one page for people: the page, or the record in the form that was asked for.
+pub fn answer_of(record: &impl Serialize, page: String, form: &Form) -> Result<Answer, CtlError> {
+    Ok(Answer::of(document(record, form)?.unwrap_or(page)))
+}
+
 /// A line each: `machine/m-1`.
 fn names<T: Listable>(items: &[T]) -> String {
     let line = |item: &T| format!("{}/{}\n", T::ONE, printable(&item.name()));

@@ -9,6 +9,7 @@ mod machine;
 mod members;
 mod messages;
 mod peers;
+mod replaced;
 mod store;
 mod types;
 
@@ -24,6 +25,7 @@ use tokio::time::{Instant, timeout};
 
 pub(crate) use machine::SharedCore;
 pub(crate) use peers::PeerService;
+pub(crate) use replaced::{Held, NewStore, hold, write_new};
 pub(crate) use store::drawn;
 pub use store::{Belonging, StoreRefused};
 pub use types::Member;

@@ -24,7 +24,7 @@ use super::messages::Stored;
 use super::types::{Entry, Group, LogId, SnapshotMeta, Vote};
 use crate::FormatRefused;
 
-const FILE: &str = "coordinator.redb";
+pub(super) const FILE: &str = "coordinator.redb";
 /// The version of what is inside. A store of a later one is refused.
 const FORMAT: u64 = 1;
 /// Bytes the database keeps in memory: the log is in memory anyway.
@@ -146,13 +146,7 @@ pub(crate) fn drawn() -> Result<u64, StoreRefused> {
 
 /// Opens a data directory, which is created if there is none.
 pub(crate) fn open(dir: &Path) -> Result<(Opened, Disk), StoreRefused> {
-    let failed = |source| StoreRefused::Io {
-        path: dir.to_owned(),
-        source,
-    };
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(dir).map_err(failed)?;
+    folder_of(dir)?;
     let path = dir.join(FILE);
     let made = Database::builder().set_cache_size(CACHE).create(&path);
     let database = made.map_err(|why| match why {
@@ -173,7 +167,59 @@ pub(crate) fn open(dir: &Path) -> Result<(Opened, Disk), StoreRefused> {
     Ok((opened, Disk(database)))
 }
 
-fn database_refused(path: &Path) -> impl Fn(redb::Error) -> StoreRefused {
+/// Makes a data directory that others cannot read.
+pub(super) fn folder_of(dir: &Path) -> Result<(), StoreRefused> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(dir).map_err(|source| StoreRefused::Io {
+        path: dir.to_owned(),
+        source,
+    })
+}
+
+/// The group a store belongs to.
+pub(super) fn belonging_of(database: &Database) -> Result<Belonging, redb::Error> {
+    let reading = database.begin_read()?;
+    let meta = reading.open_table(META)?;
+    let cluster = meta.get(CLUSTER_KEY)?;
+    let generation = meta.get(GENERATION_KEY)?;
+    Ok(Belonging {
+        cluster: cluster.map(|bytes| String::from_utf8_lossy(bytes.value()).into_owned()),
+        generation: generation
+            .and_then(|bytes| number(bytes.value()))
+            .unwrap_or_default(),
+    })
+}
+
+/// Makes a store with all that is in it, in one commit.
+pub(super) fn fill(
+    path: &Path,
+    directory: u64,
+    belonging: &Belonging,
+    vote: &[u8],
+    purged: &[u8],
+    kept: &Kept,
+) -> Result<(), redb::Error> {
+    let database = Database::builder().create(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    let writing = database.begin_write()?;
+    writing.open_table(LOG)?;
+    let mut meta = writing.open_table(META)?;
+    meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
+    meta.insert(DIRECTORY_KEY, directory.to_le_bytes().as_slice())?;
+    meta.insert(VOTE_KEY, vote)?;
+    meta.insert(PURGED_KEY, purged)?;
+    drop(meta);
+    let (head, data) = (kept.meta.write(), kept.data.clone());
+    let (done, _) = oneshot::channel();
+    Write::Belonging(belonging.clone(), done).put(&writing)?;
+    let (done, _) = oneshot::channel();
+    Write::Snapshot(head, data, done).put(&writing)?;
+    writing.commit()?;
+    Ok(())
+}
+
+pub(super) fn database_refused(path: &Path) -> impl Fn(redb::Error) -> StoreRefused {
     move |source| StoreRefused::Database {
         path: path.to_owned(),
         source: Box::new(source),
@@ -235,15 +281,8 @@ fn read(database: &Database, directory: u64, path: &Path) -> Result<Opened, Stor
         let snapshot = reading.open_table(SNAPSHOT)?;
         let head = snapshot.get(HEAD_KEY)?.map(|value| value.value().to_vec());
         let data = snapshot.get(DATA_KEY)?.map(|value| value.value().to_vec());
-        let cluster = bytes(CLUSTER_KEY)?;
-        let belonging = Belonging {
-            cluster: cluster.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            generation: bytes(GENERATION_KEY)?
-                .and_then(|bytes| number(&bytes))
-                .unwrap_or_default(),
-        };
         Ok((
-            belonging,
+            belonging_of(database)?,
             bytes(VOTE_KEY)?,
             bytes(PURGED_KEY)?,
             log,

@@ -45,7 +45,9 @@ impl<C: Consensus> Service<C> {
         caller: &Caller,
         asked: &wire::ChangeDomainsRequest,
     ) -> Result<Vec<wire::ChangedDomain>, Refused> {
+        // What is refused here is refused from tables: they must be those of the group, and not of a leader that was.
         self.check_leading()?;
+        self.consensus.confirm().await?;
         let requests: Vec<AdminRequest> = asked.changes.iter().map(asked_for).collect();
         let (commands, changes) = {
             let mut core = self.core.lock();
@@ -74,6 +76,17 @@ impl<C: Consensus> Service<C> {
             first_refusal(self.propose(&commands).await?)?;
         }
         Ok(changes)
+    }
+}
+
+impl<C: Consensus> Service<C> {
+    /// Whether a change would be made.
+    async fn rehearsed(&self, caller: &Caller, asked: &AdminRequest) -> Result<(), Refused> {
+        self.check_leading()?;
+        self.consensus.confirm().await?;
+        let mut core = self.core.lock();
+        let commands = core.admin(now(), caller, asked)?;
+        first_refusal(core.rehearse(&commands))
     }
 }
 
@@ -221,7 +234,12 @@ impl<C: Consensus> CoordinatorAdmin for Service<C> {
         request: Request<wire::FinishRestoreRequest>,
     ) -> Answered<wire::FinishRestoreResponse> {
         let asked = AdminRequest::FinishRestore;
-        self.admin("FinishRestore", &request, &asked).await?;
+        if request.get_ref().dry_run {
+            let rehearsed = self.rehearsed(&caller(&request), &asked).await;
+            rehearsed.map_err(|refused| self.refuse("FinishRestore", &refused))?;
+        } else {
+            self.admin("FinishRestore", &request, &asked).await?;
+        }
         Ok(Response::new(wire::FinishRestoreResponse {}))
     }
 }

@@ -42,6 +42,15 @@ enum Repeated {
     Never,
 }
 
+/// A part of a backup on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotPiece {
+    /// What is said of it; comes first, once.
+    Meta(Vec<u8>),
+    /// The next bytes of it.
+    Data(Vec<u8>),
+}
+
 /// What a replica said instead of an answer.
 enum Turn {
     /// Not the one to ask; who is, if it knows.
@@ -168,6 +177,63 @@ impl CoordinatorClient {
         let request = &wire::TransferLeaderRequest { to: to.to_owned() };
         let ask = async |channel| admin(channel).transfer_leader(request.clone()).await;
         Ok(self.change("let another replica lead", ask).await?.leader)
+    }
+
+    /// Ends a restore, or says whether it could be ended.
+    pub async fn finish_restore(&self, dry_run: bool) -> Result<(), CtlError> {
+        let request = &wire::FinishRestoreRequest { dry_run };
+        let ask = async |channel| admin(channel).finish_restore(*request).await;
+        self.change("finish the restore", ask).await.map(drop)
+    }
+
+    /// A backup of what is agreed on now: what is said of it first, then its bytes, piece by piece.
+    pub async fn snapshot(
+        &self,
+        mut take: impl FnMut(SnapshotPiece) -> Result<(), String>,
+    ) -> Result<(), CtlError> {
+        let doing = "save a snapshot";
+        let ask = async |channel| {
+            let request = wire::SnapshotSaveRequest {};
+            contract(channel).snapshot_save(request).await
+        };
+        let mut frames = self.read(doing, ask).await?;
+        let mut is_begun = false;
+        loop {
+            let target = self.target();
+            let frame = timeout(self.within, frames.message()).await;
+            let frame = frame.map_err(|_| CtlError::NoAnswer {
+                target: target.clone(),
+                within: self.within,
+            })?;
+            let frame = frame.map_err(|status| CtlError::Interrupted {
+                target: target.clone(),
+                why: printable(&answered(&status)),
+            })?;
+            let Some(frame) = frame else {
+                break;
+            };
+            use wire::snapshot_save_chunk::Payload;
+            let piece = match frame.payload {
+                Some(Payload::MetaJson(meta)) if !is_begun => SnapshotPiece::Meta(meta),
+                Some(Payload::Data(data)) if is_begun => SnapshotPiece::Data(data),
+                Some(_) | None => {
+                    return Err(CtlError::Malformed {
+                        target,
+                        doing,
+                        what: "the parts of the snapshot are not in order".to_owned(),
+                    });
+                }
+            };
+            is_begun = true;
+            take(piece).map_err(CtlError::Local)?;
+        }
+        if is_begun {
+            return Ok(());
+        }
+        Err(CtlError::Interrupted {
+            target: self.target(),
+            why: "nothing came".to_owned(),
+        })
     }
 
     async fn read<T>(
