@@ -8,11 +8,13 @@
 //!
 //! A shard is measured in parts, each with processes of its own: the walk of a whole fleet from Idle to
 //! Configured; the same with default settings; sessions held, with the cycles decided under their load; a
-//! restart with everything remembered. A provider is measured without a shard ([`provider()`]).
+//! restart with everything remembered. A provider is measured without a shard ([`provider()`]),
+//! and so is a coordinator ([`coordinator()`]).
 //!
 //! Nothing is taken from inside a process but what it logs and shows to anyone, so the numbers are
 //! those of the program that ships.
 
+mod coordinator;
 mod demand;
 mod exec;
 mod limits;
@@ -32,6 +34,7 @@ use std::time::Duration;
 
 use crate::Progress;
 
+pub use coordinator::{CoordinatorReport, CoordinatorSettings, coordinator};
 pub use exec::ExecReport;
 pub use meter::ProcessCost;
 pub use provider::{ProviderReport, ProviderSettings, provider};

@@ -1,9 +1,10 @@
 //! `bigfleet bench`: what a decision costs on a named workload, alone and in a whole shard; what a
-//! provider and a shard cost as processes.
+//! provider, a shard and a coordinator cost as processes.
 //!
 //! The object is the same whoever reads it; people get a bar while they wait and a table instead.
 
 mod answer;
+mod coordinator;
 mod provider;
 mod shard;
 
@@ -35,6 +36,8 @@ enum What {
     Provider(provider::Args),
     /// Start a shard and measure throughput, many sessions, and a restart
     Shard(shard::Args),
+    /// Start replicas of a coordinator and measure failover, reports, writes and what they remember
+    Coordinator(coordinator::Args),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -101,6 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         What::Core(args) => measure(args, core, core_table),
         What::Provider(args) => provider::run(args),
         What::Shard(args) => shard::run(args),
+        What::Coordinator(args) => coordinator::run(args),
     }
 }
 

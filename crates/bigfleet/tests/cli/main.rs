@@ -3,6 +3,7 @@
 mod process;
 
 mod bench;
+mod bench_coordinator;
 mod bench_shard;
 mod decide;
 mod help;
