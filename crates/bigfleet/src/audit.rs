@@ -2,6 +2,7 @@
 
 use crate::{failure::Failure, output::say};
 use bigfleet_ctl::audit::{AuditFiles, AuditFilter, AuditLine, AuditSummary, audit_moment};
+use bigfleet_model::counted;
 use bigfleet_provider_fake::duration;
 use clap::{Args as ClapArgs, ValueEnum};
 use std::{path::PathBuf, time::Duration};
@@ -21,10 +22,11 @@ pub(crate) struct Args {
     /// Only about this machine
     #[arg(long)]
     machine: Option<String>,
-    /// Only about this cluster
+    /// Only about this cluster, and what concerned the whole shard
     #[arg(long)]
     cluster: Option<String>,
-    /// Only these kinds: Bootstrap, Provision, Preempt, Reclaim, Delete, rail, admin, summary
+    /// Only these kinds: Bootstrap, Provision, Preempt, Reclaim, Delete, rail, admin, summary, event, or one of those that `get events`
+    /// shows, such as provider-lost
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
     kinds: Vec<String>,
     /// Say what it all comes to, and why, instead of every line
@@ -68,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         reading.news_of(log)?;
     }
     if reading.unreadable != 0 {
-        eprintln!("{} lines could not be read", reading.unreadable);
+        let lines = counted(reading.unreadable, "line", "lines");
+        eprintln!("{lines} could not be read");
     }
     if args.summary {
         return say(&reading.summary.text(&reading.filter));

@@ -43,13 +43,14 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
 const BASH_NAMES: &str = r#"
 _bigfleet_live() {
     _bigfleet "$@"
-    local cur="${COMP_WORDS[COMP_CWORD]}" kind=""
+    local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" kind=""
     [[ $COMP_CWORD -lt 2 || $cur == -* ]] && return
     case "${COMP_WORDS[1]}" in
         get|describe|wait) [[ $COMP_CWORD -gt 2 ]] && kind="${COMP_WORDS[2]}" ;;
         explain|release) kind=clusters ;;
         retire|drain|undrain) kind=machines ;;
     esac
+    [[ $prev == --cluster ]] && kind=clusters && COMPREPLY=()
     [[ -z $kind ]] && return
     local names="$(bigfleet get "$kind" -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"
     COMPREPLY+=( $(compgen -W "$names" -- "$cur") )
@@ -60,6 +61,10 @@ complete -F _bigfleet_live -o nosort -o bashdefault -o default bigfleet
 /// The same for fish.
 const FISH_NAMES: &str = r#"function __fish_bigfleet_names
     set -l words (commandline -opc)
+    if test "$words[-1]" = --cluster
+        bigfleet get clusters -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
+        return
+    end
     switch $words[2]
         case get describe wait
             test (count $words) -ge 3; and bigfleet get $words[3] -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
@@ -84,8 +89,9 @@ _bigfleet() {
     case $typed[2] in
         get|describe|wait) [[ $at -gt 3 ]] && kind=$typed[3] ;;
         explain|release) kind=clusters ;;
-        retire) kind=machines ;;
+        retire|drain|undrain) kind=machines ;;
     esac
+    [[ $typed[at-1] == --cluster ]] && kind=clusters
     [[ -z $kind ]] && return found
     names=(${(f)"$(bigfleet get $kind -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"})
     compadd -a names && found=0

@@ -10,6 +10,7 @@ use bigfleet_ctl::{
     Awaited, CtlError, Form, PauseTarget, ProblemRecord, Selection, Selector, SortKey, Style,
     live::{self, LiveOptions},
 };
+use bigfleet_model::counted;
 use bigfleet_net::asked_to_end;
 use bigfleet_provider_fake::duration;
 use clap::Args as ClapArgs;
@@ -278,8 +279,8 @@ fn own_certificate(connected: &Connected) -> Option<ProblemRecord> {
     let what = match ends.checked_sub(now) {
         None => "your own certificate has expired".to_owned(),
         Some(left) if left < CERTIFICATE_SOON => {
-            let days = left.as_secs() / (24 * 60 * 60);
-            format!("your own certificate ends in {days} days")
+            let days = counted(left.as_secs() / (24 * 60 * 60), "day", "days");
+            format!("your own certificate ends in {days}")
         }
         Some(_) => return None,
     };

@@ -8,13 +8,13 @@
 //! guessed at.
 
 mod files;
+mod summary;
 
 pub use files::AuditFiles;
+pub use summary::AuditSummary;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bigfleet_model::counted;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
@@ -33,7 +33,7 @@ pub struct AuditFilter {
     pub machine: Option<String>,
     /// Only about this cluster.
     pub cluster: Option<String>,
-    /// Only of these kinds: an action (Bootstrap, Reclaim, …), `rail`, `admin`, or what `msg` says.
+    /// Only of these kinds: an action (Bootstrap, Reclaim, …), an event (provider-lost, …), or what `msg` says.
     pub kinds: Vec<String>,
 }
 
@@ -123,7 +123,9 @@ impl AuditLine {
             None => filter.since.is_none() && filter.until.is_none(),
         };
         let machine = filter.machine.as_ref();
-        let cluster = filter.cluster.as_ref();
+        // What concerns the whole shard concerns each of its clusters.
+        let is_whole = self.text("msg") == "event" && self.text("cluster").is_empty();
+        let cluster = filter.cluster.as_ref().filter(|_| !is_whole);
         let (kind, msg) = (self.kind(), self.text("msg"));
         let is_kind =
             |wanted: &String| wanted.eq_ignore_ascii_case(kind) || wanted.eq_ignore_ascii_case(msg);
@@ -147,7 +149,7 @@ impl AuditLine {
                 "{} holds back{}: {}",
                 self.text("rail"),
                 about(" cluster ", self.text("cluster")),
-                self.text("detail")
+                self.detail()
             ),
             "summary" => format!(
                 "{} × {} {} since {}",
@@ -156,34 +158,62 @@ impl AuditLine {
                 self.text("outcome"),
                 self.text("since")
             ),
-            other => {
-                let told = ["what", "detail", "text", "event"].map(|key| self.text(key));
-                let told = told.into_iter().find(|told| !told.is_empty());
-                format!(
-                    "{other}{}: {}",
-                    about(" cluster ", self.text("cluster")),
-                    told.unwrap_or_default()
-                )
-            }
+            // An event, or what a later version writes.
+            _ => format!(
+                "{}{}: {}",
+                self.kind(),
+                about(" cluster ", self.text("cluster")),
+                self.text("detail")
+            ),
         };
         printable(&format!("{} {said}", self.text("time"))) + "\n"
     }
 
     fn action(&self) -> String {
+        // What happened without an action of ours has no kind: its provider or a person moved the machine.
+        let kind = match self.text("kind") {
+            "" => "machine",
+            kind => kind,
+        };
         let mut said = format!(
-            "{} {}{}: {}",
-            self.text("kind"),
+            "{kind} {}{}: {}",
             self.text("machine"),
             about(" cluster ", self.text("cluster")),
             self.text("outcome")
         );
-        said += &about(", decided by ", self.text("reason"));
-        said += &about(", ", self.text("event"));
+        said += &about(", ", reason_words(self.text("reason")));
+        said += &about(", ", self.text("said"));
         said += &about(", error: ", self.text("error"));
         if let Some(took) = self.fields.get("duration_seconds").and_then(Value::as_f64) {
             said += &format!(", took {took:.1}s");
         }
         said + &about(", operation ", self.text("operation"))
+    }
+
+    /// What a rail says of itself: its own words if it has some, else each number by its name.
+    fn detail(&self) -> String {
+        let Some(detail) = self.fields.get("detail") else {
+            return String::new();
+        };
+        let word = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let Value::Object(fields) = detail else {
+            return word(detail);
+        };
+        let why = fields.get("why").map(word);
+        let numbers = fields.iter().filter(|(key, _)| *key != "why");
+        let named = |(key, value): (&String, &Value)| {
+            let name = key.replace('_', " ");
+            format!("{name} {}", word(value))
+        };
+        let mut numbers: Vec<String> = numbers.map(named).collect();
+        numbers.sort();
+        why.into_iter()
+            .chain(numbers)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     fn admin(&self) -> String {
@@ -206,6 +236,21 @@ impl AuditLine {
     }
 }
 
+/// Why something was decided, in words; the word of the log itself where it is one of a later version.
+fn reason_words(reason: &str) -> &str {
+    match reason {
+        "phase1.idle" => "since a Need was short and the machine idle",
+        "phase1.speculative" => "bought for a Need that was short",
+        "phase1.promised" => "for the Need it was promised to",
+        "phase1.restored" => "taken back, its Need wants it again",
+        "phase2.inversion" => "for a Need of higher priority",
+        "phase3.excess" => "since its cluster asks for less",
+        "phase3.leaving" => "since the machine is to leave",
+        "phase3.release" => "since nobody needs it",
+        other => other,
+    }
+}
+
 fn about(before: &str, text: &str) -> String {
     match text {
         "" => String::new(),
@@ -222,140 +267,20 @@ fn holds(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// What the lines come to.
-#[derive(Debug, Default)]
-pub struct AuditSummary {
-    lines: usize,
-    first: Option<Timestamp>,
-    last: Option<Timestamp>,
-    /// By action and outcome: how many, of how many machines, why, and the last error.
-    actions: BTreeMap<(String, String), ActionGroup>,
-    /// By rail and cluster: how often, and what it said last.
-    rails: BTreeMap<(String, String), (usize, String)>,
-    /// What people did, and whatever else was said.
-    told: Vec<String>,
-}
-
-#[derive(Debug, Default)]
-struct ActionGroup {
-    count: u64,
-    machines: std::collections::BTreeSet<String>,
-    reasons: BTreeMap<String, u64>,
-    error: String,
-}
-
-/// Lines of people and events that a summary repeats.
-const MOST_TOLD: usize = 50;
-
-impl AuditSummary {
-    /// Takes a line in.
-    pub fn add(&mut self, line: &AuditLine) {
-        self.lines += 1;
-        self.first = self.first.or(line.at);
-        self.last = line.at.or(self.last);
-        match line.text("msg") {
-            "action" | "summary" => {
-                let key = (
-                    line.text("kind").to_owned(),
-                    line.text("outcome").to_owned(),
-                );
-                let group = self.actions.entry(key).or_default();
-                let count = line.fields.get("count").and_then(Value::as_u64);
-                group.count += count.unwrap_or(1);
-                let machine = line.text("machine");
-                if !machine.is_empty() {
-                    group.machines.insert(machine.to_owned());
-                }
-                let reason = line.text("reason");
-                if !reason.is_empty() {
-                    *group.reasons.entry(reason.to_owned()).or_default() += 1;
-                }
-                let error = line.text("error");
-                if !error.is_empty() {
-                    error.clone_into(&mut group.error);
-                }
-            }
-            "rail" => {
-                let key = (
-                    line.text("rail").to_owned(),
-                    line.text("cluster").to_owned(),
-                );
-                let (count, detail) = self.rails.entry(key).or_default();
-                *count += 1;
-                line.text("detail").clone_into(detail);
-            }
-            _ if self.told.len() < MOST_TOLD => self.told.push(line.words()),
-            _ => {}
-        }
-    }
-
-    /// The summary: what happened, and why.
-    pub fn text(&self, of: &AuditFilter) -> String {
-        let mut about = Vec::new();
-        about.extend(
-            of.cluster
-                .as_ref()
-                .map(|cluster| format!("cluster {cluster}")),
-        );
-        about.extend(
-            of.machine
-                .as_ref()
-                .map(|machine| format!("machine {machine}")),
-        );
-        let about = match about.as_slice() {
-            [] => "everything".to_owned(),
-            about => about.join(", "),
-        };
-        let (Some(first), Some(last)) = (self.first, self.last) else {
-            return format!("{}: nothing happened\n", printable(&about));
-        };
-        let mut text = format!(
-            "{}: {} from {first:.0} to {last:.0}\n",
-            printable(&about),
-            counted(self.lines, "line", "lines")
-        );
-        for ((kind, outcome), group) in &self.actions {
-            let kind = if kind.is_empty() { "other" } else { kind };
-            let mut line = format!("  {:>6} {kind} {outcome}", group.count);
-            if !group.machines.is_empty() {
-                let machines = counted(group.machines.len(), "machine", "machines");
-                line += &format!(" of {machines}");
-            }
-            let reasons = group.reasons.iter();
-            let reasons: Vec<String> = reasons
-                .map(|(why, count)| format!("{why} {count}"))
-                .collect();
-            if !reasons.is_empty() {
-                line += &format!(", decided by {}", reasons.join(", "));
-            }
-            if !group.error.is_empty() {
-                line += &format!("; last error: {}", group.error);
-            }
-            text += &(printable(&line) + "\n");
-        }
-        for ((rail, cluster), (count, detail)) in &self.rails {
-            let cluster = self::about(" of cluster ", cluster);
-            let line = format!("  {count:>6} times held back by {rail}{cluster}: {detail}");
-            text += &(printable(&line) + "\n");
-        }
-        for told in &self.told {
-            text += &format!("  {told}");
-        }
-        text
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn line(text: &str) -> AuditLine {
+    pub(super) fn line(text: &str) -> AuditLine {
         AuditLine::read(text).unwrap()
     }
 
-    const ACTION: &str = r#"{"time":"2026-11-18T14:02:11.5Z","msg":"action","kind":"Reclaim","machine":"m1","cluster":"a","outcome":"success","reason":"phase3.excess","error":"","operation":"01"}"#;
-    const ADMIN: &str = r#"{"time":"2026-11-18T14:05:00Z","msg":"admin","verb":"Pause","by":"ann","asked":{"scope":"a"},"outcome":"done","reason":"odd","dry_run":false}"#;
-    const RAIL: &str = r#"{"time":"2026-11-18T14:06:00Z","msg":"rail","rail":"reclaim-cap","cluster":"a","detail":"4 wait"}"#;
+    pub(super) const ACTION: &str = r#"{"time":"2026-11-18T14:02:11.5Z","msg":"action","kind":"Reclaim","machine":"m1","cluster":"a","outcome":"success","reason":"phase3.excess","error":"","operation":"01"}"#;
+    pub(super) const ADMIN: &str = r#"{"time":"2026-11-18T14:05:00Z","msg":"admin","verb":"Pause","by":"ann","asked":{"scope":"a"},"outcome":"done","reason":"odd","dry_run":false}"#;
+    pub(super) const LOST: &str = r#"{"time":"2026-11-18T14:07:00Z","msg":"event","kind":"provider-lost","severity":"error","cluster":"","detail":"the provider does not answer: connection refused"}"#;
+    const GUARD: &str = r#"{"time":"2026-11-18T14:08:00Z","msg":"rail","rail":"roll-up-guard","cluster":"a","detail":{"rows_before":12,"rows_now":0,"held":1,"why":"it asks for nothing"}}"#;
+    const MOVED: &str = r#"{"time":"2026-11-18T14:09:00Z","msg":"action","kind":"","machine":"m1","cluster":"a","outcome":"adopted","said":"by its provider"}"#;
+    pub(super) const RAIL: &str = r#"{"time":"2026-11-18T14:06:00Z","msg":"rail","rail":"reclaim-cap","cluster":"a","detail":"4 wait"}"#;
 
     #[test]
     fn lines_are_chosen_by_time_machine_cluster_and_kind() {
@@ -403,23 +328,40 @@ mod tests {
         assert!(AuditLine::read("{\"torn").is_none());
     }
 
+    /// What happened to the whole shard happened to each of its clusters.
     #[test]
-    fn a_summary_says_what_happened_and_why() {
-        let mut summary = AuditSummary::default();
-        for text in [ACTION, ADMIN, RAIL] {
-            summary.add(&line(text));
-        }
-        let of = AuditFilter {
-            cluster: Some("a".to_owned()),
-            ..AuditFilter::default()
+    fn an_event_of_the_whole_shard_is_about_every_cluster() {
+        let of = |text: &str, cluster: &str, kind: &str| {
+            line(text).is_meant(&AuditFilter {
+                cluster: Some(cluster.to_owned()),
+                kinds: vec![kind.to_owned()],
+                ..AuditFilter::default()
+            })
         };
-        assert_eq!(
-            summary.text(&of),
-            "cluster a: 3 lines from 2026-11-18T14:02:11Z to 2026-11-18T14:06:00Z\n       \
-             1 Reclaim success of 1 machine, decided by phase3.excess 1\n       \
-             1 times held back by reclaim-cap of cluster a: 4 wait\n  \
-             2026-11-18T14:05:00Z ann asked to Pause {\"scope\":\"a\"}: done, because: odd\n"
-        );
+        assert!(of(LOST, "a", "event") && of(LOST, "b", "provider-lost"));
+        assert!(!of(LOST, "a", "rail"));
+        assert!(!of(GUARD, "b", "rail"), "a rail is its cluster's");
+    }
+
+    #[test]
+    fn every_kind_of_line_is_said_in_words() {
+        for (text, words) in [
+            (
+                LOST,
+                "2026-11-18T14:07:00Z provider-lost: the provider does not answer: connection refused",
+            ),
+            (
+                GUARD,
+                "2026-11-18T14:08:00Z roll-up-guard holds back cluster a: it asks for nothing, held 1, rows before 12, \
+                 rows now 0",
+            ),
+            (
+                MOVED,
+                "2026-11-18T14:09:00Z machine m1 cluster a: adopted, by its provider",
+            ),
+        ] {
+            assert_eq!(line(text).words(), format!("{words}\n"));
+        }
     }
 
     #[test]

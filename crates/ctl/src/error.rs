@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use bigfleet_net::TlsProblem;
+use bigfleet_net::{TlsProblem, connection_error};
 use tonic::{Code, Status};
 
 use crate::text::{printable, without_rule_ids};
@@ -209,23 +209,14 @@ impl CtlError {
     /// What it means that the connection failed. Whatever is neither the network's nor a certificate's
     /// fault is a server that speaks another protocol.
     fn on_the_way(status: &Status, target: String) -> Self {
-        let Some(error) = io_error(status) else {
-            return Self::NotAShard { target };
-        };
-        let why = printable(&error.to_string());
-        if let Some(problem) = TlsProblem::of(error) {
+        if let Some(problem) = TlsProblem::of_status(status) {
             let why = advice(&problem);
             return Self::Certificates { target, why };
         }
-        // HTTP/2 keeps the words of an alert that came after the handshake, and nothing else of it.
-        if let Some((_, alert)) = why.split_once("received fatal alert: ") {
-            return if alert.starts_with("CertificateExpired") {
-                Self::refused_certificate(target, true)
-            } else {
-                let why = advice(&TlsProblem::OwnRefused(alert.to_owned()));
-                Self::Certificates { target, why }
-            };
-        }
+        let Some(error) = connection_error(status) else {
+            return Self::NotAShard { target };
+        };
+        let why = printable(&error.to_string());
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NotListening { target },
             // The resolver has no kind of its own; this is how the standard library words it.
@@ -284,15 +275,4 @@ fn without_call(why: String) -> String {
         Some((_, needed)) => format!("that needs {needed}"),
         None => why,
     }
-}
-
-fn io_error(status: &Status) -> Option<&io::Error> {
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref::<io::Error>() {
-            return Some(found);
-        }
-        cause = error.source();
-    }
-    None
 }

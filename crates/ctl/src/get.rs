@@ -17,7 +17,7 @@ use crate::error::CtlError;
 use crate::events::events;
 use crate::json_path::{Path, PathRefused};
 use crate::listable::Shortfall;
-use crate::output::{Answer, AnswerSource, ListSource, Listable, Style, list, single, value};
+use crate::output::{Answer, AnswerSource, Form, ListSource, Listable, Style, list, single, value};
 use crate::record::{
     ActionRecord, ClusterOwnerRecord, ClusterRecord, DomainRecord, DrainRecord, InstructionRecord,
     MachineRecord, NeedRecord, PauseRecord, ReplicaRecord, ReportRecord, WorkRecord, holds,
@@ -310,8 +310,12 @@ fn answer<T: Listable>(
         notes.push(format!("{} of {total} {}", selection.limit, T::MANY));
         items.truncate(selection.limit);
     }
-    if items.is_empty() {
-        notes.push(nothing::<T>(source));
+    // Where something is wrong with the whole shard, that comes first, and on the same stream.
+    let is_table = matches!(style.form, Form::Table | Form::Wide);
+    let is_trouble = is_table && !source.first().is_empty();
+    let nothing = nothing::<T>(source, selection.is_everything());
+    if items.is_empty() && !is_trouble {
+        notes.push(nothing.clone());
     }
     // One that was named is shown by itself, as kubectl does.
     let single_item = match (items.as_slice(), selection.names.len()) {
@@ -320,6 +324,7 @@ fn answer<T: Listable>(
     };
     let text = match single_item {
         Some(one) => single(one, source, style),
+        None if items.is_empty() && is_trouble => list(&items, source, style) + &nothing + "\n",
         None => list(&items, source, style),
     };
     let entry = |item: &T| ListedEntry {
@@ -404,10 +409,13 @@ fn is_selected<T: Listable>(item: &T, selection: &Selection) -> bool {
     named && selection.selector.admits(|key| item.fact(key))
 }
 
-fn nothing<T: Listable>(source: &impl ListSource) -> String {
+fn nothing<T: Listable>(source: &impl ListSource, is_everything: bool) -> String {
     match source.unready() {
         Some(why) => format!("no {} yet: {why}; ask again in a few seconds", T::MANY),
-        None => format!("no {} found", T::MANY),
+        None => match T::NOTHING.filter(|_| is_everything) {
+            Some(nothing) => nothing.to_owned(),
+            None => format!("no {} found", T::MANY),
+        },
     }
 }
 
@@ -438,6 +446,11 @@ impl From<wire::InspectHeader> for AnswerSource {
 }
 
 impl Selection {
+    /// Whether nothing is left out.
+    fn is_everything(&self) -> bool {
+        self.names.is_empty() && self.cluster.is_empty() && self.selector.is_empty()
+    }
+
     /// The limit the shard may apply for us; 0, which is none, where entries are still filtered here.
     pub(crate) fn limit_there(&self) -> i32 {
         let all =

@@ -149,6 +149,8 @@ pub(crate) trait Listable: Serialize {
     const ONE: &'static str;
     /// The word for several, as in "machines".
     const MANY: &'static str;
+    /// What it means that there are none, where "none found" does not say it.
+    const NOTHING: Option<&'static str> = None;
     /// The names of the columns, and of those that `-o wide` adds.
     const COLUMNS: (&'static [&'static str], &'static [&'static str]);
 

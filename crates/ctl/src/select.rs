@@ -88,6 +88,11 @@ impl Fact {
 pub struct SelectorRefused(String);
 
 impl Selector {
+    /// Whether it admits everything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether an entry is meant.
     pub(crate) fn admits(&self, fact: impl Fn(&str) -> Option<Fact>) -> bool {
         self.0.iter().all(|clause| {

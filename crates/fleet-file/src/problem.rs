@@ -97,6 +97,7 @@ impl fmt::Display for Refused {
         }
         match self.more {
             0 => Ok(()),
+            1 => f.write_str("\nand 1 more problem"),
             more => write!(f, "\nand {more} more problems"),
         }
     }

@@ -11,6 +11,7 @@
 
 mod identity;
 
+mod answered;
 mod caller;
 #[cfg(any(test, feature = "certs"))]
 pub mod certs;
@@ -31,6 +32,7 @@ mod flags;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use answered::{answered, connection_error, unready};
 pub use caller::Caller;
 pub use dial::{Dial, DialRefused};
 pub use ending::asked_to_end;
@@ -47,25 +49,6 @@ pub use tls::{Tls, TlsCounts, TlsFiles, TlsRefused};
 pub use tls_problem::TlsProblem;
 pub use turns::TurnChannel;
 
-/// What a peer answered, or why it did not, in one line that is fit to be shown to people: the words of a
-/// [`tonic::Status`] itself are meant for whoever debugs it.
-pub fn answered(status: &tonic::Status) -> String {
-    let code = status.code().description();
-    let mut text = match identity::shown(status.message()) {
-        message if message.is_empty() => code.to_owned(),
-        message => message,
-    };
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        let next = identity::shown(&error.to_string());
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
 /// An error and everything that led to it, in one line: for the edge, which prints it once.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -79,26 +62,4 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = error.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is shown has no words that only a debugger needs, and a peer's own are on one line.
-    #[tokio::test]
-    async fn what_a_peer_answered_is_said_in_words() {
-        let answer = tonic::Status::unavailable("no\nstock");
-        assert_eq!(answered(&answer), "no\\nstock");
-        let silent = tonic::Status::new(tonic::Code::Unavailable, "");
-        assert_eq!(answered(&silent), "The service is currently unavailable");
-        let channel = Dial::unknown(None).channel("127.0.0.1:1").unwrap();
-        let mut client = tonic_health::pb::health_client::HealthClient::new(channel);
-        let asked = tonic_health::pb::HealthCheckRequest::default();
-        let text = answered(&client.check(asked).await.unwrap_err());
-        assert!(text.contains("refused"), "{text}");
-        for debug in ["Error", "{", "Some(", "kind:"] {
-            assert!(!text.contains(debug), "{text}");
-        }
-    }
 }

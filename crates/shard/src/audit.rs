@@ -5,6 +5,7 @@
 //! core ── Audit ──▶ {"msg":"action", machine, kind, reason, outcome …}
 //! admins ─────────▶ {"msg":"admin", verb, by, reason, asked, outcome …}      refusals too
 //! rails ──────────▶ {"msg":"rail", rail, cluster, detail …}                  what was held back
+//! changes ────────▶ {"msg":"event", kind, severity, cluster, detail}         what `get events` shows (AU-6)
 //! repeated ───────▶ {"msg":"summary", kind, outcome, count, since, until}    what was not written one by one
 //! ```
 //!
@@ -81,12 +82,24 @@ pub(crate) struct RailRecord {
     pub(crate) detail: Value,
 }
 
+/// Something that changed around the machines (AU-6): a session, the provider, a certificate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ChangeRecord {
+    pub(crate) time: Time,
+    pub(crate) kind: &'static str,
+    pub(crate) severity: &'static str,
+    /// Empty where it concerns the whole shard.
+    pub(crate) cluster: String,
+    pub(crate) detail: String,
+}
+
 /// A line on its way to the disk.
 #[derive(Debug)]
 enum Line {
     Action(Box<AuditRecord>),
     Admin(Box<AdminRecord>),
     Rail(Box<RailRecord>),
+    Change(Box<ChangeRecord>),
     /// The last one: whoever still holds a way to the log writes no more.
     End,
 }
@@ -139,6 +152,11 @@ impl AuditLines {
     /// Hands over what an admin asked for.
     pub(crate) fn admin(&self, record: AdminRecord) {
         self.write(Line::Admin(Box::new(record)));
+    }
+
+    /// Hands over what changed.
+    pub(crate) fn change(&self, record: ChangeRecord) {
+        self.write(Line::Change(Box::new(record)));
     }
 }
 
@@ -210,6 +228,7 @@ fn text(line: Line, shard: &str) -> Option<String> {
         Line::Action(record) => (record.time, "action", action(&record)),
         Line::Admin(record) => (record.time, "admin", admin(*record)),
         Line::Rail(record) => (record.time, "rail", rail(*record)),
+        Line::Change(record) => (record.time, "event", change(*record)),
         Line::End => return None,
     };
     Some(completed(fields, time, msg, shard))
@@ -349,6 +368,15 @@ fn rail(record: RailRecord) -> Value {
     json!({
         "cycle": record.cycle,
         "rail": record.rail,
+        "cluster": record.cluster,
+        "detail": record.detail,
+    })
+}
+
+fn change(record: ChangeRecord) -> Value {
+    json!({
+        "kind": record.kind,
+        "severity": record.severity,
         "cluster": record.cluster,
         "detail": record.detail,
     })

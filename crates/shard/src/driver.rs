@@ -96,7 +96,7 @@ struct Running {
     counted: news::Counted,
     intentions: Intentions,
     /// What limited the shard when a cycle last ended.
-    rails: Option<RailsView>,
+    rails: RailsView,
     losses: Losses,
     leaving_news: LeavingNews,
     stopwatch: Stopwatch,
@@ -135,6 +135,12 @@ impl Driver {
     pub(crate) async fn run(self) {
         // At once, but after what is in the inbox already: a shard that starts paused hears so first.
         let wake = Some(self.clock.now());
+        // What limits it from the first moment on is told too.
+        let unlimited = RailsView {
+            pauses: Vec::new(),
+            dry_run: false,
+            ..self.core.rails()
+        };
         let mut running = Running {
             driver: self,
             sessions: BTreeMap::new(),
@@ -149,7 +155,7 @@ impl Driver {
             shown: Urgent::default(),
             counted: news::Counted::default(),
             intentions: Intentions::default(),
-            rails: None,
+            rails: unlimited,
             losses: Losses::default(),
             leaving_news: LeavingNews::default(),
             stopwatch: Stopwatch::new(Instant::now()),
@@ -376,8 +382,7 @@ impl Running {
     /// Whether the provider was lost or came back since a cycle last ended: nobody waits for the next to hear it.
     fn is_provider_news(&self) -> bool {
         let is_lost = self.driver.core.provider_lost().is_some();
-        let before = self.rails.as_ref();
-        before.is_some_and(|rails| rails.provider_lost.is_some() != is_lost)
+        self.rails.provider_lost.is_some() != is_lost
     }
 
     /// Says what changed since a cycle last ended.
@@ -386,10 +391,9 @@ impl Running {
         self.losses.log();
         let mut told = self.losses.take();
         told.extend(self.leaving_news.take());
-        if let Some(before) = self.rails.replace(rails.clone()) {
-            let said = self.driver.lists.last_error();
-            told.extend(events::differences(&before, &rails, &said));
-        }
+        let said = self.driver.lists.problem_words();
+        let before = std::mem::replace(&mut self.rails, rails);
+        told.extend(events::differences(&before, &self.rails, &said));
         for news in told {
             self.tell(news);
         }
@@ -549,6 +553,8 @@ impl Running {
 
     fn lose(&mut self, component: &'static str, problem: String) {
         let failed = Failed { component, problem };
+        let text = format!("the shard ends: {failed}");
+        self.tell(News::error("shard-ends", text));
         tracing::error!(component, err = failed.problem, "component exited");
         self.driver.failed.send_replace(Some(failed.clone()));
         self.lost = Some(failed);

@@ -3,7 +3,8 @@
 //! ```text
 //! sessions, roll-ups ────────────────────────┐
 //! rails, pauses, provider: before and after ─┼─▶ the newest 4,096, numbered ─▶ readers
-//! machines lost in one cycle ────────────────┘
+//! machines lost in one cycle ────────────────┤
+//! certificates, disk, clock ─────────────────┘─▶ a line of the audit log each (AU-6)
 //! ```
 //!
 //! Each is said once, when it changes, and names the cluster it concerns. What goes on unchanged is in `get`.
@@ -14,6 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bigfleet_model::{Amounts, ClusterId, MachineId, Time, counted, quantity::format_short, shown};
 use bigfleet_shard_core::RailsView;
 
+use crate::audit::{AuditLines, ChangeRecord};
+use crate::news::twin_text;
+
 /// Events that are kept.
 const KEPT: usize = 4096;
 /// Sequences of one epoch: those of the next are all higher, so a reader can follow across a restart.
@@ -22,6 +26,18 @@ const PER_EPOCH: i64 = 1 << 32;
 const MASS: usize = 4;
 /// Clusters and machines that an event names.
 const MOST_NAMED: usize = 5;
+/// Kinds that are in the audit log already, under another name: a line of a rail, or one per machine.
+const AUDITED_OTHERWISE: [&str; 9] = [
+    "roll-up-held",
+    "rail-engaged",
+    "leaving-notices-held",
+    "machine-lost",
+    "drain",
+    "undrain",
+    "drain-deadline",
+    "leaving-withdrawn",
+    "leaving-announced",
+];
 
 /// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,9 +106,12 @@ pub(crate) struct Happened {
     pub(crate) news: News,
 }
 
-/// The newest events of one process.
+/// The newest events of one process, and the audit log, in which each is a line.
 #[derive(Debug)]
-pub(crate) struct Events(Mutex<Newest>);
+pub(crate) struct Events {
+    newest: Mutex<Newest>,
+    audit: Option<AuditLines>,
+}
 
 #[derive(Debug)]
 struct Newest {
@@ -103,19 +122,32 @@ struct Newest {
 
 impl Events {
     /// Those of a process of this epoch, which begin empty.
-    pub(crate) fn new(epoch: u64) -> Self {
+    pub(crate) fn new(epoch: u64, audit: Option<AuditLines>) -> Self {
         let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
-        Self(Mutex::new(Newest {
+        let newest = Mutex::new(Newest {
             events: VecDeque::new(),
             last: epoch.saturating_mul(PER_EPOCH),
-        }))
+        });
+        Self { newest, audit }
     }
 
     fn lock(&self) -> MutexGuard<'_, Newest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, time: Time, news: News) {
+        if let Some(audit) = &self.audit
+            && !AUDITED_OTHERWISE.contains(&news.kind)
+        {
+            let cluster = news.cluster.as_ref();
+            audit.change(ChangeRecord {
+                time,
+                kind: news.kind,
+                severity: news.severity.word(),
+                cluster: cluster.map_or_else(String::new, ToString::to_string),
+                detail: news.text.clone(),
+            });
+        }
         let mut newest = self.lock();
         newest.last += 1;
         let sequence = newest.last;
@@ -142,15 +174,11 @@ pub(crate) fn differences(before: &RailsView, after: &RailsView, said: &str) -> 
     let mut news = Vec::new();
     match (before.provider_lost, after.provider_lost) {
         (None, Some(_)) => {
-            let said = if said.is_empty() { "no answer" } else { said };
-            news.push(News::error(
-                "provider-lost",
-                format!("the provider cannot be reached: {}", shown(said)),
-            ));
+            news.push(News::error("provider-lost", format!("the provider {said}")));
         }
         (Some(_), None) => news.push(News::info(
             "provider-back",
-            "the provider can be reached again",
+            "the provider answers again, and its List is whole",
         )),
         _ => {}
     }
@@ -159,6 +187,13 @@ pub(crate) fn differences(before: &RailsView, after: &RailsView, said: &str) -> 
             "fenced",
             "another process runs this shard; nothing leaves this one",
         ));
+    }
+    if let (None, Some((seen, own))) = (before.twin, after.twin) {
+        news.push(News::error("twin", twin_text(seen, own)));
+    }
+    if after.dry_run && !before.dry_run {
+        let text = "dry run: decisions are shown, and nothing leaves this shard";
+        news.push(News::warning("dry-run", text));
     }
     if let (None, Some(what)) = (&before.incident, &after.incident) {
         news.push(News::error("incident", shown(what)));
@@ -387,7 +422,7 @@ mod tests {
 
     #[test]
     fn the_newest_are_kept_and_a_reader_that_follows_sees_each_once() {
-        let events = Events::new(3);
+        let events = Events::new(3, None);
         for number in 0..KEPT + 10 {
             events.add(at(0), News::info("demand", number.to_string()));
         }
@@ -397,7 +432,7 @@ mod tests {
         assert!(events.after(last).is_empty());
         events.add(at(1), News::info("demand", "next"));
         assert_eq!(events.after(last).len(), 1);
-        let next = Events::new(4);
+        let next = Events::new(4, None);
         next.add(at(2), News::info("demand", "after a restart"));
         assert!(last < next.after(0)[0].sequence);
     }

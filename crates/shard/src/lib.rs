@@ -45,6 +45,7 @@ mod departure;
 mod digest;
 mod incoming;
 mod intake;
+mod list_problem;
 mod listing;
 mod outbox;
 mod provider;

@@ -30,6 +30,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 
 use crate::digest::Digest;
 use crate::hub::{Hub, Stopping};
+use crate::list_problem::ListProblem;
 use crate::offload::offload;
 use crate::provider::{sighting, timed};
 use crate::rpcs::Rpcs;
@@ -50,7 +51,13 @@ const MOST_EMPTY_PAGES: usize = 100;
 /// Why a List did not come to its end.
 pub(crate) enum Broken {
     Stopping,
-    Provider(String),
+    Provider(ListProblem),
+}
+
+impl Broken {
+    fn unusable(why: String) -> Self {
+        Self::Provider(ListProblem::Unusable(why))
+    }
 }
 
 impl From<Stopping> for Broken {
@@ -61,13 +68,13 @@ impl From<Stopping> for Broken {
 
 impl From<Status> for Broken {
     fn from(status: Status) -> Self {
-        Self::Provider(bigfleet_net::answered(&status))
+        Self::Provider(ListProblem::of(&status))
     }
 }
 
 impl From<Unreadable> for Broken {
     fn from(why: Unreadable) -> Self {
-        Self::Provider(format!("the List cannot be read: {why}"))
+        Self::unusable(why.to_string())
     }
 }
 
@@ -107,21 +114,21 @@ impl PageTokens {
             return Ok(());
         }
         let problem = if !self.seen.insert(Digest::of_token(token)) {
-            "the List leads back to a page it had already (RC-5)".to_owned()
+            "the List leads back to a page it had already".to_owned()
         } else if MOST_PAGES <= self.seen.len() {
-            format!("the List has more than {MOST_PAGES} pages (RC-5)")
+            format!("the List has more than {MOST_PAGES} pages")
         } else {
             return Ok(());
         };
-        Err(Broken::Provider(problem))
+        Err(Broken::unusable(problem))
     }
 
     /// A page showed so many machines.
     fn showed(&mut self, machines: usize) -> Result<(), Broken> {
         self.empty = if machines == 0 { self.empty + 1 } else { 0 };
         if MOST_EMPTY_PAGES < self.empty {
-            let text = format!("the List has {} empty pages in a row (RC-5)", self.empty);
-            return Err(Broken::Provider(text));
+            let text = format!("the List has {} empty pages in a row", self.empty);
+            return Err(Broken::unusable(text));
         }
         Ok(())
     }
@@ -177,7 +184,7 @@ impl Lister {
             && seen < total as usize
         {
             let text = format!("the List has {seen} of {total} machines");
-            return Err(Broken::Provider(text));
+            return Err(Broken::unusable(text));
         }
         Ok(Listed::Complete {
             full,
@@ -228,7 +235,7 @@ impl Lister {
         let mut calls = self.calls.clone();
         let call = async {
             let ready = calls.ready().await;
-            ready.map_err(|why| Status::unavailable(bigfleet_net::chain(&why)))?;
+            ready.map_err(bigfleet_net::unready)?;
             let request = tonic::Request::new(filter);
             calls
                 .unary(request, PathAndQuery::from_static(LIST), Pages)
@@ -358,7 +365,7 @@ mod tests {
         match ended {
             Ok(()) => String::new(),
             Err(Broken::Stopping) => panic!("nobody stops"),
-            Err(Broken::Provider(text)) => text,
+            Err(Broken::Provider(problem)) => problem.words(),
         }
     }
 

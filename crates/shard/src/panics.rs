@@ -41,12 +41,14 @@ pub enum Task {
     Read,
     /// Where the rows of operators stand, told to them.
     NeedStatus,
+    /// A look at what is wrong, told as events.
+    Problems,
     /// One report to the coordinator.
     Link,
 }
 
 impl Task {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Call,
         Self::Get,
         Self::List,
@@ -54,6 +56,7 @@ impl Task {
         Self::RollUp,
         Self::Read,
         Self::NeedStatus,
+        Self::Problems,
         Self::Link,
     ];
 
@@ -66,6 +69,7 @@ impl Task {
             Self::RollUp => "roll-up",
             Self::Read => "read",
             Self::NeedStatus => "need-status",
+            Self::Problems => "problems",
             Self::Link => "link",
         }
     }

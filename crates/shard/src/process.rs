@@ -116,13 +116,17 @@ impl Shard {
 
     /// Ends when a part is lost without which the shard cannot go on: any of them. To be heard once.
     pub async fn failed(&mut self) -> Failed {
-        tokio::select! {
+        let failed = tokio::select! {
             // Whoever is lost because the driver is gone is not the cause.
             biased;
             failed = of_driver(&mut self.failed) => failed,
-            problem = self.server.ended() => lost("server", problem),
-            failed = of_tasks(&mut self.beside) => failed,
-        }
+            problem = self.server.ended() => return lost("server", problem),
+            failed = of_tasks(&mut self.beside) => return failed,
+        };
+        // The driver's last act is to write what the audit log was handed: why the shard ends is among it.
+        let gone = async { while self.failed.changed().await.is_ok() {} };
+        drop(tokio::time::timeout(Settings::STOP_WITHIN, gone).await);
+        failed
     }
 
     /// Stops in order: nothing more leaves, calls under way end, the store closes, callers hang up.
@@ -259,7 +263,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
     let (failed, has_failed) = watch::channel(None);
     let lists = Arc::clone(&metrics.lists);
     let history = Arc::new(History::new(epoch));
-    let events = Arc::new(Events::new(epoch));
+    let events = Arc::new(Events::new(epoch, lines.clone()));
     let driver = Driver {
         core,
         clock,
@@ -290,6 +294,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         Arc::clone(&metrics.sessions),
         Surroundings::new(&metrics, &settings),
     );
+    let noticing = tokio::spawn(reads.clone().tell_problems());
     let telling = tokio::spawn(reads.clone().tell_needs());
     let admin = Admin::new(hub.clone(), info, lines);
     let (health, reporting) = services::health(metrics.publisher.readiness()).await;
@@ -305,6 +310,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         ("pause file", watching),
         ("health", tokio::spawn(reporting)),
         ("need status", telling),
+        ("problems", noticing),
     ];
     let metrics_addr = match http {
         None => None,

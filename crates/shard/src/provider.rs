@@ -35,6 +35,7 @@ use tracing::Instrument;
 
 use crate::departure::{Departure, Leaving};
 use crate::hub::Hub;
+use crate::list_problem::ListProblem;
 use crate::listing::{Broken, Lister};
 use crate::panics::Task;
 use crate::rpcs::Rpcs;
@@ -88,8 +89,8 @@ pub(crate) struct ListTimes {
     complete: Mutex<(u64, Duration)>,
     /// Ones that did not come to their end.
     pub(crate) failed: AtomicU64,
-    /// What the last one failed with; empty if it did not.
-    error: Mutex<String>,
+    /// What the last one failed with; `None` if it did not.
+    problem: Mutex<Option<ListProblem>>,
 }
 
 impl ListTimes {
@@ -98,17 +99,19 @@ impl ListTimes {
         *self.complete.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the last List failed with; empty if it came to its end.
-    pub(crate) fn last_error(&self) -> String {
-        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        error.clone()
+    /// What is wrong with the provider, as the end of a sentence that begins with it.
+    pub(crate) fn problem_words(&self) -> String {
+        let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = problem.as_ref().map(ListProblem::words);
+        // One that is lost while no List failed has a List under way that shows nothing.
+        words.unwrap_or_else(|| "does not answer".to_owned())
     }
 
     /// Notes how a List ended; says whether that is news: it fails otherwise than the last one, or no more.
-    fn note(&self, error: &str) -> bool {
-        let mut last = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = *last != error;
-        error.clone_into(&mut last);
+    fn note(&self, problem: Option<&ListProblem>) -> bool {
+        let mut last = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = last.as_ref() != problem;
+        *last = problem.cloned();
         is_news
     }
 
@@ -273,7 +276,7 @@ impl Provider {
         let message = Leaving::new(message, departure);
         let call = async {
             let ready = calls.ready().await;
-            ready.map_err(|why| Status::unavailable(bigfleet_net::chain(&why)))?;
+            ready.map_err(bigfleet_net::unready)?;
             let path = PathAndQuery::from_static(method.path);
             let codec = ProstCodec::<M, TransitionAck>::default();
             calls
@@ -315,7 +318,7 @@ impl Provider {
                 tracing::debug!(%machine, %status, "call refused");
                 CallOutcome::Refused {
                     code: code(status.code()),
-                    text: shown(status.message()),
+                    text: bigfleet_net::answered(&status),
                 }
             }
         }
@@ -363,24 +366,27 @@ impl Provider {
             let began = Instant::now();
             let listed = provider.lister.list(list, cursor);
             let listed = provider.hub.survive(Task::List, listed).await;
-            let listed = listed.unwrap_or_else(|why| Err(Broken::Provider(why.to_string())));
+            let listed = listed.unwrap_or_else(|why| {
+                Err(Broken::Provider(ListProblem::Unusable(why.to_string())))
+            });
             let outcome = match listed {
                 Ok(complete) => {
                     let took = began.elapsed();
                     provider.times.add(took);
                     provider.rpcs.listed(true);
-                    if provider.times.note("") {
-                        tracing::info!("the provider can be reached again");
+                    if provider.times.note(None) {
+                        tracing::info!("the provider answers again");
                     }
                     tracing::debug!(target: TIMING, ms = milliseconds(took), "list took");
                     complete
                 }
                 Err(Broken::Stopping) => return,
-                Err(Broken::Provider(err)) => {
+                Err(Broken::Provider(problem)) => {
                     provider.times.failed.fetch_add(1, Ordering::Relaxed);
                     provider.rpcs.listed(false);
-                    if provider.times.note(&err) {
-                        tracing::warn!(err, "reconcile failed: the provider cannot be reached");
+                    if provider.times.note(Some(&problem)) {
+                        let err = problem.words();
+                        tracing::warn!(err, "reconcile failed");
                     }
                     Listed::Failed
                 }

@@ -39,6 +39,7 @@ pub(crate) struct Published {
     /// Why it is not ready, if it is not.
     not_ready: Option<String>,
     fenced: bool,
+    twin: bool,
     cycle: u64,
     in_flight: usize,
     removals_held: usize,
@@ -54,6 +55,7 @@ impl Published {
         Self {
             not_ready: why_not_ready(core),
             fenced: rails.fenced,
+            twin: rails.twin.is_some(),
             removals_held: rails.removals_held,
             cycle: gauges.cycle,
             in_flight: gauges.in_flight,
@@ -154,7 +156,7 @@ fn awaited(awaits: Awaits) -> String {
         0 => "no List of the provider has been complete yet".to_owned(),
         lists => format!(
             "{lists} complete Lists show only {seen} of the {remembered} machines this shard \
-             remembers: nothing is decided before one shows 90 % of them or 3 agree (SH-10)"
+             remembers: nothing is decided before one shows 90 % of them or 3 agree"
         ),
     }
 }
@@ -353,6 +355,11 @@ fn of_core(text: &mut MetricsText<'_, '_>, published: &Published, now: Time) -> 
         "bigfleet_shard_fenced",
         "Whether another process runs this shard",
         f64::from(u8::from(published.fenced)),
+    )?;
+    text.gauge(
+        "bigfleet_shard_twin",
+        "Whether the provider knows a later epoch of this shard, which then does not act",
+        f64::from(u8::from(published.twin)),
     )?;
     text.gauge(
         "bigfleet_shard_operations_in_flight",

@@ -14,9 +14,11 @@ use std::process::{Command, Stdio};
 use crate::steps::{Failed, step, workspace_root};
 
 /// A program, and the package of Debian and its kin that has it.
-const NEEDED: [(&str, &str); 2] = [
+const NEEDED: [(&str, &str); 4] = [
+    ("fish", "fish"),
     ("python3", "python3"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("zsh", "zsh"),
 ];
 
 /// Makes sure that everything is there.

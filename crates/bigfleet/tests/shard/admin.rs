@@ -228,7 +228,9 @@ async fn nothing_leaves_while_paused_and_everything_after() {
     );
     assert_eq!(pause.reason, "a test");
     assert!(
-        pause.requested_by.starts_with("unchecked at 127.0.0.1:"),
+        pause
+            .requested_by
+            .starts_with("somebody without a certificate at 127.0.0.1:"),
         "{pause:?}"
     );
     let lasts = (pause.expires_unix_nanos - pause.started_unix_nanos) / 1_000_000_000;
@@ -358,7 +360,7 @@ async fn a_pause_outlives_the_process_and_every_call_is_audited() {
         done["by"]
             .as_str()
             .unwrap()
-            .starts_with("unchecked at 127.0.0.1:")
+            .starts_with("somebody without a certificate at 127.0.0.1:")
     );
     let refused = lines[0]["detail"]["refused"].as_str().unwrap();
     assert!(refused.starts_with("reason is empty"), "{refused}");

@@ -30,7 +30,7 @@ fn an_audit_log_says_what_happened_to_a_cluster_and_why() {
         "--until=2026-11-18T14:09:00Z",
     ];
     let lines = call(&[&["audit", &file][..], &between].concat());
-    assert_eq!(lines.err, "1 lines could not be read\n");
+    assert_eq!(lines.err, "1 line could not be read\n");
     let lines = lines.done();
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(lines.contains("error: sold out"), "{lines}");
@@ -38,8 +38,8 @@ fn an_audit_log_says_what_happened_to_a_cluster_and_why() {
     assert_eq!(
         summary,
         "cluster x: 2 lines from 2026-11-18T14:03:00Z to 2026-11-18T14:05:00Z\n       \
-         1 Provision provider_error of 1 machine, decided by phase1.speculative 1; last error: sold out\n       \
-         1 Provision success of 1 machine, decided by phase1.speculative 1\n"
+         1 Provision provider_error of 1 machine: 1 bought for a Need that was short; last error: sold out\n       \
+         1 Provision success of 1 machine: 1 bought for a Need that was short\n"
     );
     let wrong = call(&["audit", &file, "--since=soon"]).refused();
     assert!(wrong.contains("--since"), "{wrong}");

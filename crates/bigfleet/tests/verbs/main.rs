@@ -17,6 +17,7 @@ mod terminal;
 
 mod audit;
 mod certificates;
+mod completion;
 mod drills;
 mod habits;
 mod letting_go;

@@ -20,6 +20,16 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts a verb in a terminal of this size, with these variables besides.
     pub(crate) fn start(args: &[&str], width: u16, height: u16, env: &[(&str, &str)]) -> Self {
+        Self::of(env!("CARGO_BIN_EXE_bigfleet"), args, (width, height), env)
+    }
+
+    /// Starts any program in one.
+    pub(crate) fn of(
+        program: &str,
+        args: &[&str],
+        (width, height): (u16, u16),
+        env: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize {
             rows: height,
             cols: width,
@@ -27,7 +37,7 @@ impl Terminal {
         };
         let pair = native_pty_system().openpty(size).unwrap();
         let modes = modes(&*pair.master);
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_bigfleet"));
+        let mut command = CommandBuilder::new(program);
         command.args(args);
         command.env("TERM", "xterm-256color");
         command.env_remove("NO_COLOR");

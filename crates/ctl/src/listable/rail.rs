@@ -9,6 +9,8 @@ use crate::when::ago;
 impl Listable for HoldRecord {
     const ONE: &'static str = "rail";
     const MANY: &'static str = "rails";
+    const NOTHING: Option<&'static str> =
+        Some("nothing is held back: no rail, pause or breaker is engaged");
     const COLUMNS: (&'static [&'static str], &'static [&'static str]) =
         (&["RAIL", "CLUSTER", "SINCE", "REPORTS", "WHY"], &[]);
 

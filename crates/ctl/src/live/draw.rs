@@ -13,6 +13,7 @@
 //!
 //! Takes a value and a buffer: no clock, no terminal. The same value is always drawn the same.
 
+use bigfleet_model::counted;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -236,10 +237,10 @@ fn limits(screen: &Screen) -> Vec<Line<'_>> {
     }
     for pool in &limits.breakers {
         let text = format!(
-            "not bought for now: {} in {}, after {} failures; tried again in {}",
+            "not bought for now: {} in {}, after {}; tried again in {}",
             pool.instance_type,
             pool.zone,
-            pool.failures,
+            counted(pool.failures, "failure", "failures"),
             ahead(now, pool.retry)
         );
         lines.push(line(text, Tint::Notable));

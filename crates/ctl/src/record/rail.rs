@@ -1,5 +1,6 @@
 //! What holds something back, one row each, whatever kind of rail it is.
 
+use bigfleet_model::counted;
 use bigfleet_wire::v1alpha1 as wire;
 use serde::Serialize;
 use wire::pause_scope::Scope;
@@ -64,8 +65,10 @@ impl From<&wire::BreakerView> for HoldRecord {
     fn from(view: &wire::BreakerView) -> Self {
         let failures = view.failures;
         let mut why = format!(
-            "{} in zone {}: {failures} Creates in a row failed",
-            view.instance_type, view.zone
+            "{} in zone {}: {} in a row failed",
+            view.instance_type,
+            view.zone,
+            counted(failures, "Create", "Creates")
         );
         if !view.last_error.is_empty() {
             why += &format!(", the last with \"{}\"", view.last_error);

@@ -88,6 +88,6 @@ fn name(caller: &Caller) -> String {
         .map_or_else(|| "somewhere".to_owned(), |addr| addr.to_string());
     match caller.identity() {
         Some(identity) => format!("{identity} at {addr}"),
-        None => format!("unchecked at {addr}"),
+        None => format!("somebody without a certificate at {addr}"),
     }
 }

@@ -31,9 +31,11 @@ impl EventsFilter {
     }
 
     fn admits(&self, event: &Happened) -> bool {
-        let cluster = self.cluster.as_ref();
-        self.since <= event.time
-            && cluster.is_none_or(|cluster| event.news.cluster.as_ref() == Some(cluster))
+        // What concerns the whole shard concerns each of its clusters.
+        let about = event.news.cluster.as_ref();
+        let wanted = self.cluster.as_ref();
+        let is_about = |cluster| wanted.is_none_or(|wanted| wanted == cluster);
+        self.since <= event.time && about.is_none_or(is_about)
     }
 }
 

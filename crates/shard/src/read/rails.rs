@@ -22,6 +22,7 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Statu
     });
     let (mut header, view, capped) = asked.await?;
     let rails = rails(&view, capped, reads.info.now());
+    let lost = view.provider_lost.map(|_| reads.info.provider_problem());
     header.total = count(rails.len());
     Ok(InspectRailsResponse {
         header: Some(header),
@@ -31,7 +32,7 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectRailsResponse, Statu
         dry_run: view.dry_run,
         fenced: view.fenced,
         provider_lost_unix_nanos: view.provider_lost.map_or(0, unix_nanos),
-        provider_error: reads.info.provider_error(),
+        provider_error: lost.unwrap_or_default(),
     })
 }
 

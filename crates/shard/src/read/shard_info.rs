@@ -69,15 +69,15 @@ impl ShardInfo {
 
     /// What concerns the whole shard, in words, worst first. Runs on the core.
     pub(super) fn troubles(&self, core: &ShardCore) -> Vec<String> {
-        let (now, said) = (self.now(), self.lists.last_error());
+        let (now, said) = (self.now(), self.lists.problem_words());
         let troubles = core.troubles();
         let words = |one: &Trouble| troubles::words(one, &self.provider_address, &said, now);
         troubles.iter().map(words).collect()
     }
 
-    /// What the provider was last refused or lost with; empty if its last List came to its end.
-    pub(super) fn provider_error(&self) -> String {
-        self.lists.last_error()
+    /// What is wrong with a provider that is lost, as the end of a sentence that begins with it.
+    pub(super) fn provider_problem(&self) -> String {
+        self.lists.problem_words()
     }
 
     /// What an answer of this many entries is taken from. Runs on the core.

@@ -10,30 +10,27 @@
 //! for no cycle. Nothing is listed that is as it should be; an empty list means that all is well.
 
 mod leaving;
+mod noticed;
+mod surroundings;
+
+pub(crate) use surroundings::Surroundings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bigfleet_model::{Time, counted, shown};
+use bigfleet_model::{ClusterId, Time, counted};
 use bigfleet_shard_core::{
-    BackoffView, ClusterView, PausedBy, RailsView, Scope, ShardCore, Stage, Value, WorkView,
+    BackoffView, ClusterView, PausedBy, RailsView, Scope, ShardCore, Stage, WorkView,
 };
 use bigfleet_wire::unix_nanos;
 use bigfleet_wire::v1alpha1::{InspectStatusResponse, ProblemSeverity, ProblemView};
 use tonic::Status;
 
-use super::shortfall_text::span;
 use super::{Reads, ShardInfo};
-use crate::audit::AuditCounts;
-use crate::clock::Clock;
 use crate::events::{Events, Happened};
 use crate::news::twin_text;
-use crate::publish::{Beside, Publisher, stage_word};
-use crate::rpcs::Rpcs;
-use crate::settings::Settings;
-use crate::trouble::Trouble;
+use crate::publish::stage_word;
 
 /// A Need that has missed something for longer than this is a problem.
 const MISSING_FOR: Duration = Duration::from_secs(5 * 60);
@@ -41,47 +38,8 @@ const MISSING_FOR: Duration = Duration::from_secs(5 * 60);
 const WAITS_FOR: Duration = Duration::from_secs(10 * 60);
 /// Entries of one kind; the rest are counted.
 const MOST_OF_A_KIND: usize = 10;
-const CERTIFICATE_SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-const CERTIFICATE_NOW: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 /// For so long machines that were lost at once are a problem by themselves.
 const LOSSES_FOR: Duration = Duration::from_secs(10 * 60);
-/// Every machine is shown again within this, and what cannot be read of it too.
-const DOUBTED_FOR: Duration = Duration::from_secs(15 * 60);
-/// A clock that is off by more than this was set; less may be how clocks are kept in step.
-const CLOCK_OFF: f64 = 60.0;
-const DISK_LOW: u64 = 512 << 20;
-const DISK_FULL: u64 = 64 << 20;
-
-/// What stands beside the core, and is asked when somebody asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
-    pub(crate) publisher: Publisher,
-    pub(crate) audit: Arc<AuditCounts>,
-    pub(crate) beside: Arc<Beside>,
-    pub(crate) tls: Option<Arc<bigfleet_net::Tls>>,
-    pub(crate) data_dir: std::path::PathBuf,
-    pub(crate) coordinator: Option<String>,
-    rpcs: Arc<Rpcs>,
-    clock: Clock,
-    trouble: Trouble,
-}
-
-impl Surroundings {
-    pub(crate) fn new(metrics: &crate::publish::Metrics, settings: &Settings) -> Self {
-        Self {
-            publisher: metrics.publisher.clone(),
-            audit: Arc::clone(&metrics.audit),
-            beside: Arc::clone(&metrics.beside),
-            tls: metrics.tls.clone(),
-            data_dir: settings.data_dir.clone(),
-            coordinator: settings.around.coordinator_addr.clone(),
-            rpcs: Arc::clone(&metrics.rpcs),
-            clock: metrics.clock,
-            trouble: metrics.trouble.clone(),
-        }
-    }
-}
-
 pub(super) async fn inspect(reads: &Reads) -> Result<InspectStatusResponse, Status> {
     let info = Arc::clone(&reads.info);
     let asked = reads.hub.ask(move |core| {
@@ -92,7 +50,16 @@ pub(super) async fn inspect(reads: &Reads) -> Result<InspectStatusResponse, Stat
     });
     let (header, epoch, mut found) = asked.await?;
     of_losses(&reads.events, &mut found);
-    of_surroundings(&reads.surroundings, &reads.info.shard, &mut found);
+    of_readiness(&reads.surroundings, &mut found);
+    for noted in reads.surroundings.noted() {
+        found.put(
+            noted.severity,
+            noted.kind,
+            noted.what,
+            noted.since,
+            noted.verb,
+        );
+    }
     let now = found.now;
     let problems = found.sorted();
     Ok(InspectStatusResponse {
@@ -277,8 +244,10 @@ fn of_rails(view: &RailsView, found: &mut Found) {
         let (failures, last) = (one.breaker.failures, &one.breaker.last_error);
         let pool = &one.pool;
         let what = format!(
-            "{} in zone {}: {failures} Creates in a row failed, the last with \"{last}\"",
-            pool.instance_type, pool.zone
+            "{} in zone {}: {} in a row failed, the last with \"{last}\"",
+            pool.instance_type,
+            pool.zone,
+            counted(failures, "Create", "Creates")
         );
         found.warning("breaker", what, Some(one.breaker.since), rails);
     });
@@ -291,7 +260,8 @@ fn of_rails(view: &RailsView, found: &mut Found) {
         let (cluster, step, failures) = (&one.cluster, one.step.word(), one.breaker.failures);
         let last = &one.breaker.last_error;
         let what = format!(
-            "cluster {cluster}: {failures} machines in a row did not get past {step}, the last with \"{last}\""
+            "cluster {cluster}: {} in a row did not get past {step}, the last with \"{last}\"",
+            counted(failures, "machine", "machines")
         );
         let verb = format!("bigfleet describe cluster {cluster}");
         found.warning("breaker", what, Some(one.breaker.since), verb);
@@ -318,11 +288,28 @@ fn of_sessions(clusters: impl Iterator<Item = ClusterView>, found: &mut Found) {
 
 /// Operations that were refused, or that wait for one thing for too long, by what is in their way.
 fn of_work(core: &ShardCore, found: &mut Found) {
+    let stuck = stuck_by_reason(core, found.now, Duration::ZERO);
+    found.bounded(
+        "work",
+        "bigfleet get work",
+        stuck,
+        |found, ((why, action), (count, since))| {
+            let what = stuck_text(count, action, &why);
+            found.warning("work", what, Some(since), "bigfleet get work");
+        },
+    );
+}
+
+/// What is in the way of an action, how many operations that holds up, and since when.
+type StuckWork = ((String, &'static str), (usize, Time));
+
+/// Those that were refused at least so long ago count, and those that wait for one thing for too long; most first.
+fn stuck_by_reason(core: &ShardCore, now: Time, refused_for: Duration) -> Vec<StuckWork> {
     let mut stuck: BTreeMap<(String, &'static str), (usize, Time)> = BTreeMap::new();
     let mut page = core.work_page(None);
     loop {
         for work in &page.entries {
-            let Some(why) = stuck_by(work, found.now) else {
+            let Some(why) = stuck_by(work, now, refused_for) else {
                 continue;
             };
             let group = stuck.entry((why, work.action.word()));
@@ -337,26 +324,23 @@ fn of_work(core: &ShardCore, found: &mut Found) {
     }
     let mut stuck: Vec<_> = stuck.into_iter().collect();
     stuck.sort_by_key(|(_, (count, since))| (std::cmp::Reverse(*count), *since));
-    found.bounded(
-        "work",
-        "bigfleet get work",
-        stuck,
-        |found, ((why, action), (count, since))| {
-            let many = counted(count, "operation is", "operations are");
-            let what = format!("{many} stuck in {action}: {why}");
-            found.warning("work", what, Some(since), "bigfleet get work");
-        },
-    );
+    stuck
+}
+
+fn stuck_text(count: usize, action: &str, why: &str) -> String {
+    let many = counted(count, "operation is", "operations are");
+    format!("{many} stuck in {action}: {why}")
 }
 
 /// What keeps an operation from going on; `None` if it is on its way. What a pause holds back is said once, by
 /// the pause.
-fn stuck_by(work: &WorkView, now: Time) -> Option<String> {
+fn stuck_by(work: &WorkView, now: Time, refused_for: Duration) -> Option<String> {
     if work.stage == Stage::Paused {
         return None;
     }
     if let Some((_, refused)) = &work.refused {
-        return Some(format!("refused with \"{refused}\""));
+        let is_known = refused_for <= now.duration_since(work.committed);
+        return is_known.then(|| format!("refused with \"{refused}\""));
     }
     // A drain may take as long as its grace.
     let patience = match (work.stage, work.deadline) {
@@ -369,66 +353,48 @@ fn stuck_by(work: &WorkView, now: Time) -> Option<String> {
 
 /// Needs that have not been served in full for long.
 fn of_needs(core: &ShardCore, found: &mut Found) {
-    let mut lacking: BTreeMap<&str, (usize, Time)> = BTreeMap::new();
+    let lacking = lacking_by_cluster(core, found.now);
+    let verb = "bigfleet get shortfalls";
+    let lacking = lacking.into_iter().collect();
+    found.bounded("need", verb, lacking, |found, (cluster, (count, since))| {
+        let verb = format!("bigfleet explain {cluster}");
+        let what = format!("cluster {cluster}: {}", lacking_text(count));
+        found.critical("need", what, Some(since), &verb);
+    });
+}
+
+/// How many Needs of a cluster have not been served in full for long, and since when the first.
+fn lacking_by_cluster(core: &ShardCore, now: Time) -> BTreeMap<&ClusterId, (usize, Time)> {
+    let mut lacking = BTreeMap::new();
     for (need, since) in core.lacking() {
-        if MISSING_FOR < found.now.duration_since(since) {
-            let (count, first) = lacking.entry(need.cluster.as_str()).or_insert((0, since));
+        if MISSING_FOR < now.duration_since(since) {
+            let (count, first) = lacking.entry(&need.cluster).or_insert((0, since));
             *count += 1;
             *first = (*first).min(since);
         }
     }
-    let lacking: Vec<_> = lacking.into_iter().collect();
-    let verb = "bigfleet get shortfalls";
-    found.bounded("need", verb, lacking, |found, (cluster, (count, since))| {
-        let many = counted(count, "Need is", "Needs are");
-        let what = format!("cluster {cluster}: {many} not served in full for more than 5 minutes");
-        let verb = format!("bigfleet explain {cluster}");
-        found.critical("need", what, Some(since), &verb);
-    });
+    lacking
+}
+
+fn lacking_text(count: usize) -> String {
+    let many = counted(count, "Need is", "Needs are");
+    format!("{many} not served in full for more than 5 minutes")
 }
 
 fn of_provider(core: &ShardCore, info: &ShardInfo, found: &mut Found) {
     let Some(since) = core.provider_lost() else {
         return;
     };
-    let address = &info.provider_address;
-    let mut what = format!("the provider at {address} does not answer");
-    let why = info.provider_error();
-    if !why.is_empty() {
-        what += &format!(": {why}");
-    }
+    let (address, problem) = (&info.provider_address, info.provider_problem());
+    let what = format!("the provider at {address} {problem}");
     found.critical("provider", what, Some(since), "bigfleet get work");
 }
 
-fn of_surroundings(around: &Surroundings, shard: &str, found: &mut Found) {
+fn of_readiness(around: &Surroundings, found: &mut Found) {
     if let Err(why) = around.publisher.ready() {
-        found.critical(
-            "ready",
-            format!("not ready: {why}"),
-            None,
-            "bigfleet get rails",
-        );
+        let what = format!("not ready: {why}");
+        found.critical("ready", what, None, "bigfleet get rails");
     }
-    of_records(around, found);
-    of_disk(around, found);
-    of_certificate(around, shard, found);
-    of_coordinator(around, found);
-    of_clock(around.clock.behind(around.trouble.host_clock()), found);
-}
-
-/// A shard keeps its own time from its start on, so that a clock that is set ends no drain and no pause.
-fn of_clock(behind: f64, found: &mut Found) {
-    if behind.abs() < CLOCK_OFF {
-        return;
-    }
-    let way = if behind < 0.0 { "back" } else { "forward" };
-    let off = Duration::from_secs_f64(behind.abs());
-    let off = span(Time::ZERO, Time::ZERO + off);
-    let what = format!(
-        "the host's clock was set {off} {way} since this process began: the moments it tells and logs are off by \
-         that, spans are not; restart it when that suits"
-    );
-    found.warning("clock", what, None, "date -u");
 }
 
 /// Machines that were lost at once, for a while: what lacks them may not have lacked anything for long yet.
@@ -442,101 +408,4 @@ fn of_losses(events: &Events, found: &mut Found) {
     found.bounded("machines", verb, lost, |found, one: Arc<Happened>| {
         found.critical("machines", &*one.news.text, Some(one.time), verb);
     });
-}
-
-/// What a provider says of machines and cannot be read counts as nothing, so a fleet may look smaller than it is.
-fn of_records(around: &Surroundings, found: &mut Found) {
-    if let Some(doubted) = around.rpcs.doubted_within(DOUBTED_FOR) {
-        let what = format!(
-            "the provider says what cannot be read, and counts for less: {}",
-            shown(&doubted)
-        );
-        let verb = "grep 'provider record read as less' in the shard's log";
-        found.warning("provider", what, None, verb);
-    }
-}
-
-fn of_disk(around: &Surroundings, found: &mut Found) {
-    let folder = around.data_dir.display();
-    let verb = format!("df -h {folder}");
-    if let Ok(found_there) = rustix::fs::statvfs(&around.data_dir) {
-        let free = found_there.f_bavail.saturating_mul(found_there.f_frsize);
-        let left = free >> 20;
-        let what =
-            format!("{left} MiB are left on the disk of {folder}; once it is full the shard ends");
-        if free < DISK_FULL {
-            found.critical("disk", what, None, &verb);
-        } else if free < DISK_LOW {
-            found.warning("disk", what, None, &verb);
-        }
-    }
-    let lost = around.audit.lost.load(Ordering::Relaxed);
-    if 0 < lost {
-        let lines = counted(lost, "line", "lines");
-        let what = format!("{lines} of the audit log could not be written");
-        found.warning("disk", what, None, verb);
-    }
-}
-
-fn of_certificate(around: &Surroundings, shard: &str, found: &mut Found) {
-    let Some(tls) = &around.tls else {
-        return;
-    };
-    let counts = tls.counts();
-    let verb = format!("bigfleet certs issue shard {shard}");
-    let ends = Duration::from_secs(counts.expires_unix_seconds.max(0).unsigned_abs());
-    match ends.checked_sub(around.trouble.host_clock()) {
-        None => {
-            let what = "the shard's certificate has expired: nobody new can connect, and no provider be called anew";
-            found.critical("certificate", what, None, &verb);
-        }
-        Some(left) if left < CERTIFICATE_SOON => {
-            let hours = left.as_secs() / 3600;
-            let what = format!(
-                "the shard's certificate ends in {} days {} hours",
-                hours / 24,
-                hours % 24
-            );
-            let severity = if left < CERTIFICATE_NOW {
-                ProblemSeverity::Critical
-            } else {
-                ProblemSeverity::Warning
-            };
-            found.put(severity, "certificate", what, None, verb.clone());
-        }
-        Some(_) => {}
-    }
-    if counts.is_refused {
-        let what = "changed certificate files cannot be used; the ones before stay in force";
-        found.warning("certificate", what, None, verb);
-    }
-}
-
-/// It is not needed for anything, but somebody meant it to be there.
-fn of_coordinator(around: &Surroundings, found: &mut Found) {
-    let Some(address) = &around.coordinator else {
-        return;
-    };
-    let numbers = around.beside.numbers();
-    let gauge = |name: &str| {
-        let number = numbers.iter().find(|number| number.name == name);
-        number.and_then(|number| match number.value {
-            Value::Gauge(value) => Some(value),
-            Value::Counter(_) | Value::Histogram(_) => None,
-        })
-    };
-    if gauge("bigfleet_shard_coordinator_connected") == Some(0.0) {
-        let what = format!(
-            "the coordinator at {address} is not reached; the shard decides alone meanwhile"
-        );
-        let last = gauge("bigfleet_shard_coordinator_last_success_timestamp_seconds");
-        let last = last.filter(|last| 0.0 < *last);
-        let since = last.map(|seconds| Time::from_nanos(0) + Duration::from_secs_f64(seconds));
-        found.warning(
-            "coordinator",
-            what,
-            since,
-            "grep 'coordinator not reached' in the shard's log",
-        );
-    }
 }

@@ -26,15 +26,8 @@ pub(super) fn words(trouble: &Trouble, provider: &str, said: &str, now: Time) ->
         }
         Trouble::DryRun => "DRY RUN: decisions are shown, and nothing leaves this shard".to_owned(),
         Trouble::ProviderLost(since) => {
-            let said = match said {
-                "" => String::new(),
-                said => format!(": {}", shown(said)),
-            };
-            let provider = shown(provider);
-            format!(
-                "PROVIDER LOST for {}: {provider} cannot be reached{said}",
-                span(*since, now)
-            )
+            let (provider, since) = (shown(provider), span(*since, now));
+            format!("PROVIDER LOST for {since}: {provider} {said}")
         }
     }
 }
@@ -50,7 +43,14 @@ mod tests {
 
     #[test]
     fn each_trouble_has_its_own_words() {
-        let said = |trouble| words(&trouble, "cloud:9000", "connection refused", at(1000));
+        let said = |trouble| {
+            words(
+                &trouble,
+                "cloud:9000",
+                "does not answer: connection refused",
+                at(1000),
+            )
+        };
         let pause = |until| Pause {
             scope: Scope::All,
             by: PausedBy::Admin,
@@ -81,7 +81,7 @@ mod tests {
             ),
             (
                 Trouble::ProviderLost(at(975)),
-                "PROVIDER LOST for 25 s: cloud:9000 cannot be reached: connection refused",
+                "PROVIDER LOST for 25 s: cloud:9000 does not answer: connection refused",
             ),
         ];
         for (trouble, text) in expected {

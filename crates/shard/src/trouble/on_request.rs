@@ -30,7 +30,7 @@ const MOMENTS: [&str; 10] = [
 ];
 
 /// Every part and every kind of work that can be lost.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "store",
     "pause file",
     "get",
@@ -39,6 +39,7 @@ const PARTS: [&str; 9] = [
     "roll-up",
     "read",
     "need-status",
+    "problems",
     "link",
 ];
 

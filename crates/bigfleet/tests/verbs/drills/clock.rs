@@ -73,6 +73,8 @@ async fn set_while_it_runs(name: &'static str, seconds: i64, said: &str) {
     drill
         .metric(scene, "bigfleet_shard_clock_behind_seconds", off)
         .await;
+    drill.verb(scene, &["get", "events"], said).await;
+    drill.audit(scene, &["--kind=clock-set"], said).await;
     scene.cycles(5).await;
     // No age jumps, no alert fires, no pause ends.
     assert!(host.oldest() < 120.0, "{}", host.oldest());
@@ -86,6 +88,7 @@ async fn set_while_it_runs(name: &'static str, seconds: i64, said: &str) {
     drill
         .verb(scene, &["get", "pauses", "--no-headers"], "storage work")
         .await;
+    drill.is_told_by_all();
     // Its log goes on in its own time.
     a.needs(Vec::new()).await;
     verb(scene, &["resume", "--reason=done"]).done();

@@ -36,6 +36,9 @@ async fn an_operator_that_is_gone_is_named() {
             count == 0.0
         })
         .await;
+    let what = "session-ended cluster a: the operator's session ended";
+    drill.audit(&scene, &["--cluster=a"], what).await;
+    drill.is_told_by_all();
     let need = need(&scene);
     assert_eq!(
         (&need["serving"], &need["missing"]),

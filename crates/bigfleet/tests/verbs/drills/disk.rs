@@ -38,7 +38,7 @@ async fn a_full_disk_ends_the_shard_with_the_reason_and_nothing_is_lost() {
     scene.shard.end();
     let store = scene.folder.file("data").join("shard.redb");
     let full = in_little_room(&scene, kib(&store));
-    let addr = full.addr;
+    let (addr, probes) = (full.addr, full.probes);
     let a = crate::shard_scene::operator::Operator::connect(addr, "a", Manner::Plain).await;
     let drill = Drill::begins("disk full");
     // What has to be remembered of so many rows does not fit.
@@ -59,6 +59,20 @@ async fn a_full_disk_ends_the_shard_with_the_reason_and_nothing_is_lost() {
     assert_eq!(gone.status, Some(1));
     assert!(gone.out.contains("nothing answers at"), "{gone:?}");
     drill.told("status", gone.out.lines().next().unwrap_or_default());
+    for args in [&["get", "machines"][..], &["explain", "a"]] {
+        let why = crate::called::call(&[args, &["--shard", &addr.to_string()]].concat()).undone();
+        assert!(why.contains("nothing answers at"), "{args:?}: {why}");
+        drill.told(args[0], &why);
+    }
+    assert!(
+        std::net::TcpStream::connect(probes).is_err(),
+        "nobody scrapes a process that is gone"
+    );
+    drill.told("metrics", "the scrape fails");
+    // The log is what is left, if there is room for it.
+    let what = "shard-ends: the shard ends: store: ";
+    drill.audit(&scene, &["--kind=shard-ends"], what).await;
+    drill.is_told_by_all();
     // With room again it goes on with what it had.
     scene.next_shard(&[]);
     let a = scene.operator("a", Manner::Plain).await;
@@ -96,6 +110,13 @@ async fn an_audit_log_that_cannot_be_written_is_said_and_the_shard_goes_on() {
         .metric(&scene, "bigfleet_shard_audit_lines_lost_total", |lost| {
             1.0 <= lost
         })
+        .await;
+    drill
+        .verb(&scene, &["get", "events"], "audit-lines-lost")
+        .await;
+    // It serves all the same.
+    drill
+        .verb(&scene, &["explain", "a"], "all of cpu=4 is served")
         .await;
     assert!(
         verb(&scene, &["get", "machines"])

@@ -42,6 +42,9 @@ async fn a_list_that_lacks_half_of_the_machines_is_doubted() {
     drill
         .verb(&scene, &["explain", "a"], "all of cpu=32 is served")
         .await;
+    let what = "4 machines are missing from the List, and kept until more Lists agree";
+    drill.audit(&scene, &["--cluster=a"], what).await;
+    drill.is_told_by_all();
 }
 
 /// A List from before the machines were configured shows them idle: they are asked for one by one, and stay.
@@ -82,6 +85,15 @@ async fn a_provider_that_refuses_what_it_offers_is_quoted() {
     drill
         .audit(&scene, &["--cluster=a"], "no such machine type")
         .await;
+    drill
+        .status(&scene, "breaker", "no such machine type")
+        .await;
+    drill
+        .metric(&scene, "bigfleet_shard_breakers_opened_total", |opened| {
+            1.0 <= opened
+        })
+        .await;
+    drill.is_told_by_all();
     let lacks = |need: &serde_json::Value| need["serving"] == json!({});
     until_need(&scene, "it does not serve", lacks).await;
 }
@@ -96,4 +108,33 @@ async fn a_quantity_that_is_none_is_said() {
     let what = "no machine is large enough: the smallest unit is cpu=4, and the largest machine that meets the \
                 rest has cpu=0";
     drill.verb(&scene, &["explain", "a"], what).await;
+    drill
+        .verb(&scene, &["get", "events"], "records-doubted")
+        .await;
+    drill
+        .metric(&scene, "bigfleet_shard_record_warnings_total", |doubts| {
+            1.0 <= doubts
+        })
+        .await;
+    drill.audit(&scene, &["--kind=event"], "lots").await;
+    drill.is_told_by_all();
+}
+
+/// A provider whose List says that there are more machines than it shows answers, and cannot be believed: that is
+/// not a provider that is away, and whoever is paged looks elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_contradicts_itself_is_no_silence() {
+    let (scene, _a) = served("drill-count", 4).await;
+    let drill = Drill::begins("provider lies: a List shorter than it says");
+    scene.ledger.ledger.lie(Lie::Half, 1000);
+    let what = "answers, and its List cannot be used: the List has 2 of 4 machines";
+    drill.status(&scene, "provider", what).await;
+    for list in [["get", "clusters"], ["explain", "a"]] {
+        let said = drill.verb(&scene, &list, what).await;
+        assert!(said.starts_with("PROVIDER LOST for "), "{said}");
+    }
+    let lost = "bigfleet_shard_provider_lost_seconds";
+    drill.metric(&scene, lost, |seconds| 0.0 < seconds).await;
+    drill.audit(&scene, &["--kind=provider-lost"], what).await;
+    drill.is_told_by_all();
 }

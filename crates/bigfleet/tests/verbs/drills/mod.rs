@@ -4,31 +4,42 @@
 //! something goes wrong ─▶ status · get · explain · metrics · audit, each asked until it says so, in time
 //! ```
 //!
+//! A drill is over when each of the five has told the truth (`is_told_by_all`).
 //! Each prints a line of the table `drill | surface | seconds | sentence`: `cargo test --test verbs drills -- --nocapture`.
 
+mod certificate;
 mod clock;
 mod cluster;
 mod disk;
 mod lies;
 mod provider;
+mod twin;
 mod wipes;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::called::{Called, call};
 use crate::shard_scene::scene::Scene;
-use crate::shard_scene::until;
+use crate::shard_scene::{Process, until};
 
 /// What a surface may take; the specification allows so much for a provider's death.
 const IN_TIME: Duration = Duration::from_secs(30);
+
+/// Where somebody may look.
+const SURFACES: [&str; 5] = ["status", "get", "explain", "metrics", "audit"];
 
 /// Something has gone wrong.
 pub(crate) struct Drill {
     name: &'static str,
     began: Instant,
     within: Duration,
+    /// The surfaces that have told the truth.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl Drill {
@@ -37,7 +48,17 @@ impl Drill {
             name,
             began: Instant::now(),
             within: IN_TIME,
+            told: Mutex::default(),
         }
+    }
+
+    /// Every surface has told the truth.
+    #[track_caller]
+    pub(crate) fn is_told_by_all(&self) {
+        let told = self.told.lock().unwrap();
+        let silent = SURFACES.iter().filter(|one| !told.contains(**one));
+        let silent: Vec<_> = silent.collect();
+        assert!(silent.is_empty(), "{}: {silent:?} say nothing", self.name);
     }
 
     /// One of which some surfaces speak later, since once is no trouble yet.
@@ -47,6 +68,8 @@ impl Drill {
 
     /// A surface tells the truth.
     fn told(&self, surface: &str, sentence: &str) {
+        let verb = surface.split(' ').next().unwrap_or(surface);
+        self.told.lock().unwrap().insert(verb.to_owned());
         let took = self.began.elapsed();
         let seconds = took.as_secs_f64();
         println!(
@@ -62,9 +85,9 @@ impl Drill {
     }
 
     /// `status` lists a problem of this kind that says this, and is no success.
-    pub(crate) async fn status(&self, scene: &Scene, kind: &str, what: &str) -> Value {
+    pub(crate) async fn status(&self, at: &impl Watched, kind: &str, what: &str) -> Value {
         let said = until(&format!("status says {kind}: {what}"), async || {
-            let called = verb(scene, &["status", "-o", "json"]);
+            let called = verb(at, &["status", "-o", "json"]);
             let said: Value = serde_json::from_str(&called.out).unwrap_or_default();
             let problems = said["problems"].as_array().cloned().unwrap_or_default();
             let found = problems.into_iter().find(|problem| {
@@ -82,9 +105,15 @@ impl Drill {
     }
 
     /// A verb says this; everything that it printed.
-    pub(crate) async fn verb(&self, scene: &Scene, args: &[&str], what: &str) -> String {
+    pub(crate) async fn verb(&self, at: &impl Watched, args: &[&str], what: &str) -> String {
         let said = until(&format!("{args:?} says {what}"), async || {
-            let said = verb(scene, args).out;
+            let called = verb(at, args);
+            // What could not be asked is said where errors are.
+            let said = if called.out.is_empty() {
+                called.err
+            } else {
+                called.out
+            };
             (said.contains(what), said)
         })
         .await;
@@ -94,9 +123,9 @@ impl Drill {
     }
 
     /// A metric is so.
-    pub(crate) async fn metric(&self, scene: &Scene, name: &str, is_so: impl Fn(f64) -> bool) {
+    pub(crate) async fn metric(&self, at: &impl Watched, name: &str, is_so: impl Fn(f64) -> bool) {
         let value = until(name, async || {
-            let value = scene.shard.metric(name);
+            let value = at.shard().metric(name);
             (is_so(value), value)
         })
         .await;
@@ -104,8 +133,8 @@ impl Drill {
     }
 
     /// `bigfleet audit` says this of the shard's log.
-    pub(crate) async fn audit(&self, scene: &Scene, args: &[&str], what: &str) {
-        let file = scene.folder.file("data.audit").display().to_string();
+    pub(crate) async fn audit(&self, at: &impl Watched, args: &[&str], what: &str) {
+        let file = at.audit().display().to_string();
         let said = until(&format!("audit {args:?} says {what}"), async || {
             let said = call(&[&["audit", &file], args].concat()).out;
             (said.contains(what), said)
@@ -116,10 +145,30 @@ impl Drill {
     }
 }
 
-/// Runs a verb against the shard of a scene.
-pub(crate) fn verb(scene: &Scene, args: &[&str]) -> Called {
-    let shard = format!("--shard={}", scene.shard.addr);
-    call(&[args, &[&shard]].concat())
+/// A shard that somebody looks at.
+pub(crate) trait Watched {
+    fn shard(&self) -> &Process;
+    fn audit(&self) -> PathBuf;
+    /// The certificates of whoever looks.
+    fn flags(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+impl Watched for Scene {
+    fn shard(&self) -> &Process {
+        &self.shard
+    }
+
+    fn audit(&self) -> PathBuf {
+        self.folder.file("data.audit")
+    }
+}
+
+/// Runs a verb against a shard.
+pub(crate) fn verb(at: &impl Watched, args: &[&str]) -> Called {
+    let shard = format!("--shard={}", at.shard().addr);
+    call(&[args, &at.flags(), &[&shard]].concat())
 }
 
 /// The first Need of cluster a.
@@ -138,9 +187,9 @@ pub(crate) async fn until_need(scene: &Scene, what: &str, holds: impl Fn(&Value)
 }
 
 /// Waits until nothing is wrong.
-pub(crate) async fn is_well(scene: &Scene) {
+pub(crate) async fn is_well(at: &impl Watched) {
     until("all is well", async || {
-        let called = verb(scene, &["status"]);
+        let called = verb(at, &["status"]);
         (called.status == Some(0), called)
     })
     .await;

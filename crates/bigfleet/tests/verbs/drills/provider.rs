@@ -36,6 +36,10 @@ async fn a_provider_that_dies_is_said_first_by_everything() {
         .await;
     let metric = "bigfleet_shard_provider_lost_seconds";
     drill.metric(&scene, metric, |lost| 0.0 < lost).await;
+    let what =
+        "provider-lost: the provider does not answer: connection refused, nothing listens there";
+    drill.audit(&scene, &["--cluster=a"], what).await;
+    drill.is_told_by_all();
     // What is there serves on; what is asked for now is chosen and stuck.
     a.needs(vec![cpus(2)]).await;
     let stuck = until_need(&scene, "stuck", |need| need["stuck"] == json!({"cpu": "4"})).await;
@@ -103,6 +107,12 @@ async fn a_slow_provider_is_coming_and_not_green() {
         .await;
     let aged = "bigfleet_shard_shortfalls_aged{bucket=\"300+\"}";
     drill.metric(&scene, aged, |count| count == 1.0).await;
+    drill.verb(&scene, &["get", "needs"], "coming").await;
+    let what = "needs-lacking cluster a: 1 Need is not served";
+    drill.audit(&scene, &["--cluster=a"], what).await;
+    let what = "1 operation is stuck in Provision: it waits for: provider";
+    drill.audit(&scene, &["--kind=work-stuck"], what).await;
+    drill.is_told_by_all();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,6 +142,7 @@ async fn a_stock_out_says_which_pool_and_its_age_goes_on() {
     drill
         .metric(&scene, "bigfleet_shard_needs_lacking", |count| count == 1.0)
         .await;
+    drill.is_told_by_all();
     scene.cycles(20).await;
     assert_eq!(
         need(&scene)["lacking_since"],
@@ -164,6 +175,10 @@ async fn a_mass_loss_is_one_event() {
         .metric(&scene, "bigfleet_shard_needs_lacking", |count| count == 1.0)
         .await;
     drill.audit(&scene, &["--cluster=a"], "Failed").await;
+    drill
+        .audit(&scene, &["--cluster=a", "--kind=mass-loss"], "of cluster a")
+        .await;
+    drill.is_told_by_all();
     let each = "machine adopted: its provider shows it elsewhere than it was left";
     let each = scene.shard.all_logged(each);
     // What is lost later, one by one, has its line; the many have one together.

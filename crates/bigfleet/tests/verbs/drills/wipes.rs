@@ -44,6 +44,7 @@ async fn is_held(drill: &Drill, scene: &Scene) {
     drill
         .audit(scene, &["--kind=rail", "--cluster=a"], "roll-up-guard")
         .await;
+    drill.is_told_by_all();
 }
 
 #[tokio::test(flavor = "multi_thread")]
