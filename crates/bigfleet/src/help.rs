@@ -61,10 +61,6 @@ complete -F _bigfleet_live -o nosort -o bashdefault -o default bigfleet
 /// The same for fish.
 const FISH_NAMES: &str = r#"function __fish_bigfleet_names
     set -l words (commandline -opc)
-    if test "$words[-1]" = --cluster
-        bigfleet get clusters -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
-        return
-    end
     switch $words[2]
         case get describe wait
             test (count $words) -ge 3; and bigfleet get $words[3] -o name --timeout 1s 2>/dev/null | cut -d/ -f2-
@@ -75,27 +71,29 @@ const FISH_NAMES: &str = r#"function __fish_bigfleet_names
     end
 end
 complete -c bigfleet -f -a "(__fish_bigfleet_names)"
+complete -c bigfleet -l cluster -x -a "(bigfleet get clusters -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"
 "#;
 
-/// The same for zsh: what was generated becomes a function of another name, and the one that is called adds the
-/// names to what it finds. It goes through the words and takes from them, so they are looked at before.
+/// The same for zsh: what was generated becomes a function of another name, and the one that is called asks it
+/// where no names are meant, or none begins like that. Where a flag waits for its value, none are.
 const ZSH_NAMES: &str = r#"
 _bigfleet() {
-    local -a typed names
-    typed=("${(@)words}")
-    local at=$CURRENT kind="" found=1
-    _bigfleet_words "$@" && found=0
-    [[ $at -lt 3 || $typed[at] == -* ]] && return found
-    case $typed[2] in
-        get|describe|wait) [[ $at -gt 3 ]] && kind=$typed[3] ;;
-        explain|release) kind=clusters ;;
-        retire|drain|undrain) kind=machines ;;
-    esac
-    [[ $typed[at-1] == --cluster ]] && kind=clusters
-    [[ -z $kind ]] && return found
-    names=(${(f)"$(bigfleet get $kind -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"})
-    compadd -a names && found=0
-    return found
+    local -a names
+    local typed=$words[CURRENT] before=$words[CURRENT-1] kind=""
+    if [[ $before == --cluster ]]; then
+        kind=clusters
+    elif [[ $CURRENT -gt 2 && $typed != -* && $before != -* ]]; then
+        case $words[2] in
+            get|describe|wait) [[ $CURRENT -gt 3 ]] && kind=$words[3] ;;
+            explain|release) kind=clusters ;;
+            retire|drain|undrain) kind=machines ;;
+        esac
+    fi
+    if [[ -n $kind ]]; then
+        names=(${(f)"$(bigfleet get $kind -o name --timeout 1s 2>/dev/null | cut -d/ -f2-)"})
+        compadd -a names && return 0
+    fi
+    _bigfleet_words "$@"
 }
 "#;
 

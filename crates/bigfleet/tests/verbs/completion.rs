@@ -40,9 +40,10 @@ fn bash(scene: &Scene, words: &[&str]) -> Vec<String> {
     let typed = words.join(" ");
     let file = scene.folder.0.join("asked.bash");
     let asked = format!(
-        "source {}\nCOMP_WORDS=({typed} '') COMP_CWORD={}\n_bigfleet_live\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        "source {}\nCOMP_WORDS=({typed} '') COMP_CWORD={}\n_bigfleet_live bigfleet '' {}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
         script(scene, "bash").display(),
-        words.len()
+        words.len(),
+        words[words.len() - 1]
     );
     std::fs::write(&file, asked).unwrap();
     ran(scene, "bash", &["--norc", &file.display().to_string()])
@@ -72,11 +73,11 @@ async fn bash_and_fish_complete_the_names_a_shard_has() {
         let machine = scene.serving();
         for (words, name) in [
             (&["bigfleet", "get", "machines"][..], machine.as_str()),
-            (&["bigfleet", "drain"], &machine),
-            (&["bigfleet", "describe", "need"], &missing),
-            (&["bigfleet", "explain"], "a"),
-            (&["bigfleet", "release"], "a"),
-            (&["bigfleet", "pause", "--cluster"], "a"),
+            (&["bigfleet", "drain"][..], machine.as_str()),
+            (&["bigfleet", "describe", "need"][..], missing.as_str()),
+            (&["bigfleet", "explain"][..], "a"),
+            (&["bigfleet", "release"][..], "a"),
+            (&["bigfleet", "pause", "--cluster"][..], "a"),
         ] {
             let found = completed(&scene, words);
             let has = found.iter().any(|one| one == name);
@@ -109,31 +110,24 @@ async fn zsh_completes_the_names_a_shard_has() {
     let missing = format!("a/{}", scene.need("missing"));
     // All but the end of a name, which Tab has to bring.
     let begun = |name: &str| name[..name.len() - 1].to_owned();
-    for (typed, completed) in [
+    for (typed, found) in [
         (
-            format!("bigfleet get machines {}", begun(&machine)),
-            format!("bigfleet get machines {machine}"),
+            format!("get machines {}", begun(&machine)),
+            machine.as_str(),
         ),
+        (format!("drain {}", begun(&machine)), machine.as_str()),
         (
-            format!("bigfleet drain {}", begun(&machine)),
-            format!("bigfleet drain {machine}"),
+            format!("describe need {}", begun(&missing)),
+            missing.as_str(),
         ),
-        (
-            format!("bigfleet describe need {}", begun(&missing)),
-            format!("bigfleet describe need {missing}"),
-        ),
-        (
-            "bigfleet explain ".to_owned(),
-            "bigfleet explain a".to_owned(),
-        ),
-        (
-            "bigfleet get shortf".to_owned(),
-            "bigfleet get shortfalls".to_owned(),
-        ),
+        ("explain ".to_owned(), "bigfleet explain a"),
+        ("pause --cluster ".to_owned(), "bigfleet pause --cluster a"),
+        ("get shortf".to_owned(), "shortfalls"),
     ] {
         let mut zsh = Terminal::of("zsh", &["-i"], (120, 40), &env);
         zsh.shows("zsh> ");
-        zsh.press(&format!("{typed}\t"));
-        zsh.shows(&completed);
+        zsh.press(&format!("bigfleet {typed}\t"));
+        // In the line, or below it where several begin like that.
+        zsh.shows(found);
     }
 }

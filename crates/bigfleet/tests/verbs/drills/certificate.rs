@@ -55,7 +55,7 @@ impl Secured {
             let leaf = authority.leaf(&[uri]).unwrap();
             flags(&leaf.write(&folder.file(who), &authority.pem).unwrap())
         };
-        let of_provider = of("provider", "bigfleet://provider");
+        let of_provider = of("provider", "bigfleet://shard/s1");
         let of_shard = of("shard", "bigfleet://shard/s1");
         let reader = of("reader", "bigfleet://readonly");
         let provider = provider(&words(&of_provider));
@@ -122,7 +122,7 @@ async fn a_shards_certificate_that_has_expired_is_said_by_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_providers_certificate_that_has_expired_is_named_by_all() {
     let mut secured = Secured::new("drill-provider-certificate").await;
-    secured.expires("provider", "bigfleet://provider");
+    secured.expires("provider", "bigfleet://shard/s1");
     // The connection that is there lasts; whoever connects anew is shown the new one.
     let addr = format!("--addr={}", secured.provider.addr);
     let drill = Drill::begins("certificate of the provider expired");
