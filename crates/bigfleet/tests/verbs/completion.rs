@@ -68,7 +68,7 @@ async fn bash_and_fish_complete_the_names_a_shard_has() {
     let missing = format!("a/{}", scene.need("missing"));
     for (shell, completed) in [
         ("bash", bash as fn(&Scene, &[&str]) -> Vec<String>),
-        ("fish", fish),
+        ("fish", fish as fn(&Scene, &[&str]) -> Vec<String>),
     ] {
         let machine = scene.serving();
         for (words, name) in [
