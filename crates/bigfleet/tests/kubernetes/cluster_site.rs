@@ -7,7 +7,7 @@ use bigfleet_hollow_kubelet::HollowKubelet;
 use bigfleet_k8s::Cluster;
 use bigfleet_kube_world::{Parts, World};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// How long a drain that nobody needs waits before it evicts.
 pub(crate) const SETTLE: Duration = Duration::from_secs(5);
+
+/// Which Pods a ReplicaSet that is made smaller ends last.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 pub(crate) struct ClusterSite {
     id: String,
@@ -173,6 +176,30 @@ impl ClusterSite {
             item["status"]["phase"] == "Running" && item["metadata"]["deletionTimestamp"].is_null()
         });
         names(&items)
+    }
+
+    /// Of the Pods of a Deployment, those that stay when it is made smaller by the controllers: one on each of so many Nodes.
+    pub(crate) fn keep_one_each(&self, name: &str, nodes: usize) {
+        let items = self.items(&["get", "pods", "-l", &format!("app={name}")]);
+        let cost = |pod: &Value| pod["metadata"]["annotations"][DELETION_COST].is_string();
+        let mut kept: BTreeMap<&str, &Value> = BTreeMap::new();
+        for pod in &items {
+            let one = kept.entry(pod["spec"]["nodeName"].as_str().unwrap());
+            let one = one.or_insert(pod);
+            if cost(pod) {
+                *one = pod; // it costs more than others already
+            }
+        }
+        assert!(nodes <= kept.len(), "{} Nodes have Pods", kept.len());
+        let pods = kept.values().take(nodes);
+        let pods = pods.map(|pod| pod["metadata"]["name"].as_str().unwrap());
+        let cost = format!("{DELETION_COST}=100");
+        let words: Vec<&str> = ["annotate", "--overwrite", "pods"]
+            .into_iter()
+            .chain(pods)
+            .chain([&*cost])
+            .collect();
+        self.kubectl(&words);
     }
 
     /// The zones in which the Pods of a Deployment are.

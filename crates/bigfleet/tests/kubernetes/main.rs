@@ -137,9 +137,10 @@ async fn kills_on_the_way_harm_nobody() {
     fleet.home.apply(&deployment("web", 24, "1"));
     fleet.home.runs("web", 24).await;
     for round in 1..=rounds {
-        // Three Pods fit on a machine; those that stay are on more than the two Nodes they need.
+        // Three Pods fit on a machine; those that stay are on three times as many Nodes as they need.
         let before = fleet.home.ledger();
         fleet.home.apply(&budget("web", 0));
+        fleet.home.keep_one_each("web", 6);
         fleet.home.scale("web", 6);
         refused_more(&fleet, before.refused).await;
         fleet.home.restart_operator();

@@ -31,7 +31,6 @@ fn shortfall(nth: usize) -> wire::Shortfall {
         key: "node.kubernetes.io/instance-family".to_owned(),
         operator: wire::node_selector_requirement::Operator::In.into(),
         values,
-        ..wire::NodeSelectorRequirement::default()
     };
     wire::Shortfall {
         requirements: vec![requirement],
