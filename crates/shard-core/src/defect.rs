@@ -121,11 +121,29 @@ pub enum Defect {
     SoonForced,
     /// Of two words the weaker one counts (SH-20).
     WeakerWordCounts,
+    /// What was found in place of a machine that leaves is kept though it is not enough (RF-21).
+    PartialPurchaseKept,
+    /// A machine that leaves soon is held for any Need that waits (RF-21).
+    LeavingHeldForAnybody,
+    /// A machine that leaves soon is anybody's leftover (RF-21).
+    LeavingIsLeftover,
+    /// A gang that is short replaces what leaves (RF-21).
+    IncompleteGangReplaces,
+    /// A machine that leaves soon is no witness (RF-12).
+    LeavingIsNoWitness,
+    /// A machine does not replace one of its own domain if the spread would refuse it (RF-21).
+    LikeRefusedBySpread,
+    /// A domain counts for the spread though all that is bound there leaves (RF-21).
+    DeadDomainCounts,
+    /// Needs replace what leaves once all have had their turn (RF-21).
+    ReplacedAfterAll,
+    /// The intent of an unbound machine stands though it leaves (RF-21).
+    LeavingIntentStands,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 63] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,
         Self::RollUpArrivalReset,
@@ -180,6 +198,15 @@ impl Defect {
         Self::NowNeedsOperator,
         Self::SoonForced,
         Self::WeakerWordCounts,
+        Self::PartialPurchaseKept,
+        Self::LeavingHeldForAnybody,
+        Self::LeavingIsLeftover,
+        Self::IncompleteGangReplaces,
+        Self::LeavingIsNoWitness,
+        Self::LikeRefusedBySpread,
+        Self::DeadDomainCounts,
+        Self::ReplacedAfterAll,
+        Self::LeavingIntentStands,
     ];
 
     /// Those that are the engine's.
@@ -198,6 +225,15 @@ impl Defect {
             Self::PenaltyIgnored => Some(Mistake::PenaltyIgnored),
             Self::DomainIgnored => Some(Mistake::DomainIgnored),
             Self::OutgrownNotHeld => Some(Mistake::OutgrownNotHeld),
+            Self::PartialPurchaseKept => Some(Mistake::PartialPurchaseKept),
+            Self::LeavingHeldForAnybody => Some(Mistake::LeavingHeldForAnybody),
+            Self::LeavingIsLeftover => Some(Mistake::LeavingIsLeftover),
+            Self::IncompleteGangReplaces => Some(Mistake::IncompleteGangReplaces),
+            Self::LeavingIsNoWitness => Some(Mistake::LeavingIsNoWitness),
+            Self::LikeRefusedBySpread => Some(Mistake::LikeRefusedBySpread),
+            Self::DeadDomainCounts => Some(Mistake::DeadDomainCounts),
+            Self::ReplacedAfterAll => Some(Mistake::ReplacedAfterAll),
+            Self::LeavingIntentStands => Some(Mistake::LeavingIntentStands),
             _ => None,
         }
     }

@@ -120,6 +120,19 @@ impl Defect {
                 Shard::NowNeedsOperator => "what leaves now waits for an operator",
                 Shard::SoonForced => "a drain breaks a disruption budget before its deadline",
                 Shard::WeakerWordCounts => "an admin's patience weakens a provider's notice",
+                Shard::PartialPurchaseKept => "half of a replacement is bought, and kept",
+                Shard::LeavingHeldForAnybody => "what is replaced stays while anybody else waits",
+                Shard::LeavingIsLeftover => "what is replaced is given to whoever is short",
+                Shard::IncompleteGangReplaces => "machines are bought for a gang that cannot start",
+                Shard::LeavingIsNoWitness => "gangs part over a machine that still serves them",
+                Shard::LikeRefusedBySpread => {
+                    "nothing may take the place of one in a zone that has more than its share"
+                }
+                Shard::DeadDomainCounts => "a zone that is drained refuses what would replace it",
+                Shard::ReplacedAfterAll => "whoever waits goes before whoever replaces",
+                Shard::LeavingIntentStands => {
+                    "what is drained on its way is put to use all the same"
+                }
                 Shard::HastyRollUpGuard => {
                     "three empty roll-ups are believed however fast they come"
                 }
@@ -197,6 +210,15 @@ impl Defect {
             Shard::NowNeedsOperator => &["drain-now-without-operator"],
             Shard::SoonForced => &["drain-blocked"],
             Shard::WeakerWordCounts => &["drained-and-noticed"],
+            Shard::PartialPurchaseKept => &["drain-by-halves"],
+            Shard::LeavingHeldForAnybody => &["drain-beside-a-wait"],
+            Shard::LeavingIsLeftover => &["drain-beside-a-wait"],
+            Shard::IncompleteGangReplaces => &["drain-of-an-incomplete-gang"],
+            Shard::LeavingIsNoWitness => &["drain-under-folded-gangs"],
+            Shard::LikeRefusedBySpread => &["drain-in-a-full-zone"],
+            Shard::DeadDomainCounts => &["drain-of-a-zone"],
+            Shard::ReplacedAfterAll => &["drain-takes-its-turn"],
+            Shard::LeavingIntentStands => &["drained-on-its-way"],
         }
     }
 

@@ -9,6 +9,7 @@ mod guards;
 mod leaving;
 mod profiles;
 mod random;
+mod replacing;
 mod scripted;
 mod soak;
 mod units;
@@ -84,6 +85,7 @@ impl Scenario {
             bad_days::ALL,
             units::ALL,
             leaving::ALL,
+            replacing::ALL,
             random::ALL,
             soak::ALL,
             day::ALL,

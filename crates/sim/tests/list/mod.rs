@@ -104,6 +104,14 @@ macro_rules! small_scenarios {
             spot_notices
             wrong_notices
             drains_in_bad_weather
+            drain_by_halves
+            drain_beside_a_wait
+            drain_of_an_incomplete_gang
+            drain_under_folded_gangs
+            drain_in_a_full_zone
+            drain_of_a_zone
+            drain_takes_its_turn
+            drained_on_its_way
             random
             random_weather
             random_faults
@@ -188,6 +196,15 @@ macro_rules! defects {
             now_needs_operator
             soon_forced
             weaker_word_counts
+            partial_purchase_kept
+            leaving_held_for_anybody
+            leaving_is_leftover
+            incomplete_gang_replaces
+            leaving_is_no_witness
+            like_refused_by_spread
+            dead_domain_counts
+            replaced_after_all
+            leaving_intent_stands
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
