@@ -133,6 +133,9 @@ pub struct PodController {
     nodes_to_say: BTreeSet<String>,
     requests_to_say: BTreeSet<ObjectKey>,
     next_word: Option<Time>,
+    /// Words that left, to be looked at again: one that shows no effect was lost.
+    nodes_said: BTreeSet<(Time, String)>,
+    requests_said: BTreeSet<(Time, ObjectKey)>,
     /// Writes on their way, until their effect is seen or it is time to try again.
     waiting: BTreeMap<ObjectKey, Time>,
     woken_at: Option<Time>,
@@ -174,9 +177,11 @@ impl PodController {
         }
         if self.is_whole {
             self.compare(now, effects);
+            self.look_at_words(now);
             self.say(now, effects);
         }
         let next = Time::earliest(self.dirty.first().map(|(at, _)| *at), self.next_say(now));
+        let next = Time::earliest(next, self.next_look_at_words());
         let next = next.filter(|next| self.is_whole && now < *next);
         if next != self.woken_at {
             effects.extend(next.map(PodEffect::WakeAt));
@@ -361,6 +366,29 @@ impl PodController {
         has_words.then(|| self.next_word.unwrap_or(now))
     }
 
+    /// Words whose time to show an effect is over are compared anew.
+    fn look_at_words(&mut self, now: Time) {
+        while let Some((at, node)) = self.nodes_said.pop_first() {
+            if now < at {
+                self.nodes_said.insert((at, node));
+                break;
+            }
+            self.nodes_to_say.insert(node);
+        }
+        while let Some((at, key)) = self.requests_said.pop_first() {
+            if now < at {
+                self.requests_said.insert((at, key));
+                break;
+            }
+            self.requests_to_say.insert(key);
+        }
+    }
+
+    fn next_look_at_words(&self) -> Option<Time> {
+        let node = self.nodes_said.first().map(|(at, _)| *at);
+        Time::earliest(node, self.requests_said.first().map(|(at, _)| *at))
+    }
+
     /// Conditions and annotations: on change, emptiness first, at most ten a second.
     fn say(&mut self, now: Time, effects: &mut Vec<PodEffect>) {
         loop {
@@ -376,6 +404,16 @@ impl PodController {
             };
             if let Some(word) = word {
                 self.next_word = Some(now + WORD_SPACING);
+                let again = now + TRY_AGAIN;
+                match &word {
+                    PodEffect::Annotate { node, .. } => {
+                        self.nodes_said.insert((again, node.clone()));
+                    }
+                    PodEffect::Stick(key, _) => {
+                        self.requests_said.insert((again, key.clone()));
+                    }
+                    _ => {}
+                }
                 effects.push(word);
             }
         }

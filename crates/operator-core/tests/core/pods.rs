@@ -314,6 +314,14 @@ fn words_are_said_on_change_and_ten_a_second() {
         said += desk.tell(now, PodEvent::Woken).len();
     }
     assert_eq!(said, 20);
+    for n in 0..30 {
+        let annotated = ShownNode {
+            disruption: Some(0),
+            empty_since: Some(at(0)),
+            ..ShownNode::default()
+        };
+        desk.tell(at(3), PodEvent::Node(format!("n{n:02}"), Some(annotated)));
+    }
     let mut p1 = facts("p1");
     desk.tell(at(10), PodEvent::Pod(Box::new(p1.clone())));
     desk.tell(
@@ -327,6 +335,30 @@ fn words_are_said_on_change_and_ten_a_second() {
     assert!(
         matches!(stuck.as_slice(), [PodEffect::Stick(_, Some(stuck))] if stuck.reason == StuckReason::Insufficient)
     );
+}
+
+/// OP-47: a condition that the API server refused is missing for ever unless it is written again.
+#[test]
+fn a_word_that_shows_no_effect_is_said_again() {
+    let mut desk = Desk {
+        controller: PodController::new(PodConfig::default()),
+    };
+    desk.tell(at(0), PodEvent::Whole);
+    let mut p1 = facts("p1");
+    p1.unschedulable = Some((at(0), "3 Insufficient cpu".to_owned()));
+    desk.tell(at(0), PodEvent::Pod(Box::new(p1.clone())));
+    let mut request = shown("cr-pod-uid-p1", &p1, 1);
+    desk.tell(at(1), PodEvent::Request(Box::new(request.clone())));
+    let said = desk.tell(at(31), PodEvent::Woken);
+    assert!(matches!(
+        said.as_slice(),
+        [PodEffect::Stick(_, Some(stuck))] if stuck.reason == StuckReason::Insufficient
+    ));
+    assert_eq!(desk.tell(at(36), PodEvent::Woken), [], "it is on its way");
+    assert_eq!(desk.tell(at(42), PodEvent::Woken), said, "it was lost");
+    request.stuck = stuck_of(&p1, at(42)).ok();
+    desk.tell(at(43), PodEvent::Request(Box::new(request)));
+    assert_eq!(desk.tell(at(60), PodEvent::Woken), []);
 }
 
 /// OP-53: a Pod hears what its request says of how it is served, once, and nothing that was said before.
