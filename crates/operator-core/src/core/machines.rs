@@ -39,7 +39,10 @@ impl OperatorCore {
         self.session.named(session, &machine);
         let phase = self.upcoming.get(&machine).map(|known| known.phase);
         let is_early = matches!(phase, Some(Phase::Provisioning | Phase::Launched));
-        let leaves = frame.is_removed || (frame.state == MachineState::Idle && !is_early);
+        // A machine that failed and was made good is a slot again, and nobody's.
+        let is_slot = frame.state == MachineState::Speculative && phase.is_some();
+        let is_idle = frame.state == MachineState::Idle;
+        let leaves = frame.is_removed || ((is_idle || is_slot) && !is_early);
         if leaves {
             if !self.has(Defect::NoCleaningOnLeaving) {
                 self.machine_left(&machine, effects);

@@ -31,3 +31,28 @@ fn a_deletion_that_meets_a_conflict_is_tried_again() {
     world.run_for(5);
     assert!(world.upcoming.is_empty());
 }
+
+/// A machine that failed and was made good is a slot again: nothing of it stays, and it may be bought anew.
+#[test]
+fn a_machine_that_is_a_slot_again_has_left() {
+    for state in [MachineState::Failed, MachineState::Configured] {
+        let mut world = World::started(config());
+        world.serve(1, &[]);
+        world.machine_is("m1", state);
+        world.run_for(3);
+        world.machine_is("m1", MachineState::Speculative);
+        let now = world.now;
+        world.change_node("n1", |node| {
+            (node.is_ready, node.ready_since) = (false, now)
+        });
+        world.run_for(120);
+        assert_eq!(
+            (world.upcoming.len(), world.nodes.len()),
+            (0, 0),
+            "{state:?}"
+        );
+        world.machine_is("m1", MachineState::Creating);
+        world.run_for(3);
+        assert_eq!(world.upcoming.len(), 1);
+    }
+}
