@@ -71,6 +71,8 @@ pub(crate) struct UpcomingNodes {
     wanted: BTreeMap<MachineId, Wanted>,
     /// What each says, by name.
     shown: BTreeMap<String, UpcomingNode>,
+    /// Objects of machines that left, until they are seen to be gone: what a watch brings late must not bring them back.
+    left: BTreeSet<String>,
     /// Machines whose missing Node was spoken of.
     spoken_of: BTreeSet<MachineId>,
     /// When to look for missing Nodes again; the beginning of time after a change.
@@ -88,7 +90,7 @@ impl UpcomingNodes {
             .as_deref()
             .or_else(|| facts.name.strip_prefix("un-"))?;
         let machine = MachineId::new(id).ok()?;
-        if self.wanted.contains_key(&machine) {
+        if self.wanted.contains_key(&machine) || self.left.contains(&facts.name) {
             return None;
         }
         let wanted = Wanted {
@@ -103,6 +105,7 @@ impl UpcomingNodes {
     /// The watch no longer shows it.
     pub(crate) fn gone(&mut self, name: &str) {
         self.shown.remove(name);
+        self.left.remove(name);
         self.wanted
             .retain(|machine, _| upcoming_name(machine) != name);
     }
@@ -149,6 +152,7 @@ impl UpcomingNodes {
                 phase_since: now,
             });
         self.look_at = AT_ONCE;
+        self.left.remove(&upcoming_name(machine));
         wanted.content.started.get_or_insert(started);
         wanted.set_phase(now, next);
         if next == Phase::Failed && !frame.last_error.is_empty() {
@@ -215,7 +219,10 @@ impl UpcomingNodes {
         let wanted = self.wanted.remove(machine);
         let name = upcoming_name(machine);
         let is_there = wanted.is_some() || self.shown.contains_key(&name);
-        is_there.then_some(Upcome::Delete(name))
+        is_there.then(|| {
+            self.left.insert(name.clone());
+            Upcome::Delete(name)
+        })
     }
 
     /// What to write so that the object says what it should.

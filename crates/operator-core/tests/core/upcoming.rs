@@ -1,7 +1,7 @@
 //! UpcomingNodes that never leak (OP-9, OP-41).
 
 use crate::support::{World, config, frame};
-use bigfleet_operator_core::{Event, Heard, MachineState, Write, WriteOutcome};
+use bigfleet_operator_core::{Event, Heard, MachineState, Object, Write, WriteOutcome};
 
 /// A conflict on an object of our own is no answer to whether it should be there.
 #[test]
@@ -55,4 +55,23 @@ fn a_machine_that_is_a_slot_again_has_left() {
         world.run_for(3);
         assert_eq!(world.upcoming.len(), 1);
     }
+}
+
+/// A watch lags: what it says of an object that is being deleted is older than the deletion.
+#[test]
+fn a_watch_that_lags_brings_no_object_back() {
+    let mut world = World::started(config());
+    world.machine_is("m1", MachineState::Configured);
+    world.run_for(3);
+    let mut late = world.upcoming["un-m1"].clone();
+    late.content.readiness = None;
+    world.holds_writes = true;
+    world.machine_is("m1", MachineState::Idle);
+    world.tell(Event::Seen(Object::Upcoming(Box::new(late)), 1));
+    world.apply_held();
+    world.run_for(60);
+    assert!(world.upcoming.is_empty());
+    world.machine_is("m1", MachineState::Configuring);
+    world.run_for(3);
+    assert_eq!(world.upcoming.len(), 1, "it may come again");
 }
