@@ -4,6 +4,7 @@
 //! it: a provider that does not fence, a rail that is off, clusters whose demand does not mean what it says.
 
 use crate::plan::ClusterPlan;
+use bigfleet_operator_core as operator;
 use bigfleet_shard_core as shard;
 
 /// One old mistake.
@@ -11,6 +12,10 @@ use bigfleet_shard_core as shard;
 pub enum Defect {
     /// One of the shard's.
     Shard(shard::Defect),
+    /// One of the operator's.
+    Operator(operator::Defect),
+    /// Every process of an operator acts as if it had the lease (OP-11).
+    LeaseIgnored,
     /// The provider takes calls from any life of a shard (FE-2).
     ProviderIgnoresFences,
     /// Roll-ups that lack most of a cluster are believed at once (rail 2 off).
@@ -25,19 +30,23 @@ impl Defect {
     /// All of them.
     pub fn all() -> Vec<Self> {
         let shard = shard::Defect::ALL.into_iter().map(Self::Shard);
+        let operator = operator::Defect::ALL.into_iter().map(Self::Operator);
         let others = [
+            Self::LeaseIgnored,
             Self::ProviderIgnoresFences,
             Self::RollUpGuardOff,
             Self::BarePods,
             Self::UnmetOnly,
         ];
-        shard.chain(others).collect()
+        shard.chain(operator).chain(others).collect()
     }
 
     /// Its name on the command line.
     pub fn name(self) -> String {
         match self {
             Self::Shard(defect) => dashed(&format!("{defect:?}")),
+            Self::Operator(defect) => dashed(&format!("{defect:?}")),
+            Self::LeaseIgnored => "lease-ignored".to_owned(),
             Self::ProviderIgnoresFences => "provider-ignores-fences".to_owned(),
             Self::RollUpGuardOff => "roll-up-guard-off".to_owned(),
             Self::BarePods => "bare-pods".to_owned(),
@@ -137,6 +146,8 @@ impl Defect {
                     "three empty roll-ups are believed however fast they come"
                 }
             },
+            Self::Operator(defect) => operator_about(defect),
+            Self::LeaseIgnored => "every process of an operator acts as if it had the lease",
             Self::ProviderIgnoresFences => "the provider takes calls from any life of a shard",
             Self::RollUpGuardOff => "a roll-up that lacks most of a cluster is believed at once",
             Self::BarePods => "Pods that are evicted do not come back",
@@ -152,6 +163,8 @@ impl Defect {
                 Self::ProviderIgnoresFences => &["twins"],
                 Self::RollUpGuardOff => &["empty-roll-ups"],
                 Self::BarePods => &["bare-pods"],
+                Self::Operator(defect) => operator_guards(defect),
+                Self::LeaseIgnored => &["two-operators"],
                 Self::UnmetOnly | Self::Shard(_) => &["steady-state"],
             };
         };
@@ -226,7 +239,11 @@ impl Defect {
         match self {
             Self::Shard(defect) => config.defect = Some(defect),
             Self::RollUpGuardOff => config.rails.roll_up_guard = false,
-            Self::ProviderIgnoresFences | Self::BarePods | Self::UnmetOnly => {}
+            Self::Operator(_)
+            | Self::LeaseIgnored
+            | Self::ProviderIgnoresFences
+            | Self::BarePods
+            | Self::UnmetOnly => {}
         }
     }
 
@@ -236,8 +253,68 @@ impl Defect {
         cluster.pending_only |= self == Self::UnmetOnly;
     }
 
+    /// The operator's, if it is one of those.
+    pub(crate) fn of_operator(self) -> Option<operator::Defect> {
+        match self {
+            Self::Operator(defect) => Some(defect),
+            _ => None,
+        }
+    }
+
     pub(crate) fn provider_ignores_fences(self) -> bool {
         self == Self::ProviderIgnoresFences
+    }
+}
+
+fn operator_about(defect: operator::Defect) -> &'static str {
+    use operator::Defect as Of;
+    match defect {
+        Of::CordonWithoutRecord => "a node is cordoned without a record of why",
+        Of::ConfiguredIsNoCancel => "a machine that serves again stays cordoned",
+        Of::NoCleaningOnLeaving => "nothing is cleaned up when a machine leaves",
+        Of::NoCleaningByResync => "nothing is cleaned up when a machine left unheard",
+        Of::CordonNotRemembered => "a person's cordon is taken off with the operator's",
+        Of::VoluntaryNotSettled => "a drain that can wait evicts at once",
+        Of::DisturbsAnyPod => "a Pod that must not be disturbed is",
+        Of::RecordIsAnInstruction => "a drain on record goes on without a word of the shard",
+        Of::NoWithdrawalGuard => {
+            "a store that lost its requests looks like a cluster that wants nothing"
+        }
+        Of::PartialCacheBelieved => "a list that broke off is believed",
+        Of::AcknowledgedWhenSent => "a request is acknowledged before the shard has it",
+        Of::MassFlipBelieved => "a network that broke is told as nodes that are lost",
+        Of::EqualUnitsWhole => "a row asks for whole units while its Pods are equal",
+        Of::ComingIgnored => "a spare is asked for though a machine is coming",
+        Of::BinsRoundedUp => "spares are rounded up to sizes that no machine has",
+        Of::SpareNotRecordedFirst => "a spare is asked for before it is on record",
+        Of::DoubtKept => "a spare that helped nobody is kept",
+        Of::AloneIgnored => "Pods that need a node each wait for ever",
+        Of::RunningPodsTold => "a Pod that runs is told that it waits",
+    }
+}
+
+fn operator_guards(defect: operator::Defect) -> &'static [&'static str] {
+    use operator::Defect as Of;
+    match defect {
+        Of::CordonWithoutRecord => &["dip-and-killed"],
+        Of::ConfiguredIsNoCancel => &["dip-unheard"],
+        Of::NoCleaningOnLeaving => &["cluster-ramp"],
+        Of::NoCleaningByResync => &["left-unheard"],
+        Of::CordonNotRemembered => &["persons-cordon"],
+        Of::VoluntaryNotSettled => &["cluster-ramp"],
+        Of::DisturbsAnyPod => &["precious-pods"],
+        Of::RecordIsAnInstruction => &["killed-and-alone"],
+        Of::NoWithdrawalGuard => &["requests-wiped"],
+        Of::PartialCacheBelieved => &["watch-faults"],
+        Of::AcknowledgedWhenSent => &["cluster-ramp"],
+        Of::MassFlipBelieved => &["cluster-cut-off"],
+        Of::EqualUnitsWhole => &["cluster-ramp"],
+        Of::ComingIgnored => &["slow-machines"],
+        Of::BinsRoundedUp => &["ten-threes"],
+        Of::SpareNotRecordedFirst => &["spares-refused"],
+        Of::DoubtKept => &["hopeless-pods"],
+        Of::AloneIgnored => &["pods-apart"],
+        Of::RunningPodsTold => &["short-cluster"],
     }
 }
 

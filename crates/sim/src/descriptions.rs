@@ -49,6 +49,7 @@ pub(crate) fn change_name(change: &Change) -> &'static str {
         Change::Undrain { .. } => "undrain",
         Change::Announce { .. } => "notice",
         Change::Withdraw => "notice withdrawn",
+        Change::InCluster { what, .. } => what.name(),
     }
 }
 
@@ -198,6 +199,13 @@ fn details(change: &Change, clusters: &[ClusterPlan]) -> String {
             format!("{} in {}{meant}", picked(pick), span(lead))
         }
         Change::Withdraw => String::new(),
+        Change::InCluster {
+            cluster: at,
+            ref what,
+        } => match what.lasts() {
+            Some(millis) => format!("{} for {}", cluster(at), span(millis)),
+            None => cluster(at).to_owned(),
+        },
         Change::Pause { millis } | Change::DeletesFail { millis } => span(millis),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     clock::{Moment, seconds},
+    cluster_side::settings::ClusterChange,
     descriptions,
     plan::{Change, Left, Strike},
     world::{Happening, World},
@@ -33,9 +34,19 @@ impl World {
                 cluster,
                 work,
                 pods,
-            } => self.clusters[cluster].pods.scale(work, pods),
+            } => {
+                self.clusters[cluster].pods.scale(work, pods);
+                self.with_side(cluster, |side, now, out| {
+                    side.scale(work, pods);
+                    side.flush(now, out);
+                });
+            }
             Change::ScaleAll { cluster, per_mille } => {
                 self.clusters[cluster].pods.scale_all(per_mille);
+                self.with_side(cluster, |side, now, out| {
+                    side.scale_all(per_mille);
+                    side.flush(now, out);
+                });
             }
             Change::ScaleRow {
                 cluster,
@@ -56,7 +67,13 @@ impl World {
                 cluster,
                 work,
                 each,
-            } => self.clusters[cluster].pods.resize(work, each),
+            } => {
+                self.clusters[cluster].pods.resize(work, each);
+                self.with_side(cluster, |side, now, out| {
+                    side.resize(work, each);
+                    side.flush(now, out);
+                });
+            }
             Change::Break { cluster, count } => self.lose(cluster, count, "machines break"),
             Change::Vanish { cluster, count } => self.lose(cluster, count, VANISH),
             Change::SpotWave(per_mille) => self.spot_wave(per_mille),
@@ -86,6 +103,11 @@ impl World {
             Change::Twin { millis } => self.twin(millis),
             Change::WrongDisk { millis } => self.wrong_disk(millis),
             Change::OperatorAway { cluster, millis } => {
+                if self.clusters[cluster].side.is_some() {
+                    let what = ClusterChange::ShardUnreachable { millis };
+                    self.with_side(cluster, |side, now, out| side.change(now, &what, out));
+                    return;
+                }
                 let back = self.now.after(millis);
                 self.clusters[cluster].away_until = back;
                 self.disconnect(cluster, back);
@@ -118,6 +140,13 @@ impl World {
             }
             Change::Partition { cluster, millis } => {
                 self.clusters[cluster].partitioned_until = self.now.after(millis);
+                if self.clusters[cluster].side.is_some() {
+                    self.struck("partition");
+                    self.with_side(cluster, |side, now, out| {
+                        side.partition(now, millis);
+                        side.flush(now, out);
+                    });
+                }
             }
             Change::Pause { millis } => self.pause(millis),
             Change::Drain { ref pick, within } => self.drain(pick, within, at),
@@ -128,6 +157,9 @@ impl World {
                 meant,
             } => self.announce(pick, lead, meant),
             Change::Withdraw => self.withdraw(),
+            Change::InCluster { cluster, ref what } => {
+                self.with_side(cluster, |side, now, out| side.change(now, what, out));
+            }
         }
     }
 
@@ -337,7 +369,10 @@ impl World {
             cluster.empty_roll_ups = 0;
         }
         for cluster in 0..self.clusters.len() {
-            self.queue.at(self.now, Happening::Connect { cluster });
+            if self.clusters[cluster].side.is_none() {
+                self.queue.at(self.now, Happening::Connect { cluster });
+            }
+            self.with_side(cluster, |side, now, out| side.calm_down(now, out));
         }
         self.trace.line(self.now, || "calm".to_owned());
         self.resume();

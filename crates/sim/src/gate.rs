@@ -150,24 +150,21 @@ impl World {
             Gate::Pending(cluster, count) => {
                 let known = &self.clusters[*cluster];
                 let what = format!("Pods of {} wait", known.id);
-                count.check(&what, known.pods.pending().into())
+                count.check(&what, known.pending().into())
             }
             Gate::Live(cluster, count) => {
                 let known = &self.clusters[*cluster];
-                count.check(
-                    &format!("Pods of {} live", known.id),
-                    known.pods.live().into(),
-                )
+                count.check(&format!("Pods of {} live", known.id), known.live().into())
             }
             Gate::Bound(cluster, count) => {
                 let known = &self.clusters[*cluster];
-                let bound = known.pods.live() - known.pods.pending();
+                let bound = known.live() - known.pending();
                 count.check(&format!("Pods of {} are on nodes", known.id), bound.into())
             }
             Gate::Evicted(cluster, count) => {
                 let known = &self.clusters[*cluster];
                 let what = format!("Pods of {} were evicted", known.id);
-                count.check(&what, known.pods.evicted)
+                count.check(&what, known.evicted())
             }
             Gate::NeverShort => otherwise(self.judge_never_short()),
             Gate::ShortStands(from) => otherwise(self.judge_standing(*from)),

@@ -173,6 +173,7 @@ impl World {
                 if let Some(process) = self.processes.get_mut(&epoch) {
                     process.sessions.remove(&session);
                 }
+                self.side_replaced(session);
             }
             // Only the watch reads the others, and it has seen them already.
             _ => {}

@@ -1,8 +1,8 @@
-//! Years of fleet life per hour: the shard's core and the provider's kit under one seeded queue.
+//! Years of fleet life per hour: the shard's core, the operator's core and the provider's kit under one seeded queue.
 //!
 //! ```text
 //! Scenario ── seed ──▶ Plan ─▶ World ── one event at a time ──▶ Report
-//!                               │ the real ShardCore and engine · the real provider kit
+//!                               │ the real ShardCore and engine · the real provider kit · the real OperatorCore
 //!                               │ clusters whose Pods bind, are evicted and return
 //!                               └ invariants after every event; then the faults stop: rest is demanded
 //! ```
@@ -31,6 +31,7 @@ mod process;
 mod trace;
 mod trace_file;
 
+mod cluster_side;
 mod drains;
 mod faults;
 mod hands;

@@ -109,6 +109,7 @@ fn reversed(plan: &mut Plan) {
             | Change::EmptyRollUps { cluster, .. }
             | Change::BlobErrors { cluster, .. }
             | Change::ConfiguresFail { cluster, .. }
+            | Change::InCluster { cluster, .. }
             | Change::Partition { cluster, .. } => *cluster = last - *cluster,
             Change::Break { cluster, .. } | Change::Vanish { cluster, .. } => {
                 *cluster = cluster.map(|cluster| last - cluster);

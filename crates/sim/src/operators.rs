@@ -15,7 +15,7 @@ impl World {
     /// An operator tries to connect to the shard's current process.
     pub(crate) fn connect(&mut self, cluster: usize) {
         let known = &self.clusters[cluster];
-        if known.session.is_some() {
+        if known.session.is_some() || known.side.is_some() {
             return;
         }
         let reachable = self.process().is_some_and(|process| process.reachable);
@@ -53,6 +53,9 @@ impl World {
 
     /// The session of a cluster breaks; both sides notice, and the operator tries again.
     pub(crate) fn disconnect(&mut self, cluster: usize, back: Moment) {
+        if self.clusters[cluster].side.is_some() {
+            return self.side_disconnects(cluster, false);
+        }
         self.watch.disconnected(cluster);
         let known = &mut self.clusters[cluster];
         if let Some((epoch, session)) = known.session.take() {
@@ -131,6 +134,9 @@ impl World {
     }
 
     pub(crate) fn frame_arrives(&mut self, cluster: usize, session: SessionId, frame: Frame) {
+        if self.clusters[cluster].side.is_some() {
+            return self.side_hears(cluster, session, frame);
+        }
         let known = &mut self.clusters[cluster];
         if known.session.is_none_or(|(_, current)| current != session) {
             return;

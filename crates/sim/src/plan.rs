@@ -10,7 +10,14 @@
 //! entry can be left out. What happens *all the time* (lost answers, late roll-ups) is the weather.
 //! Both end at `calm`; from there on the fleet must come to rest.
 
-use crate::{clock::Moment, dice::Latency, gate::Gate, size::Size, watch::Rule};
+use crate::{
+    clock::Moment,
+    cluster_side::settings::{ClusterChange, KubernetesPlan},
+    dice::Latency,
+    gate::Gate,
+    size::Size,
+    watch::Rule,
+};
 use bigfleet_model::{Amounts, Group, Holds, Profile};
 use bigfleet_provider_kit::{Offer, TextMap};
 use std::sync::Arc;
@@ -87,6 +94,8 @@ pub(crate) struct ClusterPlan {
     pub(crate) tells: Telling,
     /// How long its operator waits, once it has cordoned a node that nobody waits for, before it evicts.
     pub(crate) settle: u64,
+    /// A Kubernetes with the real operator, instead of what is said above of its operator.
+    pub(crate) kubernetes: Option<KubernetesPlan>,
 }
 
 /// What an operator tells of how much draining a node would disturb.
@@ -103,6 +112,11 @@ pub(crate) enum Telling {
 }
 
 impl ClusterPlan {
+    /// Whether its operator reports nodes; a real one does.
+    pub(crate) fn reports_nodes(&self) -> bool {
+        self.node_reports || self.kubernetes.is_some()
+    }
+
     /// A cluster as it should be.
     pub(crate) fn new(name: &str, works: Vec<Work>) -> Self {
         Self {
@@ -115,6 +129,7 @@ impl ClusterPlan {
             pending_only: false,
             tells: Telling::Nothing,
             settle: 0,
+            kubernetes: None,
         }
     }
 }
@@ -264,6 +279,8 @@ pub(crate) enum Change {
     Announce { pick: Pick, lead: u64, meant: bool },
     /// The provider takes back all it has announced.
     Withdraw,
+    /// Something on the side of a cluster with a real operator.
+    InCluster { cluster: usize, what: ClusterChange },
 }
 
 /// Which machines are meant.
@@ -295,9 +312,11 @@ impl Change {
             | Self::ProviderAway { .. }
             | Self::Pause { .. } => true,
             // Counted where there is somebody to tell.
-            Self::Drain { .. } | Self::Undrain { .. } | Self::Announce { .. } | Self::Withdraw => {
-                false
-            }
+            Self::Drain { .. }
+            | Self::Undrain { .. }
+            | Self::Announce { .. }
+            | Self::Withdraw
+            | Self::InCluster { .. } => false,
             Self::Break { .. }
             | Self::Vanish { .. }
             | Self::SpotWave(_)

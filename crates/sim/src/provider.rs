@@ -299,12 +299,16 @@ impl World {
                 .as_ref()
                 .and_then(|now| self.cluster_named(&now.cluster));
             let serves = matches!(state, Some(State::Configured | State::Draining));
+            for number in 0..self.clusters.len() {
+                self.side_machine(number, &machine, state, serves && cluster == Some(number));
+            }
             for (number, known) in self.clusters.iter_mut().enumerate() {
                 if !(serves && cluster == Some(number)) && known.pods.has_node(&machine) {
                     known.pods.lose(&machine);
                 }
             }
             if let (Some(State::Configured), Some(cluster)) = (state, cluster)
+                && self.clusters[cluster].side.is_none()
                 && !self.clusters[cluster].pods.has_node(&machine)
             {
                 let after = self.dice.latency(self.plan.stages.join);

@@ -7,6 +7,7 @@ mod fixed_point;
 mod gangs;
 mod guards;
 mod leaving;
+mod operated;
 mod profiles;
 mod random;
 mod replacing;
@@ -86,6 +87,7 @@ impl Scenario {
             units::ALL,
             leaving::ALL,
             replacing::ALL,
+            operated::ALL,
             random::ALL,
             soak::ALL,
             day::ALL,

@@ -91,9 +91,22 @@ impl Size {
             .collect()
     }
 
+    /// So many thousandths of it.
+    pub(crate) fn part(self, per_mille: i64) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli * per_mille / 1000,
+            memory_mib: self.memory_mib * per_mille / 1000,
+            gpus: self.gpus,
+        }
+    }
+
     /// What a shape offers.
     pub(crate) fn of(shape: &Shape) -> Self {
-        let offers = shape.effective();
+        Self::offered(shape.effective())
+    }
+
+    /// What is offered, in these dimensions.
+    pub(crate) fn offered(offers: &Amounts) -> Self {
         let whole = |milli: i128| i64::try_from(milli).unwrap_or(i64::MAX);
         Self {
             cpu_milli: whole(offers.get(NAMES[0])),

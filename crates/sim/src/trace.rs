@@ -82,6 +82,14 @@ impl Trace {
         });
     }
 
+    /// An object of a cluster changed.
+    pub(crate) fn stored(&mut self, now: Moment, cluster: usize, what: &str) {
+        self.feed(&now.0.to_le_bytes());
+        self.feed(&[cluster as u8]);
+        self.feed(what.as_bytes());
+        self.line(now, || format!("stored {cluster} {what}"));
+    }
+
     /// A machine is something else at the provider.
     pub(crate) fn machine(&mut self, now: Moment, id: &MachineId, machine: Option<&Machine>) {
         self.line(now, || match machine {

@@ -110,6 +110,38 @@ pub enum Rule {
     MarksKept,
     /// At rest what is marked is out, or nothing free can take its place (RF-21).
     GetsOut,
+    /// Of the operators of a cluster only the one with the lease dials and writes (OP-11).
+    OneActs,
+    /// No Pod is evicted but for an instruction this process heard, in its time (OP-34).
+    Instructed,
+    /// What can wait evicts nobody before its time to settle is over.
+    Settled,
+    /// What can wait evicts nobody beside a Pod that must not be disturbed (OP-52).
+    Undisturbed,
+    /// A roll-up asks for what a whole list of requests does, row by row of the shape it has (OP-2, OP-22).
+    WholeDemand,
+    /// No spare is asked for that is not on record (OP-67).
+    SparesRecorded,
+    /// A network that broke is not told as many Nodes lost (OP-33).
+    MassFlip,
+    /// A request is acknowledged only if the shard has it (OP-27).
+    AcknowledgedTruly,
+    /// Nobody who runs is told that he waits (OP-53).
+    ToldTruly,
+    /// No Node goes while its machine runs.
+    NodeKept,
+    /// No machine that nobody waits for is taken away under a Pod that runs.
+    BudgetsKept,
+    /// What a person cordoned stays cordoned.
+    PersonsCordon,
+    /// At rest no Node and no UpcomingNode is left of a machine that is not the cluster's.
+    NoNodeLeaks,
+    /// At rest no Node is cordoned that nobody drains.
+    Uncordoned,
+    /// At rest every Pod that some machine could host runs.
+    EveryPodRuns,
+    /// At rest operators write nothing and evict nobody.
+    Quiet,
     /// What the scenario demands.
     Gate,
     /// No assertion of the shard or of this crate failed.
@@ -119,7 +151,7 @@ pub enum Rule {
 impl Rule {
     /// Every rule a plan can be exempt from: all but a panic.
     #[cfg(test)]
-    pub(crate) const ALL_BUT_PANIC: [Self; 29] = [
+    pub(crate) const ALL_BUT_PANIC: [Self; 45] = [
         Self::OneOwner,
         Self::DurableFirst,
         Self::Committed,
@@ -148,6 +180,22 @@ impl Rule {
         Self::LeftAlone,
         Self::MarksKept,
         Self::GetsOut,
+        Self::OneActs,
+        Self::Instructed,
+        Self::Settled,
+        Self::Undisturbed,
+        Self::WholeDemand,
+        Self::SparesRecorded,
+        Self::MassFlip,
+        Self::AcknowledgedTruly,
+        Self::ToldTruly,
+        Self::NodeKept,
+        Self::BudgetsKept,
+        Self::PersonsCordon,
+        Self::NoNodeLeaks,
+        Self::Uncordoned,
+        Self::EveryPodRuns,
+        Self::Quiet,
         Self::Gate,
     ];
 
@@ -182,6 +230,22 @@ impl Rule {
             Self::LeftAlone => "left-alone",
             Self::MarksKept => "marks-kept",
             Self::GetsOut => "gets-out",
+            Self::OneActs => "one-acts",
+            Self::Instructed => "instructed",
+            Self::Settled => "settled",
+            Self::Undisturbed => "undisturbed",
+            Self::WholeDemand => "whole-demand",
+            Self::SparesRecorded => "spares-recorded",
+            Self::MassFlip => "mass-flip",
+            Self::AcknowledgedTruly => "acknowledged-truly",
+            Self::ToldTruly => "told-truly",
+            Self::NodeKept => "node-kept",
+            Self::BudgetsKept => "budgets-kept",
+            Self::PersonsCordon => "persons-cordon",
+            Self::NoNodeLeaks => "no-node-leaks",
+            Self::Uncordoned => "uncordoned",
+            Self::EveryPodRuns => "every-pod-runs",
+            Self::Quiet => "quiet",
             Self::Gate => "gate",
             Self::Panicked => "panic",
         }

@@ -15,6 +15,7 @@
 use crate::{
     clock::{Moment, Queue, seconds},
     cloud::Cloud,
+    cluster_side::{Side, SideEvent},
     defect::Defect,
     dice::Dice,
     log::Log,
@@ -34,6 +35,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// A store with more records than this is compacted.
 const LONGEST_FILE: usize = 20_000;
+
+/// The stream of draws of the first cluster with a real operator.
+const FIRST_SIDE: u64 = 1_000;
 
 /// Something that is going to happen.
 pub(crate) enum Happening {
@@ -103,6 +107,11 @@ pub(crate) enum Happening {
     TakenBack(MachineId),
     /// A machine breaks at random.
     Break,
+    /// Something on the side of a cluster with a real operator.
+    Side {
+        cluster: usize,
+        event: Box<SideEvent>,
+    },
     /// The invariants that need time are checked.
     Probe,
 }
@@ -125,6 +134,42 @@ pub(crate) struct Cluster {
     /// Messages on a stream arrive in order: the last one up and the last one down.
     pub(crate) last_up: Moment,
     pub(crate) last_down: Moment,
+    /// A Kubernetes with the real operator; its Pods are not those above.
+    pub(crate) side: Option<Box<Side>>,
+}
+
+impl Cluster {
+    /// Whether a machine is a node.
+    pub(crate) fn has_node(&self, machine: &MachineId) -> bool {
+        match &self.side {
+            Some(side) => side.has_node(machine),
+            None => self.pods.has_node(machine),
+        }
+    }
+
+    /// Pods that wait for a node.
+    pub(crate) fn pending(&self) -> u32 {
+        match &self.side {
+            Some(side) => side.pending(),
+            None => self.pods.pending(),
+        }
+    }
+
+    /// Pods there are.
+    pub(crate) fn live(&self) -> u32 {
+        match &self.side {
+            Some(side) => side.live(),
+            None => self.pods.live(),
+        }
+    }
+
+    /// Pods that were evicted.
+    pub(crate) fn evicted(&self) -> u64 {
+        match &self.side {
+            Some(side) => side.evicted,
+            None => self.pods.evicted,
+        }
+    }
 }
 
 /// The state of a run: the fleet, the shard's processes, the clusters, and what is still to happen.
@@ -164,7 +209,9 @@ impl World {
                 .for_each(|cluster| defect.spoil(cluster));
         }
         let mut dice = Dice::stream(seed, 1);
-        let clusters: Vec<Cluster> = plan.clusters.iter().map(cluster).collect();
+        let clusters = plan.clusters.iter().enumerate();
+        let clusters = clusters.map(|(number, plan)| cluster(plan, number, seed, defect));
+        let clusters: Vec<Cluster> = clusters.collect();
         let serving = |machine: &MachinePlan| serving(&plan, machine);
         let cloud = Cloud::new(seed, &plan.machines, serving);
         let mut world = Self {
@@ -200,6 +247,10 @@ impl World {
             self.queue.at(when, Happening::Change(at));
         }
         for cluster in 0..self.clusters.len() {
+            if self.clusters[cluster].side.is_some() {
+                self.with_side(cluster, |side, _, out| side.begin(out));
+                continue;
+            }
             let every = self.plan.clusters[cluster].roll_up_every;
             let phase = Moment(self.dice.between(0, every));
             self.queue.at(
@@ -337,6 +388,7 @@ impl World {
             }
             Happening::TakenBack(machine) => self.taken_back(machine),
             Happening::Break => self.break_by_weather(),
+            Happening::Side { cluster, event } => self.side_step(cluster, *event),
             Happening::Probe => self.probe(),
         }
     }
@@ -399,11 +451,23 @@ fn off() -> Rails {
     }
 }
 
-fn cluster(plan: &crate::plan::ClusterPlan) -> Cluster {
+fn cluster(
+    plan: &crate::plan::ClusterPlan,
+    number: usize,
+    seed: u64,
+    defect: Option<Defect>,
+) -> Cluster {
     let id = ClusterId::new(&plan.name);
     let id = id.unwrap_or_else(|refused| panic!("a plan names a cluster badly: {refused}"));
+    let side = plan.kubernetes.as_ref().map(|kubernetes| {
+        let dice = Dice::stream(seed, FIRST_SIDE + number as u64);
+        let of_core = defect.and_then(Defect::of_operator);
+        let ignored = defect == Some(Defect::LeaseIgnored);
+        Box::new(Side::new(&id, plan, kubernetes, dice, of_core, ignored))
+    });
     Cluster {
         id,
+        side,
         pods: Pods::new(plan),
         session: None,
         away_until: Moment::START,

@@ -142,6 +142,11 @@ mod digests {
     crate::list::small_scenarios!(digest_tests);
 }
 
+/// The same of those with a real operator.
+mod operated_digests {
+    crate::list::operated_scenarios!(digest_tests);
+}
+
 #[test]
 fn digests_are_of_the_small_scenarios() {
     let small = Scenario::usual();

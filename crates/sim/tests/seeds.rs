@@ -31,6 +31,18 @@ macro_rules! small_tests {
     };
 }
 
+macro_rules! operated_tests {
+    ($($name:ident)*) => {
+        pub(super) const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                super::holds(stringify!($name), 1..=3);
+            }
+        )*
+    };
+}
+
 macro_rules! large_tests {
     ($($name:ident)*) => {
         pub(super) const TESTED: &[&str] = &[$(stringify!($name)),*];
@@ -60,6 +72,11 @@ mod small {
     crate::list::small_scenarios!(small_tests);
 }
 
+/// Every one with a real operator holds with three: each is several hours of a cluster, Pod by Pod.
+mod operated {
+    crate::list::operated_scenarios!(operated_tests);
+}
+
 /// Every large scenario holds with one.
 mod large {
     crate::list::large_scenarios!(large_tests);
@@ -78,7 +95,11 @@ fn is_caught(name: &str) {
 
 #[test]
 fn every_scenario_has_a_test() {
-    for (class, tested) in [(Class::Small, small::TESTED), (Class::Large, large::TESTED)] {
+    let small = [small::TESTED, operated::TESTED].concat();
+    for (class, tested) in [
+        (Class::Small, small.as_slice()),
+        (Class::Large, large::TESTED),
+    ] {
         let all = Scenario::all().into_iter();
         let there = all.filter(|one| one.class == class);
         are_all(tested, there.map(|one| one.name.to_owned()).collect());
@@ -197,6 +218,46 @@ fn every_fault_strikes() {
     ] {
         let times = struck.get(fault).copied().unwrap_or(0);
         assert!(5 <= times, "{fault}: {times} times in {struck:?}");
+    }
+}
+
+/// Nor does one on the side of a cluster.
+#[test]
+fn every_fault_of_a_cluster_strikes() {
+    let mut struck: BTreeMap<&str, u64> = BTreeMap::new();
+    for name in operated::TESTED {
+        let scenario = Scenario::named(&dashed(name)).unwrap();
+        for seed in 1..=3 {
+            for (fault, count) in run(&scenario, seed, None, false).struck {
+                *struck.entry(fault).or_default() += count;
+            }
+        }
+    }
+    for fault in [
+        "api answer lost",
+        "api away",
+        "api conflict",
+        "api error",
+        "api server away",
+        "api throttled",
+        "budget refuses",
+        "list cut",
+        "operator dies",
+        "operator stands still",
+        "partition",
+        "person cordons",
+        "requests wiped",
+        "rollover",
+        "session breaks",
+        "session half open",
+        "shard unreachable",
+        "watch breaks",
+        "watch gone",
+        "watches gone",
+        "watches stale",
+    ] {
+        let times = struck.get(fault).copied().unwrap_or(0);
+        assert!(2 <= times, "{fault}: {times} times in {struck:?}");
     }
 }
 

@@ -115,7 +115,7 @@ impl World {
         let shape = core.machine(machine)?.shape();
         let id = &self.clusters[cluster].id;
         let rows = self.watch.demand.of(cluster).unwrap_or_default();
-        let is_node = self.clusters[cluster].pods.has_node(machine);
+        let is_node = self.clusters[cluster].has_node(machine);
         for row in rows {
             let key = key(id, row);
             // RF-11: one that its own Need has outgrown serves it until that is served by others.

@@ -3,7 +3,7 @@
 use super::{Rule, cover};
 use crate::{
     clock::{Moment, seconds},
-    descriptions,
+    cluster_side, descriptions,
     world::World,
 };
 use bigfleet_model::{ActionKind, Intent, Machine, Price, Probability, State};
@@ -39,11 +39,17 @@ impl World {
         self.check_leaks();
         self.check_order();
         self.check_out();
+        self.check_sides();
+        let done = self.sides_done();
         let claims = self.claims();
-        let stays = seconds(self.plan.shard.cycle_seconds) * STAYS;
+        let mut stays = seconds(self.plan.shard.cycle_seconds) * STAYS;
+        if self.has_sides() {
+            stays = stays.max(cluster_side::STAYS);
+        }
         if self.watch.broken.is_none() && self.run_until(rested.after(stays)) {
             self.check_stillness(rested);
             self.check_claims(rested, claims);
+            self.check_quiet(&done);
         }
     }
 
@@ -74,6 +80,7 @@ impl World {
                 one.session.is_some() && process.core.withheld(&one.id).is_none()
             })
             && !(0 < process.core.shortfalls().count() && self.some_pool_is_backed_off())
+            && self.sides_rest()
     }
 
     fn some_pool_is_backed_off(&self) -> bool {
@@ -86,8 +93,8 @@ impl World {
         let reported = |one: &&Arc<kit::Machine>| {
             let cluster = self.cluster_named(&one.cluster);
             cluster
-                .filter(|cluster| self.plan.clusters[*cluster].node_reports)
-                .is_some_and(|cluster| !self.clusters[cluster].pods.has_node(&one.id))
+                .filter(|cluster| self.plan.clusters[*cluster].reports_nodes())
+                .is_some_and(|cluster| !self.clusters[cluster].has_node(&one.id))
         };
         let mut serving = self
             .cloud

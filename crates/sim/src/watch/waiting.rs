@@ -164,7 +164,7 @@ impl World {
             short_by_class: gauges.shortfalls_by_class,
             states,
             clusters,
-            pending: self.clusters.iter().map(|one| one.pods.pending()).sum(),
+            pending: self.clusters.iter().map(|one| one.pending()).sum(),
         };
         self.trace.sample(&sample);
         self.log.samples.push(sample);

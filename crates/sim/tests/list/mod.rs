@@ -121,6 +121,38 @@ macro_rules! small_scenarios {
     };
 }
 
+/// The small ones with a real operator, which take more time each.
+macro_rules! operated_scenarios {
+    ($make_tests:ident) => {
+        $make_tests! {
+            cluster_ramp
+            ten_threes
+            spares_refused
+            cluster_rollover
+            cluster_dip
+            dip_unheard
+            dip_and_killed
+            left_unheard
+            operator_killed
+            killed_and_alone
+            two_operators
+            watch_faults
+            api_refusals
+            shard_restarts
+            bad_cloud
+            requests_wiped
+            cluster_cut_off
+            persons_cordon
+            precious_pods
+            slow_machines
+            hopeless_pods
+            pods_apart
+            short_cluster
+            cluster_weather
+        }
+    };
+}
+
 /// The same for the large ones.
 macro_rules! large_scenarios {
     ($make_tests:ident) => {
@@ -205,6 +237,26 @@ macro_rules! defects {
             dead_domain_counts
             replaced_after_all
             leaving_intent_stands
+            cordon_without_record
+            configured_is_no_cancel
+            no_cleaning_on_leaving
+            no_cleaning_by_resync
+            cordon_not_remembered
+            voluntary_not_settled
+            disturbs_any_pod
+            record_is_an_instruction
+            no_withdrawal_guard
+            partial_cache_believed
+            acknowledged_when_sent
+            mass_flip_believed
+            equal_units_whole
+            coming_ignored
+            bins_rounded_up
+            spare_not_recorded_first
+            doubt_kept
+            alone_ignored
+            running_pods_told
+            lease_ignored
             provider_ignores_fences
             roll_up_guard_off
             bare_pods
@@ -213,7 +265,7 @@ macro_rules! defects {
     };
 }
 
-pub(crate) use {defects, large_scenarios, small_scenarios};
+pub(crate) use {defects, large_scenarios, operated_scenarios, small_scenarios};
 
 /// `gang_dwell` to `gang-dwell`.
 pub(crate) fn dashed(name: &str) -> String {
