@@ -237,6 +237,16 @@ impl Cluster {
         made.unwrap_or_else(|_| Err(Refused::Unreachable("no answer within 10 s".to_owned())))
     }
 
+    /// What time it is there, to the second: ours may be another.
+    pub async fn time(&self) -> Result<i64, Refused> {
+        let asked = tokio::time::timeout(WITHIN, self.answer(Call::get("/version"))).await;
+        let silent = |_| Refused::Unreachable("no answer within 10 s".to_owned());
+        let answer = asked.map_err(silent)??;
+        let date = answer.headers().get(http::header::DATE);
+        let date = date.and_then(|date| crate::moment::header_nanos(date.to_str().ok()?));
+        date.ok_or_else(|| Refused::Unreadable("it has no date".to_owned()))
+    }
+
     /// Makes a call whose answer is read as it comes; a refusal is read whole.
     pub(crate) async fn answer(&self, call: Call) -> Result<Response<Incoming>, Refused> {
         let token = self

@@ -7,7 +7,7 @@
 //! HTTP/1.1 over TLS 1.3, connections kept for the next call. A watch holds one for as long as it lasts.
 
 use crate::credentials::Credentials;
-use crate::kubeconfig::{Access, file};
+use crate::kubeconfig::{Access, files};
 use http::Uri;
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -74,12 +74,14 @@ impl Cluster {
         kubeconfig: Option<&Path>,
         context: Option<&str>,
     ) -> Result<Self, ConnectRefused> {
-        let access = match file(kubeconfig) {
-            Some(path) => Access::read(&path, context).map_err(|why| ConnectRefused::File {
+        let files = files(kubeconfig);
+        let access = if files.is_empty() {
+            Access::of_pod().map_err(ConnectRefused::Nowhere)?
+        } else {
+            Access::read(&files, context).map_err(|(path, why)| ConnectRefused::File {
                 path: path.display().to_string(),
                 why,
-            })?,
-            None => Access::of_pod().map_err(ConnectRefused::Nowhere)?,
+            })?
         };
         Self::with(access)
     }

@@ -87,41 +87,75 @@ struct ContextEntry {
     namespace: Option<String>,
 }
 
-/// The file to read: the one named, else that of `KUBECONFIG`, else the usual one; `None` if there is none of them.
-pub(crate) fn file(named: Option<&Path>) -> Option<PathBuf> {
+/// The files to read: the one named, else those of `KUBECONFIG` that are there, else the usual one.
+pub(crate) fn files(named: Option<&Path>) -> Vec<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(named) = named.filter(|path| !path.as_os_str().is_empty()) {
-        return Some(named.to_owned());
+        return vec![named.to_owned()];
     }
     if let Some(listed) = set("KUBECONFIG") {
-        // Several files are merged by kubectl; the first that is there is read here.
-        let mut files = std::env::split_paths(&listed);
-        return files.find(|file| file.is_file());
+        let files = std::env::split_paths(&listed);
+        return files.filter(|file| file.is_file()).collect();
     }
-    let usual = PathBuf::from(set("HOME")?).join(".kube/config");
-    usual.is_file().then_some(usual)
+    let usual = set("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
+    usual.filter(|file| file.is_file()).into_iter().collect()
+}
+
+/// Several files are read as if they were one, as kubectl does: of two entries of one name the first counts, and paths are
+/// from the folder of the file they stand in.
+struct Merged(Vec<(Kubeconfig, PathBuf)>);
+
+impl Merged {
+    fn find<T>(&self, of: impl Fn(&Kubeconfig) -> Option<&T>) -> Option<(&T, &Path)> {
+        let mut found = self.0.iter();
+        found.find_map(|(config, folder)| Some((of(config)?, folder.as_path())))
+    }
+
+    fn current_context(&self) -> &str {
+        let named = |config: &Kubeconfig| !config.current_context.is_empty();
+        let first = self.0.iter().find(|(config, _)| named(config));
+        first.map_or("", |(config, _)| &config.current_context)
+    }
 }
 
 impl Access {
-    /// From a file.
-    pub(crate) fn read(file: &Path, context: Option<&str>) -> Result<Self, String> {
-        let text = std::fs::read_to_string(file).map_err(|why| why.to_string())?;
-        let folder = file.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, folder, context)
+    /// From files; the refusal names the one that is to blame.
+    pub(crate) fn read(
+        files: &[PathBuf],
+        context: Option<&str>,
+    ) -> Result<Self, (PathBuf, String)> {
+        let mut read = Vec::new();
+        for file in files {
+            let blamed = |why: String| (file.clone(), why);
+            let text = std::fs::read_to_string(file).map_err(|why| blamed(why.to_string()))?;
+            let config: Kubeconfig =
+                serde_norway::from_str(&text).map_err(|why| blamed(why.to_string()))?;
+            let folder = file.parent().unwrap_or(Path::new("."));
+            read.push((config, folder.to_owned()));
+        }
+        Self::of(&Merged(read), context).map_err(|why| {
+            let all = std::env::join_paths(files).unwrap_or_default();
+            (PathBuf::from(all), why)
+        })
     }
 
-    fn parse(text: &str, folder: &Path, context: Option<&str>) -> Result<Self, String> {
-        let config: Kubeconfig = serde_norway::from_str(text).map_err(|why| why.to_string())?;
-        let wanted = context.unwrap_or(&config.current_context);
+    fn of(config: &Merged, context: Option<&str>) -> Result<Self, String> {
+        let wanted = context.unwrap_or_else(|| config.current_context());
         let missing = |what: &str, name: &str| format!("it has no {what} \"{name}\"");
-        let context = config.contexts.iter().find(|it| it.name == wanted);
-        let context = &context.ok_or_else(|| missing("context", wanted))?.context;
-        let cluster = config.clusters.iter().find(|it| it.name == context.cluster);
-        let cluster = &cluster
-            .ok_or_else(|| missing("cluster", &context.cluster))?
-            .cluster;
-        let user = config.users.iter().find(|it| it.name == context.user);
-        let user = user.map(|it| it.user.clone()).unwrap_or_default();
+        let context = config.find(|it| it.contexts.iter().find(|it| it.name == wanted));
+        let context = &context.ok_or_else(|| missing("context", wanted))?.0.context;
+        let cluster = config.find(|it| it.clusters.iter().find(|it| it.name == context.cluster));
+        let (cluster, folder) = cluster.ok_or_else(|| missing("cluster", &context.cluster))?;
+        let cluster = &cluster.cluster;
+        let authority = bytes(
+            &cluster.certificate_authority_data,
+            &cluster.certificate_authority,
+            folder,
+        );
+        let user = config.find(|it| it.users.iter().find(|it| it.name == context.user));
+        let (user, folder) = user.map_or((UserEntry::default(), folder), |(user, folder)| {
+            (user.user.clone(), folder)
+        });
         for (is_there, name) in [
             (cluster.insecure_skip_tls_verify, "insecure-skip-tls-verify"),
             (cluster.proxy_url.is_some(), "proxy-url"),
@@ -136,10 +170,6 @@ impl Access {
             }
         }
         let bytes = |data: &Option<String>, path: &Option<PathBuf>| bytes(data, path, folder);
-        let authority = bytes(
-            &cluster.certificate_authority_data,
-            &cluster.certificate_authority,
-        )?;
         let certificate = bytes(&user.client_certificate_data, &user.client_certificate)?;
         let key = bytes(&user.client_key_data, &user.client_key)?;
         let credentials = match (user.token, user.token_file, user.exec) {
@@ -150,7 +180,7 @@ impl Access {
             _ => return Err("a user has more than one of token, tokenFile and exec".to_owned()),
         };
         Ok(Self {
-            tls: tls(&cluster.server, authority, certificate.zip(key))?,
+            tls: tls(&cluster.server, authority?, certificate.zip(key))?,
             server: cluster.server.clone(),
             credentials,
             namespace: context.namespace.clone().unwrap_or("default".to_owned()),
@@ -250,9 +280,35 @@ fn tls(
 mod tests {
     use super::*;
 
+    fn read(texts: &[&str], context: Option<&str>) -> Result<Access, String> {
+        let parsed = texts.iter().map(|text| {
+            let config = serde_norway::from_str(text).map_err(|why| why.to_string())?;
+            Ok((config, PathBuf::from(".")))
+        });
+        let parsed: Result<_, String> = parsed.collect();
+        Access::of(&Merged(parsed?), context)
+    }
+
     fn refused(text: &str, context: Option<&str>) -> String {
-        let read = Access::parse(text, Path::new("."), context);
-        read.err().unwrap()
+        read(&[text], context).err().unwrap()
+    }
+
+    /// As kubectl merges the files of `KUBECONFIG`.
+    #[test]
+    fn several_files_are_one_and_the_first_entry_of_a_name_counts() {
+        let contexts = "contexts: [{name: a, context: {cluster: c, user: u, namespace: shop}}, {name: b, context: {cluster: d}}]";
+        let one = "current-context: ''\nclusters: [{name: c, cluster: {server: 'http://one:1'}}]";
+        let two = format!(
+            "current-context: a\n{contexts}\nclusters: [{{name: c, cluster: {{server: 'http://two:1'}}}},\
+             {{name: d, cluster: {{server: 'http://three:1'}}}}]"
+        );
+        let found = |context| {
+            let access = read(&[one, &two], context).ok().unwrap();
+            (access.server, access.namespace)
+        };
+        assert_eq!(found(None), ("http://one:1".to_owned(), "shop".to_owned()));
+        assert_eq!(found(Some("b")).0, "http://three:1");
+        assert!(read(&[one], None).err().unwrap().contains("no context"));
     }
 
     #[test]

@@ -8,6 +8,12 @@ pub fn nanos(text: &str) -> Option<i64> {
     i64::try_from(moment.as_nanosecond()).ok()
 }
 
+/// Nanoseconds since 1970 of a time as HTTP headers write it.
+pub(crate) fn header_nanos(text: &str) -> Option<i64> {
+    let moment = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    i64::try_from(moment.as_nanosecond()).ok()
+}
+
 /// In whole seconds, as in `metav1.Time`.
 pub fn seconds_text(nanos: i64) -> String {
     let moment = Timestamp::from_second(nanos.div_euclid(1_000_000_000)).unwrap_or_default();
@@ -32,5 +38,7 @@ mod tests {
         assert_eq!(nanos(&micros_text(at)), Some(at));
         assert_eq!(nanos("2026-01-02T04:04:05+01:00"), Some(at));
         assert_eq!(nanos("yesterday"), None);
+        assert_eq!(header_nanos("Fri, 02 Jan 2026 03:04:05 GMT"), Some(at));
+        assert_eq!(header_nanos("soon"), None);
     }
 }

@@ -24,6 +24,7 @@
 //! | `bootstrap` | the template, tokens, requests for blobs | nothing waits for the API server |
 //! | `available`, `served` | hints and what the shard knows of rows | written when it differs, and not too often |
 //! | `queue` | what is to be written | one write of one thing at a time; no class starves |
+//! | `why` | nothing: what is told of a Pod that waits | what was not read is unknown, never absent |
 //! | `session`, `lead` | the way to the shard; whether this process leads | who does not lead is silent |
 //!
 //! [`PodController`] is a value of its own: Pods and requests in, writes out.
@@ -57,6 +58,7 @@ mod queue;
 mod served;
 mod session;
 mod spare;
+mod why;
 
 mod jitter;
 mod limits;
@@ -88,3 +90,7 @@ pub use pods::{
     stuck_of,
 };
 pub use settings::OperatorConfig;
+pub use why::{
+    Account, Hop, HopName, HopState, LeaseSeen, NeedName, NeedSaid, NotRead, ShardSaid, Verdict,
+    WaitingPod, WhyFacts, account, machine_to_ask, need_name, node_to_read,
+};

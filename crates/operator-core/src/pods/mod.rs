@@ -14,5 +14,6 @@ mod seen;
 
 pub use brief::{Controller, PodBrief, PodPhase};
 pub use controller::{PodController, PodEffect, PodEvent, ShownNode, ShownRequest};
+pub(crate) use request::is_ignored;
 pub use request::{ContainerFacts, PenaltyDefaults, PodConfig, PodFacts, request_name, request_of};
 pub use seen::{disruption_of, stuck_of};

@@ -102,14 +102,17 @@ pub fn request_name(pod: &PodFacts) -> String {
     format!("cr-pod-{}", pod.brief.uid)
 }
 
+/// Whether whoever made it asks BigFleet not to look at it.
+pub(crate) fn is_ignored(pod: &PodBrief) -> bool {
+    pod.annotations
+        .get(IGNORE)
+        .is_some_and(|value| value == "true")
+}
+
 /// What the Pod's request should say; `None` for a Pod that gets none (OP-48). `is_unmanaged`: its Node is none of ours.
 pub fn request_of(pod: &PodFacts, config: &PodConfig, is_unmanaged: bool) -> Option<RequestSpec> {
     let brief = &pod.brief;
-    let is_ignored = brief
-        .annotations
-        .get(IGNORE)
-        .is_some_and(|value| value == "true")
-        || config.ignored_namespaces.contains(&brief.key.namespace);
+    let is_ignored = is_ignored(brief) || config.ignored_namespaces.contains(&brief.key.namespace);
     if brief.is_finished()
         || pod.is_gated
         || brief.is_mirror()
