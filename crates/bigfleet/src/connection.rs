@@ -79,6 +79,15 @@ pub(crate) struct Connected {
 }
 
 impl ConnectionArgs {
+    /// For a verb whose flags have other names.
+    pub(crate) fn new(context: Option<String>, timeout: Duration, tls: TlsFlags) -> Self {
+        Self {
+            context,
+            timeout,
+            tls,
+        }
+    }
+
     /// Does the work with a client for the shard `said`, or for the default one.
     pub(crate) fn ask<T>(
         &self,

@@ -1,4 +1,4 @@
-//! `bigfleet`: one binary, a verb per thing it does.
+//! `bigfleet`: one binary, a verb per thing it does. Under the name `kubectl-bigfleet` it is a plugin of kubectl.
 //!
 //! | Exit status | Means |
 //! |---|---|
@@ -25,6 +25,7 @@ mod failure;
 mod help;
 mod input;
 mod kinds;
+mod kubectl;
 mod operator;
 mod output;
 mod ownership;
@@ -37,6 +38,7 @@ mod table;
 mod up;
 mod up_kubernetes;
 mod verbs;
+mod why;
 
 use bigfleet_shard::Trouble;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
@@ -87,6 +89,8 @@ enum Verb {
     Describe(verbs::DescribeArgs),
     /// Show why a cluster has the machines it has, and what it would take to get more.
     Explain(verbs::ExplainArgs),
+    /// Say where a Pod waits on its way to a Node, and what would change it; also `kubectl bigfleet why`.
+    Why(Box<why::Args>),
     /// Wait until something is as it should be: a machine Configured, a Need served.
     Wait(verbs::WaitArgs),
     /// Say whether all is well, and what is not, worst first; the exit status is 0 only if it is.
@@ -169,6 +173,9 @@ fn parse() -> Result<(Cli, Vec<String>), ExitCode> {
 }
 
 fn main() -> ExitCode {
+    if let Some(ended) = kubectl::run() {
+        return ended;
+    }
     let (cli, trouble) = match parse() {
         Ok(read) => read,
         Err(ended) => return ended,
@@ -187,6 +194,7 @@ fn main() -> ExitCode {
         Verb::Get(args) => verbs::get(&args),
         Verb::Describe(args) => verbs::describe(&args),
         Verb::Explain(args) => verbs::explain(&args),
+        Verb::Why(args) => why::run(&args),
         Verb::Wait(args) => verbs::wait(&args),
         Verb::Status(args) => verbs::status(&args),
         Verb::Top(args) => verbs::top(&args),

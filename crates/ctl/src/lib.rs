@@ -46,6 +46,7 @@ mod retire_release;
 mod status;
 mod steered;
 mod watch;
+mod why;
 
 pub use client::{Client, USUAL_TIMEOUT};
 pub use coordinator::{
@@ -60,10 +61,11 @@ pub use explain::{explain, explain_decided};
 pub use export::export;
 pub use get::{Resource, Selection, SortKey, get};
 pub use json_path::{Path, PathRefused, Template};
-pub use output::{Answer, Form, FormRefused, Style, answer_of};
+pub use output::{Answer, Form, FormRefused, Style, answer_of, document};
 pub use pause_resume::{PauseTarget, pause, resume};
 pub use retire_release::{release, retire};
 pub use select::{Selector, SelectorRefused};
 pub use status::{ProblemRecord, Status, status, versions};
 pub use steered::SteeredShard;
 pub use watch::{Awaited, wait, watch};
+pub use why::{NeedAnswer, PodAnswer, PodQuestion, why};

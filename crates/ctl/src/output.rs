@@ -278,7 +278,7 @@ pub(crate) fn single<T: Listable>(item: &T, source: &impl ListSource, style: &St
 }
 
 /// A record that is one page for people, as a document; `None` if the form asks for the page.
-pub(crate) fn document(record: &impl Serialize, form: &Form) -> Result<Option<String>, CtlError> {
+pub fn document(record: &impl Serialize, form: &Form) -> Result<Option<String>, CtlError> {
     match form {
         Form::Table | Form::Wide => Ok(None),
         Form::Json => Ok(Some(json(record))),

@@ -280,6 +280,12 @@ impl World {
         program("kubectl")
     }
 
+    /// The process ids of what runs, by program, in the order of their start.
+    pub fn pids(&self) -> Vec<(&str, u32)> {
+        let parts = self.parts.iter();
+        parts.map(|part| (part.name(), part.pid())).collect()
+    }
+
     /// Runs kubectl with these words, as one who may do anything.
     pub fn kubectl(&self, words: &[&str]) -> io::Result<Output> {
         self.kubectl_with(words, "")
@@ -287,13 +293,9 @@ impl World {
 
     /// The same, with something on its standard input.
     pub fn kubectl_with(&self, words: &[&str], input: &str) -> io::Result<Output> {
-        let program = program("kubectl").map_err(io::Error::other)?;
-        let mut command = Command::new(program);
+        let mut command = self.kubectl_command()?;
         command
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig())
             .args(words)
-            .env("HOME", &self.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -302,6 +304,16 @@ impl World {
             stdin.write_all(input.as_bytes())?;
         }
         child.wait_with_output()
+    }
+
+    /// kubectl, as one who may do anything, for who has more to say of how it runs.
+    pub fn kubectl_command(&self) -> io::Result<Command> {
+        let mut command = Command::new(program("kubectl").map_err(io::Error::other)?);
+        // Not as a flag: kubectl refuses flags before the name of a plugin.
+        command
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("HOME", &self.folder);
+        Ok(command)
     }
 
     /// The ends of all logs, for a test that fails.

@@ -12,7 +12,7 @@ use crate::metrics::Snapshot;
 use crate::settings::OperatorSettings;
 use crate::template;
 use bigfleet_k8s::Cluster;
-use bigfleet_operator_core::{Effect, Event, Heard, OperatorCore};
+use bigfleet_operator_core::{Effect, Event, Frame, Heard, OperatorCore};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -165,6 +165,10 @@ async fn lead(mut election: Election, feed: Feed, mut stopped: oneshot::Receiver
     election.give_up().await;
 }
 
+/// What to name in a log filter for how long each roll-up took to build, with the event it followed:
+/// `--log-level=info,bigfleet_operator::timing=debug`.
+const TIMING: &str = "bigfleet_operator::timing";
+
 struct Inner {
     core: OperatorCore,
     hands: Hands,
@@ -207,7 +211,13 @@ impl Inner {
             _ => {}
         }
         let mut effects = Vec::new();
+        let began = Instant::now();
         self.core.handle(self.clock.now(), event, &mut effects);
+        let is_roll_up = |effect: &Effect| matches!(effect, Effect::Send(_, Frame::RollUp { .. }));
+        if effects.iter().any(is_roll_up) {
+            let ms = began.elapsed().as_secs_f64() * 1e3;
+            tracing::debug!(target: TIMING, ms, "roll-up took");
+        }
         for effect in effects {
             match effect {
                 Effect::WakeAt(at) => self.wake = Some(self.clock.instant(at)),

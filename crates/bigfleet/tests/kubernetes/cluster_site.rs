@@ -69,6 +69,10 @@ impl ClusterSite {
         site
     }
 
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.world.kubeconfig()
+    }
+
     /// What machines join with.
     fn template(&self) -> PathBuf {
         self.world.folder().join("join.tmpl")

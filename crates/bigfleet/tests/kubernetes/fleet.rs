@@ -2,6 +2,7 @@
 
 use crate::cluster_site::ClusterSite;
 use crate::shard_scene::{Folder, Process, shard, until};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -66,6 +67,35 @@ impl Fleet {
         let addr = old.addr.to_string();
         old.kill();
         self.provider = Some(start_provider(&self.folder, &addr));
+    }
+
+    /// What `bigfleet why` says of a Pod at home, with what the shard knows.
+    pub(crate) fn why(&self, pod: &str) -> Value {
+        let mut why = Command::new(env!("CARGO_BIN_EXE_bigfleet"));
+        why.args(["why", pod, "-o", "json", "--kubeconfig"])
+            .arg(self.home.kubeconfig())
+            .arg(format!("--shard={}", self.shard.as_ref().unwrap().addr));
+        let said = why.output().unwrap();
+        let error = String::from_utf8_lossy(&said.stderr);
+        serde_json::from_slice(&said.stdout).unwrap_or_else(|why| panic!("{why}: {error}"))
+    }
+
+    /// Waits until the one Pod of a Deployment at home is told to be stuck at its Need.
+    pub(crate) async fn is_stuck(&self, name: &str) -> Value {
+        let mut told = Value::Null;
+        let what = format!("{name} is told to be stuck at its Need");
+        self.home
+            .until(&what, async |site| {
+                let pods = site.items(&["get", "pods", "-l", &format!("app={name}")]);
+                let Some(pod) = pods.first() else {
+                    return false;
+                };
+                told = self.why(pod["metadata"]["name"].as_str().unwrap());
+                let words = (&told["verdict"], &told["waits_at"], &told["shard_asked"]);
+                words == (&"stuck".into(), &"need".into(), &true.into())
+            })
+            .await;
+        told
     }
 
     /// Ends everything of BigFleet without a word.

@@ -17,9 +17,10 @@ mod ledger;
 mod objects;
 mod page;
 mod watched;
+mod why;
 
 use fleet::Fleet;
-use objects::{budget, deployment, gang, important, priority_class, spread};
+use objects::{budget, deployment, gang, important, on_nvme, priority_class, spread};
 use std::time::Duration;
 
 /// A Deployment that does not fit anywhere runs; made smaller, its Nodes are drained one Pod at a time, and given back. On the way the
@@ -38,6 +39,19 @@ async fn pods_become_machines_and_machines_are_given_back() {
         (4..=6).contains(&nodes.len()),
         "12.5 cpu on machines of 3.9: {nodes:?}"
     );
+
+    // Whoever waits is told why, by cluster and shard together; whoever runs is told that.
+    let web = fleet.why(&fleet.home.pods("web")[0]);
+    assert_eq!(web["verdict"], "runs", "{web}");
+    fleet.home.apply(&on_nvme("nvme"));
+    let nvme = fleet.is_stuck("nvme").await;
+    let text = nvme.to_string();
+    assert!(
+        text.contains("disk") && text.contains("need/home/"),
+        "{nvme}"
+    );
+    fleet.home.delete("deployment", "nvme");
+    fleet.home.requests_are(50).await;
 
     // Requests that vanish while their Pods are there are a loss, not a withdrawal (OP-24).
     fleet.home.wipe_requests();

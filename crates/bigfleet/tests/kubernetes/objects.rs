@@ -20,6 +20,13 @@ pub(crate) fn deployment(name: &str, replicas: u32, cpu: &str) -> Value {
     })
 }
 
+/// One Pod that no machine here could hold.
+pub(crate) fn on_nvme(name: &str) -> Value {
+    let mut nvme = deployment(name, 1, "250m");
+    nvme["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "nvme" });
+    nvme
+}
+
 /// So many Pods of a Deployment may be missing at once.
 pub(crate) fn budget(name: &str, unavailable: u32) -> Value {
     json!({

@@ -18,7 +18,6 @@ mod pods;
 mod roles;
 mod scene;
 mod serving;
-mod shard;
 
 use scene::Scene;
 
@@ -51,6 +50,8 @@ fn on_a_real_api_server() {
             pods::pods_have_requests(&mut scene).await;
             scene.begins("a Pod that waits is told why, and once more when it no longer does");
             serving::who_waits_is_told_why(&mut scene).await;
+            scene.begins("what cannot be read of a Pod that waits is said");
+            serving::what_cannot_be_read_is_said(&mut scene).await;
         });
     }));
     if let Err(why) = outcome {

@@ -4,6 +4,7 @@ use crate::scene::Scene;
 use serde_json::{Value, json};
 
 pub(crate) const NOBODY: &str = "nobody-in-particular";
+pub(crate) const READER: &str = "reader-of-pods";
 pub(crate) const OPERATOR: &str = "bigfleet-operator";
 pub(crate) const POD_CONTROLLER: &str = "bigfleet-pod-controller";
 
@@ -70,6 +71,10 @@ fn of_pod_controller() -> Value {
     ])
 }
 
+fn of_reader() -> Value {
+    json!([rule("", &["pods"], &["get"])])
+}
+
 /// Gives each its role.
 pub(crate) async fn give(scene: &Scene) {
     let roles = [
@@ -77,6 +82,7 @@ pub(crate) async fn give(scene: &Scene) {
         (OPERATOR, "Role", of_operator_at_home()),
         (POD_CONTROLLER, "ClusterRole", of_pod_controller()),
         (POD_CONTROLLER, "Role", of_operator_at_home()),
+        (READER, "Role", of_reader()),
     ];
     for (user, kind, rules) in roles {
         let folder = |kind: &str| match kind {

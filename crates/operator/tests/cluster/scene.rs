@@ -1,13 +1,13 @@
 //! A cluster, somebody who may do anything in it, a shard from a script, and operators that can be killed.
 
-use crate::roles::{self, NOBODY, OPERATOR, POD_CONTROLLER};
-use crate::shard::{ScriptedShard, WITHIN};
+use crate::roles::{self, NOBODY, OPERATOR, POD_CONTROLLER, READER};
 use bigfleet_hollow_kubelet::{HollowKubelet, HollowNode, register};
 use bigfleet_k8s::{Call, Cluster, ResourceKind, crds};
 use bigfleet_kube_world::{Parts, World};
 use bigfleet_model::ClusterId;
 use bigfleet_operator::{Leading, Operator, OperatorSettings, read_template, start};
 use bigfleet_operator_core::OperatorConfig;
+use bigfleet_scripted_shard::{ScriptedShard, WITHIN};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Drop for Running {
 impl Scene {
     pub(crate) async fn start() -> Self {
         let parts = Parts {
-            users: [NOBODY, OPERATOR, POD_CONTROLLER]
+            users: [NOBODY, READER, OPERATOR, POD_CONTROLLER]
                 .map(str::to_owned)
                 .to_vec(),
             ..Parts::default()
@@ -61,7 +61,7 @@ impl Scene {
         let world = World::start(&parts).unwrap();
         let admin = Cluster::connect(Some(&world.kubeconfig()), None).unwrap();
         let scene = Self {
-            shard: ScriptedShard::start().await,
+            shard: ScriptedShard::start().await.unwrap(),
             _kubelet: HollowKubelet::start(&admin),
             admin,
             world,

@@ -1,9 +1,12 @@
 //! The word for whoever waits: condition and column on the request, Event on the Pod.
 
 use crate::pods;
+use crate::roles::{NOBODY, READER};
 use crate::scene::{Scene, node_path, pod_path, until};
-use bigfleet_k8s::{ResourceKind, seconds_text};
+use bigfleet_k8s::{Cluster, ResourceKind, seconds_text};
 use bigfleet_model::{ClusterId, Row};
+use bigfleet_operator::read_why;
+use bigfleet_operator_core::{Account, HopName, HopState, Verdict, account, need_name};
 use bigfleet_wire::{Rollup, v1alpha1 as wire};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,9 +68,21 @@ pub(crate) async fn who_waits_is_told_why(scene: &mut Scene) {
     };
     let stuck = scene.becomes(&path, condition("Stuck", "True")).await;
     assert_eq!(stuck["reason"], "Insufficient");
+    let untold = why(scene).await;
+    assert_eq!(untold.waits_at, Some(HopName::Need), "{untold:#?}");
+    assert_eq!(
+        untold.hops[1].object,
+        format!("capacityrequest/{name}"),
+        "{untold:#?}"
+    );
 
     let operator = scene.operator().await;
     let row = scene.shard.hears("the row of the Pod", missing).await;
+    let read = read_why(&scene.admin, "default", "waits").await.unwrap();
+    let request = read.request.unwrap().unwrap();
+    let need = need_name("default", &request.spec);
+    assert_eq!(need.fingerprint, row.profile_fingerprint);
+    assert!(need.groups.contains(&row.group), "{need:?}");
     scene.shard.say(Said::NeedStatus(wire::NeedStatus {
         rows: vec![row],
         complete: true,
@@ -84,6 +99,12 @@ pub(crate) async fn who_waits_is_told_why(scene: &mut Scene) {
     );
     assert!(condition("Stuck", "True")(Some(&request)).is_some());
     assert_eq!(column(scene, &name, "SERVED"), "NoMatchingSupply");
+    let short = why(scene).await;
+    assert_eq!(
+        (short.verdict, short.waits_at, short.sentence.as_str()),
+        (Verdict::Stuck, Some(HopName::Need), SENTENCE),
+        "{short:#?}"
+    );
     let said = event(scene, &uid, "NoMatchingSupply").await;
     assert_eq!(said["message"], SENTENCE);
     assert_eq!(said["source"]["component"], "bigfleet-pod-controller");
@@ -99,12 +120,76 @@ pub(crate) async fn who_waits_is_told_why(scene: &mut Scene) {
         .await;
     scene.becomes(&path, condition("Served", "True")).await;
     assert_eq!(column(scene, &name, "SERVED"), "Served");
+    let runs = until("the Pod is told to run", async || {
+        let told = why(scene).await;
+        (told.verdict == Verdict::Runs).then_some(told)
+    })
+    .await;
+    assert_eq!(runs.hops[4].object, "node/node-waits", "{runs:#?}");
+    assert_eq!(
+        runs.hops[3].state,
+        HopState::NotNeeded,
+        "nobody said that this Node is a machine: {runs:#?}"
+    );
     event(scene, &uid, "Served").await;
     operator.stop().await;
     controller.stop().await;
     scene
         .clear(&[&pod_path("waits"), &path, &node_path("node-waits")])
         .await;
+}
+
+async fn why(scene: &Scene) -> Account {
+    account(&read_why(&scene.admin, "default", "waits").await.unwrap())
+}
+
+/// What cannot be read is said, each thing by itself; nothing of it is a Pod that is not there.
+pub(crate) async fn what_cannot_be_read_is_said(scene: &mut Scene) {
+    let folder = "/api/v1/namespaces/default/pods";
+    scene.create(folder, &pods::pod("waits", &json!({}))).await;
+    scene
+        .patch(&format!("{}/status", pod_path("waits")), &unschedulable())
+        .await;
+    let refusal = async |cluster: &Cluster, namespace: &str, name: &str| {
+        let read = read_why(cluster, namespace, name).await;
+        read.unwrap_err().to_string()
+    };
+    assert_eq!(
+        refusal(&scene.admin, "default", "none").await,
+        "there is no Pod \"none\" in namespace \"default\"; `kubectl get pods -A` shows all there are"
+    );
+    assert_eq!(
+        refusal(&scene.admin, "kube-system", "waits").await,
+        "there is no Pod \"waits\" in namespace \"kube-system\"; there is one in namespace default: -n default"
+    );
+    let nobody = Cluster::connect(Some(&scene.world.kubeconfig_of(NOBODY)), None).unwrap();
+    let said = refusal(&nobody, "", "waits").await;
+    assert!(
+        said.starts_with("you may not read Pods in namespace \"default\""),
+        "{said}"
+    );
+    // Somebody who may read Pods and nothing else is told what else it takes.
+    let reader = Cluster::connect(Some(&scene.world.kubeconfig_of(READER)), None).unwrap();
+    let told = account(&read_why(&reader, "default", "waits").await.unwrap());
+    assert_eq!(
+        (told.verdict, told.hops[1].state),
+        (Verdict::Unknown, HopState::Unknown),
+        "{told:#?}"
+    );
+    assert!(told.sentence.contains("capacityrequests"), "{told:#?}");
+
+    // Without our resources BigFleet is not installed, which is no lack of rights.
+    for kind in ResourceKind::ALL {
+        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let crd = format!("{crds}/{}.bigfleet.lucy.sh", kind.plural());
+        scene.clear(&[&crd]).await;
+    }
+    until("BigFleet is not installed", async || {
+        let told = why(scene).await;
+        let is_it = told.sentence.starts_with("BigFleet is not installed");
+        (is_it && told.waits_at == Some(HopName::Request)).then_some(())
+    })
+    .await;
 }
 
 /// What `kubectl get cr` shows in a column.

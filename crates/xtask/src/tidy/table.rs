@@ -7,7 +7,7 @@
 //! cores        shard-core · coordinator-core · operator-core
 //! decision     engine
 //! vocabulary   model · seeded
-//! beside       sim · testkit · scripted-operator · shard-world · kube-world · hollow-kubelet · bench · engine-fuzz · xtask · oracle · workloads
+//! beside       sim · testkit · scripted-operator · scripted-shard · shard-world · kube-world · hollow-kubelet · bench · engine-fuzz · xtask · oracle · workloads
 //! ```
 //!
 //! An arrow may only point down this page. A new crate is one new row; that row is where somebody
@@ -68,6 +68,7 @@ pub(super) const FOR_TESTS: &[&str] = &[
     "workloads",
     "engine-fuzz",
     "scripted-operator",
+    "scripted-shard",
     "shard-world",
     "kube-world",
     "hollow-kubelet",
@@ -332,6 +333,13 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "scripted-operator",
+        ring: Ring::Beside,
+        keeps_out: &["engine", "shard*", "coordinator*", "operator*"],
+        outside: Outside::Without(&["openraft", "kube"]),
+        bans: &[],
+    },
+    Row {
+        name: "scripted-shard",
         ring: Ring::Beside,
         keeps_out: &["engine", "shard*", "coordinator*", "operator*"],
         outside: Outside::Without(&["openraft", "kube"]),

@@ -1,9 +1,15 @@
-//! A shard from a script: a real gRPC server that records what it hears and says what it is told to say.
+//! A shard from a script: a real gRPC server that records what it hears, and when, and says what it is told to say.
+//!
+//! ```text
+//! operator ══ Session ══▶ ScriptedShard      Hello: a counted resync      roll-up: accepted      all else: what a test says
+//! ```
+//!
+//! A shard needs a provider and decides for itself; whatever measures or tries an operator takes one from here that does neither.
 
 use bigfleet_wire::v1alpha1 as wire;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::{TcpListenerStream, UnboundedReceiverStream};
@@ -14,20 +20,22 @@ use wire::shard_message::Payload as Said;
 use wire::shard_server::{Shard, ShardServer};
 
 /// A loaded machine is no reason to fail.
-pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+pub const WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct State {
-    heard: Vec<Payload>,
+    heard: Vec<(Instant, Payload)>,
     sessions: usize,
     voice: Option<mpsc::UnboundedSender<Result<wire::ShardMessage, Status>>>,
     /// What every resync names.
     machines: Vec<wire::NodeStateUpdate>,
 }
 
+/// A shard that has no will of its own.
 #[derive(Clone)]
-pub(crate) struct ScriptedShard {
-    pub(crate) addr: SocketAddr,
+pub struct ScriptedShard {
+    /// Where it listens.
+    pub addr: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
@@ -57,7 +65,7 @@ impl State {
                 }));
                 self.say(Said::Ack(ack("node-state-resync-begin")));
                 let machines = self.machines.clone();
-                let count = i32::try_from(machines.len()).unwrap();
+                let count = i32::try_from(machines.len()).unwrap_or(i32::MAX);
                 for machine in machines {
                     self.say(Said::NodeStateUpdate(machine));
                 }
@@ -86,7 +94,7 @@ impl Shard for Server {
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (voice, said) = mpsc::unbounded_channel();
         {
-            let mut state = self.0.lock().unwrap();
+            let mut state = lock(&self.0);
             state.voice = Some(voice);
             state.sessions += 1;
         }
@@ -95,9 +103,9 @@ impl Shard for Server {
         tokio::spawn(async move {
             while let Some(Ok(message)) = incoming.next().await {
                 if let Some(payload) = message.payload {
-                    let mut state = state.lock().unwrap();
+                    let mut state = lock(&state);
                     state.answer(&payload);
-                    state.heard.push(payload);
+                    state.heard.push((Instant::now(), payload));
                 }
             }
         });
@@ -106,9 +114,10 @@ impl Shard for Server {
 }
 
 impl ScriptedShard {
-    pub(crate) async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
+    /// One that listens on a free port of this host.
+    pub async fn start() -> std::io::Result<Self> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let addr = listener.local_addr()?;
         let state: Arc<Mutex<State>> = Arc::default();
         let server = ShardServer::new(Server(Arc::clone(&state)));
         tokio::spawn(
@@ -116,17 +125,17 @@ impl ScriptedShard {
                 .add_service(server)
                 .serve_with_incoming(TcpListenerStream::new(listener)),
         );
-        Self { addr, state }
+        Ok(Self { addr, state })
     }
 
     /// Says this in the session there is.
-    pub(crate) fn say(&self, said: Said) {
-        self.state.lock().unwrap().say(said);
+    pub fn say(&self, said: Said) {
+        lock(&self.state).say(said);
     }
 
     /// A machine as it is from now on; said now, and by every resync until it is gone.
-    pub(crate) fn machine(&self, update: wire::NodeStateUpdate) {
-        let mut state = self.state.lock().unwrap();
+    pub fn machine(&self, update: wire::NodeStateUpdate) {
+        let mut state = lock(&self.state);
         state
             .machines
             .retain(|it| it.machine_id != update.machine_id);
@@ -137,21 +146,35 @@ impl ScriptedShard {
         state.say(Said::NodeStateUpdate(update));
     }
 
-    pub(crate) fn sessions(&self) -> usize {
-        self.state.lock().unwrap().sessions
+    /// How many sessions were opened so far.
+    pub fn sessions(&self) -> usize {
+        lock(&self.state).sessions
     }
 
-    pub(crate) fn heard(&self) -> Vec<Payload> {
-        self.state.lock().unwrap().heard.clone()
+    /// Everything it heard.
+    pub fn heard(&self) -> Vec<Payload> {
+        let state = lock(&self.state);
+        state.heard.iter().map(|(_, heard)| heard.clone()).collect()
+    }
+
+    /// The first thing it heard that is like this, and when; `None` if there was none yet.
+    pub fn first<T>(&self, find: impl Fn(&Payload) -> Option<T>) -> Option<(Instant, T)> {
+        let state = lock(&self.state);
+        let mut heard = state.heard.iter();
+        heard.find_map(|(at, heard)| Some((*at, find(heard)?)))
     }
 
     /// Forgets what it heard so far.
-    pub(crate) fn forget(&self) {
-        self.state.lock().unwrap().heard.clear();
+    pub fn forget(&self) {
+        lock(&self.state).heard.clear();
     }
 
     /// Waits for a frame like this.
-    pub(crate) async fn hears<T>(&self, what: &str, find: impl Fn(&Payload) -> Option<T>) -> T {
+    ///
+    /// # Panics
+    ///
+    /// If none comes: whoever tries an operator has nothing to go on with.
+    pub async fn hears<T>(&self, what: &str, find: impl Fn(&Payload) -> Option<T>) -> T {
         let until = Instant::now() + WITHIN;
         loop {
             let heard = self.heard();
@@ -166,8 +189,8 @@ impl ScriptedShard {
         }
     }
 
-    /// Waits for a report of this phase on this machine.
-    pub(crate) async fn hears_drain(
+    /// Waits for a report of this phase on this machine; panics as [`Self::hears`] does.
+    pub async fn hears_drain(
         &self,
         machine: &str,
         phase: wire::drain_report::Phase,
@@ -183,4 +206,8 @@ impl ScriptedShard {
         };
         self.hears(&what, find).await
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
