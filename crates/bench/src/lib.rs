@@ -3,7 +3,7 @@
 //! ```text
 //! decide     the engine alone: a cold load, full cycles, cycles at the catalog's churn, quiet ones
 //! core       a shard as a value: what is decided is committed, written and answered
-//! processes  a shard, a provider and a coordinator as programs, measured from outside
+//! processes  a shard, a provider, a coordinator, an operator and a pod controller as programs, measured from outside
 //! ```
 //!
 //! Times are for people, and for the [`Check`]s each report ends in. What a test relies on is the digest,

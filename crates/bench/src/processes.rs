@@ -11,6 +11,8 @@
 //! restart with everything remembered. A provider is measured without a shard ([`provider()`]),
 //! and so is a coordinator ([`coordinator()`]).
 //!
+//! An operator and a pod controller are measured against a real API server and a shard from a script ([`operator()`]).
+//!
 //! Nothing is taken from inside a process but what it logs and shows to anyone, so the numbers are
 //! those of the program that ships.
 
@@ -19,6 +21,7 @@ mod demand;
 mod exec;
 mod limits;
 mod meter;
+mod operator;
 mod operators;
 mod process;
 mod provider;
@@ -37,6 +40,10 @@ use crate::Progress;
 pub use coordinator::{CoordinatorReport, CoordinatorSettings, coordinator};
 pub use exec::ExecReport;
 pub use meter::ProcessCost;
+pub use operator::{
+    BurstReport, OperatorReport, OperatorSettings, PodsReport, RequestsReport, UpdatesReport,
+    operator,
+};
 pub use provider::{ProviderReport, ProviderSettings, provider};
 pub use report::{NotMeasured, RestartReport, SessionsReport, ShardReport, Timings, WalkReport};
 

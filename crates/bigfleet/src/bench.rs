@@ -1,10 +1,11 @@
 //! `bigfleet bench`: what a decision costs on a named workload, alone and in a whole shard; what a
-//! provider, a shard and a coordinator cost as processes.
+//! provider, a shard, a coordinator and a cluster's side cost as processes.
 //!
 //! The object is the same whoever reads it; people get a bar while they wait and a table instead.
 
 mod answer;
 mod coordinator;
+mod operator;
 mod provider;
 mod shard;
 
@@ -34,6 +35,8 @@ enum What {
     Core(WorkloadArgs),
     /// Start a provider and measure its calls and its memory
     Provider(provider::Args),
+    /// Start an operator and a pod controller beside a real API server, and measure both
+    Operator(operator::Args),
     /// Start a shard and measure throughput, many sessions, and a restart
     Shard(shard::Args),
     /// Start replicas of a coordinator and measure failover, reports, writes and what they remember
@@ -103,6 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         What::Decide(args) => measure(args, decide, decide_table),
         What::Core(args) => measure(args, core, core_table),
         What::Provider(args) => provider::run(args),
+        What::Operator(args) => operator::run(args),
         What::Shard(args) => shard::run(args),
         What::Coordinator(args) => coordinator::run(args),
     }

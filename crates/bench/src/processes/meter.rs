@@ -49,7 +49,7 @@ impl Meter {
 }
 
 /// Seconds of a core a process has used.
-fn cpu_seconds(pid: u32) -> Option<f64> {
+pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold blanks; user and system time are the 14th and 15th field.
     let (_, after) = text.rsplit_once(')')?;

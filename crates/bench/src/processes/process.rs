@@ -25,6 +25,7 @@ struct Heard {
     cycles: Vec<f64>,
     commits: Vec<f64>,
     lists: Vec<f64>,
+    roll_ups: Vec<f64>,
     last: VecDeque<String>,
 }
 
@@ -36,6 +37,7 @@ impl Heard {
             Some("cycle took") => &mut self.cycles,
             Some("commit took") => &mut self.commits,
             Some("list took") => &mut self.lists,
+            Some("roll-up took") => &mut self.roll_ups,
             Some("listening") => {
                 self.listening = Some(fields.clone());
                 return;
@@ -79,7 +81,7 @@ impl Process {
             .args(flags)
             .args([
                 "--log-format=json",
-                "--log-level=info,bigfleet_shard::timing=debug",
+                "--log-level=info,bigfleet_shard::timing=debug,bigfleet_operator::timing=debug",
             ])
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -193,6 +195,11 @@ impl Process {
             commit_ms: Percentiles::of_numbers(std::mem::take(&mut heard.commits)),
             list_ms: Percentiles::of_numbers(std::mem::take(&mut heard.lists)),
         }
+    }
+
+    /// How long the roll-ups it has logged so far took to build, in milliseconds; forgotten then.
+    pub(crate) fn roll_ups_ms(&self) -> Percentiles {
+        Percentiles::of_numbers(std::mem::take(&mut lock(&self.heard).roll_ups))
     }
 
     pub(crate) fn pid(&self) -> u32 {

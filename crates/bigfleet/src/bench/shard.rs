@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .answer(measured.map_err(|why| undone(&why))?, table)
 }
 
-fn one(what: &str, value: impl ToString) -> Vec<String> {
+pub(super) fn one(what: &str, value: impl ToString) -> Vec<String> {
     vec![
         what.to_owned(),
         value.to_string(),
@@ -101,12 +101,12 @@ fn one(what: &str, value: impl ToString) -> Vec<String> {
     ]
 }
 
-fn times(what: &str, of: Percentiles) -> Vec<String> {
+pub(super) fn times(what: &str, of: Percentiles) -> Vec<String> {
     let ms = |time: f64| format!("{time} ms");
     vec![what.to_owned(), ms(of.p50), ms(of.p99), ms(of.max)]
 }
 
-fn cost(what: &str, of: Option<ProcessCost>) -> Vec<String> {
+pub(super) fn cost(what: &str, of: Option<ProcessCost>) -> Vec<String> {
     let text = of.map(|of| {
         let (cores, now, most) = (of.cores, of.rss_mb, of.peak_rss_mb);
         format!("{cores} cores, {now} MB, at most {most} MB")

@@ -4,6 +4,7 @@ mod process;
 
 mod bench;
 mod bench_coordinator;
+mod bench_operator;
 mod bench_shard;
 mod decide;
 mod help;
