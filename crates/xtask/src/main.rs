@@ -9,6 +9,7 @@
 //! fuzz    goes on where the tests stop, for as long as one likes
 //! soak    everything that can go wrong at once, against processes, for minutes
 //! e2e     everything together on a real Kubernetes, with as many kills as one likes
+//! histories   what clients of a coordinator see while it fails, judged
 //! mutants changes the code in small ways, and sees whether a test notices
 //! ```
 
@@ -16,6 +17,7 @@ mod check;
 mod command_line;
 mod e2e;
 mod fuzz;
+mod histories;
 mod kube;
 mod mutants;
 mod setup;
@@ -63,6 +65,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Kill whoever moves machines of a real Kubernetes, again and again, beside a ledger of what reached its API server.
     E2e(e2e::EndToEndArgs),
+    /// More histories of clients of a coordinator that fails, each judged.
+    Histories(histories::HistoriesArgs),
 }
 
 /// Our own command line, one line per command, for `tidy` to hold pages to.
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Mutants(args) => mutants::mutants(&args),
         Command::Soak(args) => soak::soak(args),
         Command::E2e(args) => e2e::end_to_end(args),
+        Command::Histories(args) => histories::histories(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

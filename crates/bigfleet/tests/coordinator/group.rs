@@ -1,6 +1,8 @@
 //! A group of coordinators: processes on loopback that differ in id, addresses and data directory.
 
+use crate::faults::network::{Network, Relay};
 use crate::processes::{Folder, Process, WITHIN};
+use crate::reporter::Reporter;
 use bigfleet_net::Dial;
 use bigfleet_wire::v1alpha1::coordinator_admin_client::CoordinatorAdminClient;
 use bigfleet_wire::v1alpha1::coordinator_client::CoordinatorClient;
@@ -20,44 +22,92 @@ pub(crate) struct Group {
     folder: Folder,
     /// Where each is called, and where others call it.
     ports: Vec<(SocketAddr, SocketAddr)>,
+    /// Where others are told that it is, if something is in between.
+    relayed: Vec<Option<SocketAddr>>,
+    /// What each is started with beside.
+    flags: Vec<String>,
     pub(crate) running: Vec<Option<Process>>,
 }
 
 /// An address nobody else has or is given: a group must know its addresses before it listens on them,
 /// and a port that was free a moment ago may be the near end of somebody's connection now. So every
 /// process of tests has an address of the loopback network to itself, and counts its ports.
-fn own() -> SocketAddr {
+pub(crate) fn own() -> SocketAddr {
     static PORT: AtomicU16 = AtomicU16::new(7000);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     let host = Ipv4Addr::new(127, 64 + high, middle, low);
     SocketAddr::from((host, PORT.fetch_add(1, Ordering::Relaxed)))
 }
 
-fn channel(addr: SocketAddr) -> Channel {
+pub(crate) fn channel(addr: SocketAddr) -> Channel {
     Dial::unknown(None).channel(&addr.to_string()).unwrap()
+}
+
+/// Whoever is called there.
+pub(crate) fn client(addr: SocketAddr) -> CoordinatorClient<Channel> {
+    CoordinatorClient::new(channel(addr))
 }
 
 impl Group {
     /// Starts so many replicas, and returns once all of them vote.
     pub(crate) async fn of(name: &str, replicas: usize) -> Self {
+        Self::with(name, replicas, |_| Vec::new()).await
+    }
+
+    /// The same with flags beside, which may name files of the group's folder.
+    pub(crate) async fn with(
+        name: &str,
+        replicas: usize,
+        flags: impl FnOnce(&Folder) -> Vec<String>,
+    ) -> Self {
+        let folder = Folder::new(name);
         let mut group = Self {
-            folder: Folder::new(name),
+            flags: flags(&folder),
+            folder,
             ports: (0..replicas).map(|_| (own(), own())).collect(),
+            relayed: vec![None; replicas],
             running: Vec::new(),
         };
-        for nth in 0..replicas {
-            let process = group.process(nth);
-            group.running.push(Some(process));
-        }
-        group.is_whole().await;
+        group.form().await;
         group
+    }
+
+    /// The same with a relay before each replica's port for the others.
+    pub(crate) async fn relayed(
+        name: &str,
+        replicas: usize,
+        network: &Network,
+    ) -> (Self, Vec<Relay>) {
+        let folder = Folder::new(name);
+        let ports: Vec<(SocketAddr, SocketAddr)> = (0..replicas).map(|_| (own(), own())).collect();
+        let mut relays = Vec::new();
+        for (_, raft) in &ports {
+            relays.push(network.relay(*raft).await);
+        }
+        let mut group = Self {
+            folder,
+            relayed: relays.iter().map(|relay| Some(relay.addr)).collect(),
+            ports,
+            flags: Vec::new(),
+            running: Vec::new(),
+        };
+        group.form().await;
+        (group, relays)
+    }
+
+    async fn form(&mut self) {
+        for nth in 0..self.ports.len() {
+            let process = self.process(nth);
+            self.running.push(Some(process));
+        }
+        self.is_whole().await;
     }
 
     fn process(&self, nth: usize) -> Process {
         let (grpc, raft) = self.ports[nth];
         let all: Vec<String> = self.ports.iter().map(|(at, _)| at.to_string()).collect();
         let data = self.folder.file(&format!("data-{nth}"));
-        let flags = [
+        let own = [
             format!("--id=coordinator-{nth}"),
             format!("--listen={grpc}"),
             format!("--raft-bind={raft}"),
@@ -66,6 +116,9 @@ impl Group {
             format!("--replicas={}", self.ports.len()),
             format!("--join-addr={}", all.join(",")),
         ];
+        let told = self.relayed[nth].map(|at| format!("--raft-advertise={at}"));
+        let own = own.into_iter().chain(told);
+        let flags: Vec<String> = own.chain(self.flags.iter().cloned()).collect();
         Process::start(&["coordinator"], &flags)
     }
 
@@ -80,12 +133,55 @@ impl Group {
     /// Its disk is lost too.
     pub(crate) fn wipe(&mut self, nth: usize) {
         self.kill(nth);
-        std::fs::remove_dir_all(self.folder.file(&format!("data-{nth}"))).unwrap();
+        std::fs::remove_dir_all(self.data(nth)).unwrap();
+    }
+
+    /// Where what it must keep is.
+    pub(crate) fn data(&self, nth: usize) -> std::path::PathBuf {
+        self.folder.file(&format!("data-{nth}"))
+    }
+
+    /// All addresses, as a flag of a verb.
+    pub(crate) fn at(&self) -> String {
+        let all: Vec<String> = self.ports.iter().map(|(at, _)| at.to_string()).collect();
+        format!("--coordinator={}", all.join(","))
+    }
+
+    /// A report of this shard, to whoever leads, and what it is told.
+    pub(crate) async fn hears(&self, shard: &mut Reporter) {
+        // Each attempt is a report of its own: one that was not answered may have arrived.
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            for nth in self.alive() {
+                let report = shard.report();
+                if let Ok(answer) = self.client(nth).report_shard(report).await {
+                    shard.hear(answer.get_ref());
+                    return;
+                }
+            }
+            assert!(Instant::now() < deadline, "nobody hears {}", shard.id);
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
     }
 
     /// It comes back at other addresses, with its disk.
     pub(crate) fn move_elsewhere(&mut self, nth: usize) {
         self.ports[nth] = (own(), own());
+    }
+
+    /// The same behind a relay, which others are told of anew.
+    pub(crate) async fn move_relayed(&mut self, nth: usize, network: &Network) -> Relay {
+        self.move_elsewhere(nth);
+        let relay = network.relay(self.ports[nth].1).await;
+        self.relayed[nth] = Some(relay.addr);
+        relay
+    }
+
+    /// The number of its data directory, if it is there to say.
+    pub(crate) async fn directory(&self, nth: usize) -> Option<u64> {
+        let mut client = CoordinatorAdminClient::new(channel(self.ports[nth].0));
+        let said = client.inspect_replica(InspectReplicaRequest {}).await;
+        Some(said.ok()?.into_inner().directory)
     }
 
     /// Where it is called.
@@ -163,7 +259,7 @@ impl Group {
     }
 
     pub(crate) fn client(&self, nth: usize) -> CoordinatorClient<Channel> {
-        CoordinatorClient::new(channel(self.ports[nth].0))
+        client(self.ports[nth].0)
     }
 
     /// A shard that reports once, which puts it on record.

@@ -5,7 +5,12 @@
 #[path = "../processes/mod.rs"]
 mod processes;
 
+mod backups;
+mod faults;
 mod group;
+mod identity;
+mod numbers;
+mod reporter;
 mod verbs;
 
 use group::Group;

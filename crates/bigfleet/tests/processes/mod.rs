@@ -215,6 +215,13 @@ impl Process {
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     }
 
+    /// Stops it where it is, or lets it go on: to others it is there and says nothing.
+    pub(crate) fn freeze(&self, is_frozen: bool) {
+        let pid = self.child.id().to_string();
+        let signal = if is_frozen { "-STOP" } else { "-CONT" };
+        Command::new("kill").args([signal, &pid]).status().unwrap();
+    }
+
     /// Asks it to end, and answers with its exit code.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         self.ask_to_end();
