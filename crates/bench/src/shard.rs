@@ -301,7 +301,21 @@ fn bytes(record: &Record) -> u64 {
         Record::ForeignSeen => 0,
         Record::Arrival { need: row, at } => need(row) + at.map_or(1, |_| 9),
         Record::Instruction(id) => text(id),
-        Record::Domain { domain, .. } => text(&domain.key) + text(&domain.value) + 1,
+        Record::Domain { domain, .. } => text(&domain.key) + text(&domain.value) + 2,
+        Record::Scope(_) | Record::Superseded => 1,
+        Record::Exception { machine, exception } => {
+            let one = exception.as_ref();
+            text(machine.as_str()) + one.map_or(1, |one| text(&one.transfer) + text(&one.peer) + 17)
+        }
+        Record::Transfer { id, transfer } => {
+            let one = transfer.as_ref();
+            let machines = one.map_or(0, |one| {
+                let machines = one.machines.iter();
+                machines.map(|id| text(id.as_str())).sum::<u64>()
+            });
+            text(id) + machines + one.map_or(1, |one| text(&one.peer) + 26)
+        }
+        Record::GoneShard(shard) => text(shard),
         Record::ClusterForgotten(cluster) => text(cluster.as_str()),
         Record::Released { cluster, .. } => text(cluster.as_str()) + 1,
         Record::Retired { machine, .. } => text(machine.as_str()),

@@ -27,6 +27,11 @@ pub(crate) struct Args {
     /// Start with at least this epoch (the number of the start); only after losing the data directory
     #[arg(long, default_value_t = 0)]
     epoch_floor: u64,
+    /// Forget everything the data directory holds but the number of the start; only if another process took over from it, or
+    /// if it is a copy
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    records_lost: bool,
     /// The provider that creates and deletes machines: host:port
     #[arg(long)]
     provider_addr: String,
@@ -295,12 +300,14 @@ fn settings(args: &Args, requested: &[String]) -> Result<Settings, Vec<String>> 
             },
             dry_run: args.dry_run,
             own_domains: args.own_domains.clone(),
+            coordinated: coordinator_addr(args).is_some(),
             ..production
         },
         listen: args.listen.clone(),
         metrics_addr: Some(args.metrics_addr.clone())
             .filter(|addr| !["", "0"].contains(&addr.as_str())),
         epoch_floor: args.epoch_floor,
+        records_lost: args.records_lost,
         provider_addr: args.provider_addr.clone(),
         incremental_reconcile: args.incremental_reconcile,
         largest_frame: args.max_rollup_mib << 20,

@@ -51,6 +51,8 @@ pub struct Counters {
     pub conflicts: u64,
     /// Records of machines that are not ours.
     pub foreign: u64,
+    /// Unbound machines that were let go because they are another shard's to have.
+    pub let_go: u64,
     /// Machines removed from the ledger.
     pub removed: u64,
     /// Operations taken back because nothing had left.

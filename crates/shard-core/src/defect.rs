@@ -139,10 +139,36 @@ pub enum Defect {
     ReplacedAfterAll,
     /// The intent of an unbound machine stands though it leaves (RF-21).
     LeavingIntentStands,
+    /// One about what a coordinator says. The simulator has no coordinator, so these are not among [`Self::ALL`]: the core's own
+    /// tests catch them.
+    Above(AboveDefect),
+}
+
+/// An old mistake about what a coordinator says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AboveDefect {
+    /// A shard that lost its disk takes in unbound machines before it is told which are its own (CO-26).
+    LostDiskTakesAll,
+    /// A shard that holds no domain any more holds everything (CO-25).
+    NothingIsEverything,
+    /// What is somebody else's by an answer is taken in all the same (CO-25).
+    ForeignTakenIn,
+    /// A domain that is taken away keeps its unbound machines (CO-30).
+    LeavingKept,
+    /// A domain is reported gone while one of its machines is still being acquired (CO-30).
+    LeavingOverTooSoon,
+    /// A report leaves before what it speaks of is on disk (CO-16).
+    ReportBeforeDisk,
+    /// That another process is on record as this shard is forgotten with the process (CO-14).
+    SupersededForgotten,
+    /// A drain of a machine that only its mark makes ours is sent without a look at the mark (CO-28).
+    DrainedUnseen,
+    /// What another shard may still be at work on is taken in at first sight (CO-27).
+    SharedNotWatched,
 }
 
 impl Defect {
-    /// All of them.
+    /// All of them that the simulator can show.
     pub const ALL: [Self; 63] = [
         Self::AttributionLostAtMaturing,
         Self::ClaimsNotCommitted,

@@ -263,6 +263,8 @@ pub enum Alert {
         /// On which machine.
         machine: MachineId,
     },
+    /// The coordinator knows another process as this shard. All mutations stop, restarts included.
+    Superseded,
     /// Something happened that cannot: the shard is not what it believes to be. All mutations stop.
     Impossible {
         /// To which machine.

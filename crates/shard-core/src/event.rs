@@ -8,7 +8,7 @@ use crate::{
     histogram::Phase,
     leaving::DrainMark,
     rails::{PauseNote, Scope},
-    uplink::Instruction,
+    uplink::Answer,
 };
 use bigfleet_model::{
     Assignment, ClusterId, Disruption, Echoed, Machine, MachineId, MachineRefused, Row, Time,
@@ -388,13 +388,12 @@ pub enum Event {
     },
     /// The coordinator was heard with this term.
     CoordinatorTerm(u64),
-    /// The answer to a report.
-    Instructed {
-        /// The term of whoever answered; zero if none was given.
-        term: u64,
-        /// What it asks for.
-        instructions: Vec<Instruction>,
-    },
+    /// A report is wanted: it can be taken once what it speaks of is on disk ([`crate::ShardCore::take_report`], CO-16).
+    ReportWanted,
+    /// The answer to the newest report.
+    Answered(Box<Answer>),
+    /// Another process is on record as this shard (CO-14).
+    Superseded,
     /// A report arrived.
     Reported {
         /// How many of the acks it carried, from the first on.

@@ -23,6 +23,10 @@ pub(crate) struct Journal {
     machines: BTreeSet<MachineId>,
     records: Vec<Record>,
     is_armed: bool,
+    /// Whether something a report speaks of is pending, and the last write that had such a thing.
+    speaks: bool,
+    spoken: Barrier,
+    durable: Barrier,
 }
 
 /// Whether whoever noted something is to set the reminder to flush.
@@ -48,6 +52,32 @@ impl Journal {
     pub(crate) fn note(&mut self, record: Record) -> Arm {
         self.records.push(record);
         self.arm()
+    }
+
+    /// The same of something a report speaks of.
+    pub(crate) fn note_spoken(&mut self, record: Record) -> Arm {
+        self.speaks = true;
+        self.note(record)
+    }
+
+    /// Whether something a report speaks of is not even handed out.
+    pub(crate) fn speaks(&self) -> bool {
+        self.speaks
+    }
+
+    /// The write that has the last of it.
+    pub(crate) fn spoken(&self) -> Barrier {
+        self.spoken
+    }
+
+    /// Everything up to there is on disk.
+    pub(crate) fn persisted(&mut self, barrier: Barrier) {
+        self.durable = self.durable.max(barrier);
+    }
+
+    /// Whether a write is on disk.
+    pub(crate) fn is_on_disk(&self, barrier: Barrier) -> bool {
+        barrier <= self.durable
     }
 
     /// Arms a flush of what is pending.
@@ -79,7 +109,11 @@ impl Journal {
             return None;
         }
         self.issued += 1;
-        Some((Barrier(self.issued), records))
+        let barrier = Barrier(self.issued);
+        if std::mem::take(&mut self.speaks) {
+            self.spoken = barrier;
+        }
+        Some((barrier, records))
     }
 }
 

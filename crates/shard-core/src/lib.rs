@@ -25,14 +25,15 @@
 //! | `sessions` | connected operators | one session per cluster, one cluster per session |
 //! | `journal` | what is to reach the disk | what is pending is in the next write, and a flush is armed |
 //! | `schedule` | reminders and the pace of cycles | once a cycle has begun another is due |
-//! | `uplink` | term, instructions, domains | the term never goes back; an instruction is carried out once |
+//! | `holdings` | scope, domains, exceptions, transfer records | a domain is held until nothing of it can still be acquired here |
+//! | `uplink` | term, instructions, acks | the term never goes back; an instruction is carried out once |
 //! | `reads` | nothing but the verdicts last asked for | reading changes nothing |
 //!
 //! Fields are private to a part. A part is handed what it needs and answers with a value: `demand` gets
 //! `supply`'s engine to tell its rows to and its stock to count hints from, `reads` gets shared references
 //! to all of them, and no other part knows another. `core` says in which order they are asked, one file
 //! per kind of event: `cycle`, `gate`, `settle`, `breakers`, `drains`, `lists`, `machines`, `nodes`, `sessions`,
-//! `roll_ups`, `admin`, `leaving`, `restart`, `persistence`, `incident`.
+//! `roll_ups`, `admin`, `above`, `leaving`, `restart`, `persistence`, `incident`.
 //!
 //! Four invariants carry the rest. A machine's state changes at commit, never in a call (DC-1). No call,
 //! instruction or blob request leaves before its commit is on disk (SH-5). Everything that acts on a
@@ -47,8 +48,8 @@
 //! # What is not here
 //!
 //! Streams and what waits in them, paging, files and TLS belong to the runtime, which has [`RollUpLane`]
-//! to use; carrying a [`Report`] and its answer to the shard link. Not built: moves of machines between
-//! shards, which are answered as failed.
+//! to use; carrying a [`Report`] and its answer to the shard link. Not built: the steps of moves of machines between
+//! shards, which are answered as invalid; what they leave on disk and on the wire is laid down.
 
 mod audit;
 mod defect;
@@ -60,6 +61,7 @@ mod settings;
 mod core;
 
 mod demand;
+mod holdings;
 mod journal;
 mod leaving;
 mod list_pace;
@@ -80,7 +82,7 @@ mod lane;
 pub use crate::core::{LateAnswer, ShardCore, StartRefused, next_epoch};
 pub use audit::{AuditRecord, Outcome};
 pub use counters::{Counters, Rejections};
-pub use defect::Defect;
+pub use defect::{AboveDefect, Defect};
 pub use demand::{GangChurn, ReportedShortfall, Shortfall, Withheld};
 pub use effect::{
     Alert, Barrier, CloseReason, Confidence, Echo, Effect, Frame, GetId, ListId, NodeState,
@@ -91,6 +93,10 @@ pub use event::{
     SessionId, Sighting,
 };
 pub use histogram::{Histogram, Latencies, Phase};
+pub use holdings::{
+    Exception, ExceptionKind, Held, HeldDomain, HeldScope, Stamp, ToldScope, TransferRecord,
+    TransferRole, TransferState,
+};
 pub use lane::RollUpLane;
 pub use leaving::{DrainMark, LeavingPhase, LeavingSource, LeavingView, LeavingWait};
 pub use rails::{
@@ -104,4 +110,4 @@ pub use reads::{
 pub use record::{Kept, KeptOperation, Record};
 pub use settings::{Rails, ShardConfig};
 pub use supply::GaugeKey;
-pub use uplink::{Disposition, Domain, Instruction, InstructionAck, Order};
+pub use uplink::{Answer, Disposition, Domain, Instruction, InstructionAck, Order};

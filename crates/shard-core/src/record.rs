@@ -10,6 +10,7 @@
 
 use crate::{
     effect::OperationId,
+    holdings::{Exception, HeldDomain, HeldScope, TransferRecord},
     leaving::DrainMark,
     rails::{Baseline, BreakerKey, KeptBreaker, KeptPause, Scope},
     uplink::Domain,
@@ -50,13 +51,33 @@ pub enum Record {
     Term(u64),
     /// An instruction that was carried out.
     Instruction(String),
-    /// A domain that was assigned, or taken away.
+    /// Which unbound machines this shard may act on; never written by one that has no coordinator.
+    Scope(HeldScope),
+    /// A domain this shard holds; `None` once it does not.
     Domain {
         /// The label and value that say which machines are meant.
         domain: Domain,
-        /// Whether it is assigned.
-        assigned: bool,
+        /// How it is held.
+        held: Option<HeldDomain>,
     },
+    /// A machine that does not follow its domain; `None` once it does.
+    Exception {
+        /// The machine.
+        machine: MachineId,
+        /// Which way, and since which transfer.
+        exception: Option<Box<Exception>>,
+    },
+    /// A transfer that is open here; `None` once it is closed.
+    Transfer {
+        /// The transfer's id.
+        id: String,
+        /// How far it is.
+        transfer: Option<Box<TransferRecord>>,
+    },
+    /// A shard of which no process will ever run again.
+    GoneShard(String),
+    /// Another process is on record as this shard: nothing leaves this directory's any more (CO-14).
+    Superseded,
     /// When a row of demand arrived; `None` when it is gone.
     Arrival {
         /// The row, by its identity.

@@ -75,6 +75,9 @@ pub struct ShardConfig {
     pub hash_key: HashKey,
     /// Labels (key, value) of machines that are ours; empty for no such limit.
     pub own_domains: Vec<(String, String)>,
+    /// There is a coordinator to report to. A shard that has nothing on disk waits for its word before it takes in unbound
+    /// machines (CO-26); nothing else waits for it.
+    pub coordinated: bool,
     /// An old mistake switched back on; only for the simulator's failing arms, and no flag sets it.
     pub defect: Option<Defect>,
 }
@@ -112,6 +115,7 @@ impl ShardConfig {
             holds: Holds::default(),
             hash_key: HashKey::default(),
             own_domains: Vec::new(),
+            coordinated: false,
             defect: None,
         }
     }

@@ -1,8 +1,8 @@
 //! Uplink: what is heard from above, and what is to be answered (shard.md §10).
 //!
 //! ```text
-//! core.report() ─▶ whoever carries it ─▶ Reported { acks }      the acks it carried are done with
-//!                                     └▶ Instructed { … } ─▶ one ack each, kept until carried
+//! ReportWanted ─▶ on disk ─▶ whoever carries it ─▶ Reported { acks }    the acks it carried are done with
+//!                                               └▶ Answered(…) ─▶ one ack each, kept until carried
 //! ```
 //!
 //! The shard never needs any of this: no cycle reads it, nothing here is waited for, and with nobody
@@ -11,8 +11,12 @@
 //!
 //! **Invariant:** the term never goes back, and an instruction is carried out once.
 
-use crate::record::Record;
-use std::collections::{BTreeSet, VecDeque};
+use crate::{
+    holdings::{Stamp, ToldScope},
+    record::Record,
+};
+use bigfleet_model::MachineId;
+use std::{collections::VecDeque, fmt};
 
 /// Instructions that are remembered as carried out.
 const REMEMBERED: usize = 1024;
@@ -28,6 +32,12 @@ pub struct Domain {
     pub value: String,
 }
 
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
 /// What an instruction asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -35,7 +45,7 @@ pub enum Order {
     AssignDomain(Domain),
     /// They are no longer; none is drained because of it.
     UnassignDomain(Domain),
-    /// A move of machines between shards, which this shard cannot do.
+    /// A step of a move of machines between shards, which this shard cannot do.
     Move,
     /// Something this shard does not know.
     Unknown,
@@ -48,8 +58,37 @@ pub struct Instruction {
     pub id: String,
     /// The term of whoever gave it.
     pub term: u64,
+    /// Its number within the term.
+    pub sequence: u64,
     /// What to do.
     pub order: Order,
+}
+
+impl Instruction {
+    /// What a record made by it is stamped with.
+    pub fn stamp(&self) -> Stamp {
+        Stamp {
+            term: self.term,
+            sequence: self.sequence,
+        }
+    }
+}
+
+/// The answer to a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The term of whoever answered; zero if none was given.
+    pub term: u64,
+    /// Which unbound machines this shard may act on.
+    pub scope: ToldScope,
+    /// Transfers whose records may be closed.
+    pub confirmed: Vec<String>,
+    /// Machines of this shard's domains that are somebody else's.
+    pub foreign: Vec<MachineId>,
+    /// Shards of which no process will ever run again.
+    pub gone: Vec<String>,
+    /// What is asked for.
+    pub instructions: Vec<Instruction>,
 }
 
 /// What became of an instruction.
@@ -84,19 +123,12 @@ pub(crate) struct Uplink {
     /// Carried out, oldest first.
     done: VecDeque<String>,
     acks: VecDeque<InstructionAck>,
-    /// `None` while none was ever assigned; an empty set owns nothing new.
-    domains: Option<BTreeSet<Domain>>,
 }
 
 impl Uplink {
     /// The highest term heard.
     pub(crate) fn term(&self) -> u64 {
         self.term
-    }
-
-    /// The domains assigned to this shard; `None` while none ever was.
-    pub(crate) fn domains(&self) -> Option<&BTreeSet<Domain>> {
-        self.domains.as_ref()
     }
 
     /// Answers that wait to be carried, oldest first.
@@ -111,62 +143,42 @@ impl Uplink {
         is_higher.then_some(Record::Term(term))
     }
 
-    /// The answer to a report: its term, then its instructions (CO-5, wire 6.16). Returns what to remember.
-    pub(crate) fn instructed(&mut self, term: u64, instructions: Vec<Instruction>) -> Vec<Record> {
-        // A whole answer of an earlier term is from somebody who does not lead any more.
-        if 0 < term && term < self.term {
-            return Vec::new();
-        }
-        let mut records: Vec<Record> = self.hear_term(term).into_iter().collect();
-        for instruction in instructions {
-            if instruction.id.is_empty() {
-                continue;
-            }
-            let id = instruction.id.clone();
-            let (disposition, reason) = self.obey(instruction, &mut records);
-            if self.acks.len() == MOST_ACKS {
-                self.acks.pop_front();
-            }
-            self.acks.push_back(InstructionAck {
-                id,
-                disposition,
-                reason,
-            });
-        }
-        records
+    /// Whether an answer of this term is heard. A whole answer of an earlier one is from somebody who does not lead any more.
+    pub(crate) fn hears(&self, term: u64) -> bool {
+        term == 0 || self.term <= term
     }
 
-    fn obey(
-        &mut self,
-        instruction: Instruction,
-        records: &mut Vec<Record>,
-    ) -> (Disposition, String) {
-        let Instruction { id, term, order } = instruction;
-        if self.done.contains(&id) {
-            return (Disposition::Accepted, "duplicate-redelivery".to_owned());
+    /// What is said to an instruction without carrying it out, if anything (CO-5, wire 6.16).
+    pub(crate) fn refusal(&self, instruction: &Instruction) -> Option<(Disposition, String)> {
+        if self.done.contains(&instruction.id) {
+            return Some((Disposition::Accepted, "duplicate-redelivery".to_owned()));
         }
-        if term < self.term {
-            let mark = self.term;
+        let (term, mark) = (instruction.term, self.term);
+        if term < mark {
             let reason = format!("term {term} is lower than {mark}, which was heard (FE-5)");
-            return (Disposition::RejectedStale, reason);
+            return Some((Disposition::RejectedStale, reason));
         }
-        records.extend(self.hear_term(term));
-        let (domain, assigned) = match order {
-            Order::AssignDomain(domain) => (domain, true),
-            Order::UnassignDomain(domain) => (domain, false),
+        match instruction.order {
+            Order::AssignDomain(_) | Order::UnassignDomain(_) => None,
+            // Nothing is resent, and nobody takes it for done.
             Order::Move => {
                 let reason = "this shard does not move machines between shards";
-                return (Disposition::Failed, reason.to_owned());
+                Some((Disposition::RejectedInvalid, reason.to_owned()))
             }
-            Order::Unknown => {
-                return (Disposition::RejectedInvalid, "unknown payload".to_owned());
-            }
-        };
-        self.set_domain(domain.clone(), assigned);
-        records.push(Record::Domain { domain, assigned });
-        self.note_done(id.clone());
-        records.push(Record::Instruction(id));
-        (Disposition::Accepted, String::new())
+            Order::Unknown => Some((Disposition::RejectedInvalid, "unknown payload".to_owned())),
+        }
+    }
+
+    /// What became of an instruction is to be told.
+    pub(crate) fn acknowledge(&mut self, id: String, disposition: Disposition, reason: String) {
+        if self.acks.len() == MOST_ACKS {
+            self.acks.pop_front();
+        }
+        self.acks.push_back(InstructionAck {
+            id,
+            disposition,
+            reason,
+        });
     }
 
     /// A report arrived: the first so many acks were in it.
@@ -183,32 +195,11 @@ impl Uplink {
         self.done.push_back(id);
     }
 
-    /// Assigns a domain, or takes it away.
-    pub(crate) fn set_domain(&mut self, domain: Domain, assigned: bool) {
-        let domains = self.domains.get_or_insert_default();
-        if assigned {
-            domains.insert(domain);
-        } else {
-            domains.remove(&domain);
-        }
-    }
-
     /// What of this outlives the process.
     pub(crate) fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         records.extend((0 < self.term).then_some(Record::Term(self.term)));
         records.extend(self.done.iter().cloned().map(Record::Instruction));
-        let record = |domain: &Domain, assigned| Record::Domain {
-            domain: domain.clone(),
-            assigned,
-        };
-        if let Some(domains) = &self.domains {
-            // An empty set is one that was taken away.
-            if domains.is_empty() {
-                records.push(record(&Domain::default(), false));
-            }
-            records.extend(domains.iter().map(|domain| record(domain, true)));
-        }
         records
     }
 }
@@ -217,10 +208,11 @@ impl Uplink {
 mod tests {
     use super::*;
 
-    fn assign(id: usize, term: u64) -> Instruction {
+    fn order(id: usize, term: u64) -> Instruction {
         Instruction {
             id: format!("i{id}"),
             term,
+            sequence: 1,
             order: Order::AssignDomain(Domain::default()),
         }
     }
@@ -229,8 +221,11 @@ mod tests {
     #[test]
     fn the_oldest_answers_and_instructions_make_room() {
         let mut uplink = Uplink::default();
-        let many = (0..=MOST_ACKS).map(|id| assign(id, 1));
-        uplink.instructed(1, many.collect());
+        for id in 0..=MOST_ACKS {
+            assert_eq!(uplink.refusal(&order(id, 1)), None);
+            uplink.note_done(format!("i{id}"));
+            uplink.acknowledge(format!("i{id}"), Disposition::Accepted, String::new());
+        }
         assert_eq!(uplink.acks().count(), MOST_ACKS);
         assert_eq!(uplink.acks().next().unwrap().id, "i1", "i0 is lost");
         assert_eq!(uplink.done.len(), REMEMBERED);
@@ -238,13 +233,9 @@ mod tests {
         assert_eq!(uplink.acks().count(), 1);
         uplink.reported(9);
         assert_eq!(uplink.acks().count(), 0, "no more than there are");
-        let last = assign(MOST_ACKS, 1);
-        assert_eq!(uplink.instructed(1, vec![last]), [], "done already");
-        assert_eq!(
-            uplink.instructed(1, vec![assign(0, 1)]).len(),
-            2,
-            "forgotten"
-        );
+        let again = uplink.refusal(&order(MOST_ACKS, 1)).unwrap();
+        assert_eq!(again.0, Disposition::Accepted, "done already");
+        assert_eq!(uplink.refusal(&order(0, 1)), None, "forgotten");
     }
 
     #[test]
@@ -255,10 +246,10 @@ mod tests {
         assert_eq!(uplink.hear_term(5), None);
         assert_eq!(uplink.hear_term(4), None);
         assert_eq!(uplink.term(), 5);
-        assert_eq!(uplink.instructed(4, vec![assign(0, 6)]), [], "not heard");
-        assert_eq!(uplink.acks().count(), 0);
-        let records = uplink.instructed(0, vec![assign(0, 5)]);
-        assert_eq!(records.len(), 2, "an answer without a term is heard");
-        assert_eq!(uplink.records()[0], Record::Term(5));
+        assert!(!uplink.hears(4) && uplink.hears(5) && uplink.hears(6));
+        assert!(uplink.hears(0), "an answer without a term is heard");
+        let stale = uplink.refusal(&order(0, 4)).unwrap();
+        assert_eq!(stale.0, Disposition::RejectedStale);
+        assert_eq!(uplink.records(), [Record::Term(5)]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shard core ◀─ ask: report ── link ── ReportShard ──▶ coordinator
-//!            ◀─ Reported, Instructed ──┴──◀ term, instructions
+//!            ◀─── Reported, Answered ──┴──◀ term, scope, foreign, instructions
 //! ```
 //!
 //! The only code on the shard's side that knows there is a coordinator (CO-1). It asks the core like any

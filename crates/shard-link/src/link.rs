@@ -16,7 +16,6 @@ use bigfleet_net::{DialRefused, Tls};
 use bigfleet_seeded::Prng;
 use bigfleet_shard::{Hub, Stopping, Task};
 use bigfleet_shard_core::{Disposition, Event, InstructionAck};
-use bigfleet_wire::v1alpha1::ReportAck;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -33,6 +32,8 @@ const MOST_PER_ATTEMPT: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Different instructions whose refusal is said; beyond that they are only counted.
 const MOST_SAID: usize = 256;
+/// How soon a shard reports again that does not know yet what is its own.
+const WHILE_UNSAID: Duration = Duration::from_secs(1);
 
 /// Where to report, and as what.
 #[derive(Clone, Debug)]
@@ -79,6 +80,7 @@ pub fn start(hub: Hub, settings: Settings) -> Result<Link, DialRefused> {
         within: settings.interval.min(MOST_PER_REPORT),
         reports: 0,
         send_domains: false,
+        soon: None,
     };
     Ok(Link(tokio::spawn(reporter.run(settings.interval))))
 }
@@ -95,8 +97,10 @@ struct Reporter {
     said: BTreeSet<String>,
     /// Reports made by this process, whether they arrived or not.
     reports: u64,
-    /// The coordinator asked for the domains by name.
+    /// The coordinator asked for domains and exceptions by name.
     send_domains: bool,
+    /// When the next report is wanted, if that is sooner than usual.
+    soon: Option<Duration>,
 }
 
 impl Reporter {
@@ -150,7 +154,11 @@ impl Reporter {
                     }
                 }
             }
-            let pause = spread(pause(interval, failures), &mut self.dice);
+            let mut pause = pause(interval, failures);
+            if let Some(soon) = self.soon.take() {
+                pause = pause.min(soon);
+            }
+            let pause = spread(pause, &mut self.dice);
             tokio::time::sleep(pause).await;
         }
     }
@@ -175,7 +183,14 @@ impl Reporter {
                     round.refused(&status);
                     failed = Some(worse(failed, status));
                 }
-                Err(refused) => return Ok(Err(refused)),
+                Err((ended, status)) => {
+                    if ended == Ended::Superseded {
+                        // On disk before anybody hears of it: no later process of this directory acts.
+                        let told = self.hub.submit_durably(Event::Superseded, |_| ());
+                        told.await?;
+                    }
+                    return Ok(Err((ended, status)));
+                }
             }
         }
         let status = failed.unwrap_or_else(|| Status::unavailable("no address to report to"));
@@ -195,7 +210,13 @@ impl Reporter {
                 return Ok(Err((Ended::Unreachable, status)));
             }
         };
-        let report = self.hub.ask(|core| core.report()).await?;
+        let wanted = self.hub.submit_durably(Event::ReportWanted, |core| {
+            (core.take_report(), core.awaits_scope())
+        });
+        let (Some(report), awaits_scope) = wanted.await? else {
+            let status = Status::internal("what the report speaks of is not on disk");
+            return Ok(Err((Ended::Unreachable, status)));
+        };
         let acks = report.acks.clone();
         self.reports += 1;
         let message = messages::report(
@@ -221,7 +242,14 @@ impl Reporter {
         self.delivered(&acks);
         let acks = acks.len();
         self.hub.submit(Event::Reported { acks }, |_| ()).await?;
-        self.heard(answer).await?;
+        self.send_domains = answer.send_domains;
+        let soon = u64::from(answer.next_report_ms);
+        self.soon = (soon != 0).then(|| Duration::from_millis(soon));
+        if awaits_scope {
+            self.soon = Some(self.soon.unwrap_or(WHILE_UNSAID).min(WHILE_UNSAID));
+        }
+        let answered = Event::Answered(Box::new(messages::answer(answer)));
+        self.hub.submit(answered, |_| ()).await?;
         Ok(Ok(()))
     }
 
@@ -242,18 +270,6 @@ impl Reporter {
                 );
             }
         }
-    }
-
-    async fn heard(&mut self, answer: ReportAck) -> Result<(), Stopping> {
-        self.send_domains = answer.send_domains;
-        // A term below zero is none.
-        let term = u64::try_from(answer.coordinator_term).unwrap_or_default();
-        let instructions = answer.instructions.into_iter().map(messages::instruction);
-        let instructed = Event::Instructed {
-            term,
-            instructions: instructions.collect(),
-        };
-        self.hub.submit(instructed, |_| ()).await
     }
 }
 

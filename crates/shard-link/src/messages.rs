@@ -1,14 +1,17 @@
 //! Messages: a report as the coordinator reads it, and an instruction as the core has it (wire 3.4, 6.15).
 
+use bigfleet_model::{MachineId, Time};
 use bigfleet_shard_core::{
-    CapacityPool, Disposition, Domain, Instruction, InstructionAck, Order, Report,
-    ReportedShortfall, Summary,
+    Answer, CapacityPool, Disposition, Domain, Exception, ExceptionKind, Held, Instruction,
+    InstructionAck, Order, Report, ReportedShortfall, Stamp, Summary, ToldScope, TransferRecord,
+    TransferRole, TransferState,
 };
 use bigfleet_wire::v1alpha1::{
-    self as wire, CoordinatorInstruction, InstructAck, PenaltyBucket, ShardReport, ShardSummary,
-    Shortfall, coordinator_instruction::Payload, instruct_ack::Outcome,
+    self as wire, CoordinatorInstruction, InstructAck, MachineException, PenaltyBucket, ReportAck,
+    ShardReport, ShardSummary, Shortfall, TransferStatus, coordinator_instruction::Payload,
+    instruct_ack::Outcome, machine_exception, transfer_status,
 };
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest as sum};
 
 /// What a report says that the core does not know.
 #[derive(Clone, Debug)]
@@ -26,15 +29,16 @@ pub(crate) fn report(
     about: &About,
     number: u64,
     now_unix_nanos: i64,
-    with_domains: bool,
+    with_lists: bool,
 ) -> ShardReport {
-    let named = |domain: Domain| format!("{}={}", domain.key, domain.value);
-    let domains = report.domains.map(|domains| {
-        let mut domains: Vec<String> = domains.into_iter().map(named).collect();
-        // As texts: a key may go on where another ends, and then pairs are in another order.
-        domains.sort_unstable();
-        domains
-    });
+    let held = report.held.as_ref();
+    let scope = match held {
+        None => wire::Scope::Unspecified,
+        Some(held) if held.everything => wire::Scope::Everything,
+        Some(_) => wire::Scope::Assigned,
+    };
+    let listed = held.filter(|_| with_lists);
+    let exceptions = listed.iter().flat_map(|held| &held.exceptions);
     ShardReport {
         shard_id: report.shard,
         cycle: signed(number),
@@ -46,25 +50,69 @@ pub(crate) fn report(
         shard_address: about.address.clone(),
         coordinator_term_seen: signed(report.term_seen),
         clusters: report.clusters.iter().map(ToString::to_string).collect(),
-        domains_digest: digest(domains.as_deref()),
-        domains: domains.filter(|_| with_domains).unwrap_or_default(),
+        domains_digest: digest(held),
+        domains: listed.map(Held::domain_texts).unwrap_or_default(),
+        exceptions: exceptions.map(exception).collect(),
+        transfers: report.transfers.iter().map(transfer).collect(),
+        scope: scope.into(),
+        directory: report.directory,
         process: format!("{:016x}", about.process),
         ..ShardReport::default()
     }
 }
 
-/// SHA-256 of the domains, a line each, so that two sides can tell whether they mean the same ones
-/// without naming them (CO-31). Of a shard that was never given any: no bytes, which no set has.
-fn digest(sorted: Option<&[String]>) -> Vec<u8> {
-    let Some(sorted) = sorted else {
+/// SHA-256 of what is held, a line each, so that two sides can tell whether they mean the same without naming it (CO-31). Of a
+/// shard that has nothing on disk: no bytes, which no set has.
+fn digest(held: Option<&Held>) -> Vec<u8> {
+    let Some(held) = held else {
         return Vec::new();
     };
-    let mut sum = Context::new(&SHA256);
-    for domain in sorted {
-        sum.update(domain.as_bytes());
-        sum.update(b"\n");
+    sum(&SHA256, held.lines().as_bytes()).as_ref().to_vec()
+}
+
+fn exception((machine, one): (&MachineId, &Exception)) -> MachineException {
+    let kind = match one.kind {
+        ExceptionKind::Away => machine_exception::Kind::Away,
+        ExceptionKind::Guest => machine_exception::Kind::Guest,
+    };
+    MachineException {
+        machine_id: machine.to_string(),
+        kind: kind.into(),
+        transfer_id: one.transfer.clone(),
+        peer_shard_id: one.peer.clone(),
+        domain: text(one.domain.as_ref()),
+        term: signed(one.stamp.term),
+        sequence: signed(one.stamp.sequence),
     }
-    sum.finish().as_ref().to_vec()
+}
+
+fn transfer((id, one): &(String, TransferRecord)) -> TransferStatus {
+    let role = match one.role {
+        TransferRole::Donor => transfer_status::Role::Donor,
+        TransferRole::Recipient => transfer_status::Role::Recipient,
+    };
+    let state = match one.state {
+        TransferState::Reserved => transfer_status::State::Reserved,
+        TransferState::Released => transfer_status::State::Released,
+        TransferState::Claimed => transfer_status::State::Claimed,
+        TransferState::Refused => transfer_status::State::Refused,
+    };
+    let Stamp { term, sequence } = one.stamp;
+    TransferStatus {
+        transfer_id: id.clone(),
+        role: role.into(),
+        state: state.into(),
+        machine_ids: one.machines.iter().map(ToString::to_string).collect(),
+        peer_shard_id: one.peer.clone(),
+        expires_unix_ns: one.expires.map_or(0, Time::nanos),
+        domain: text(one.domain.as_ref()),
+        term: signed(term),
+        sequence: signed(sequence),
+    }
+}
+
+fn text(domain: Option<&Domain>) -> String {
+    domain.map(ToString::to_string).unwrap_or_default()
 }
 
 fn summary(summary: Summary, about: &About) -> ShardSummary {
@@ -102,7 +150,7 @@ fn shortfall(line: &ReportedShortfall) -> Shortfall {
         priority: profile.priority(),
         age_cycles: count(line.age),
         interruption_penalty_bucket: PenaltyBucket::from(profile.interruption()).into(),
-        topology_constrained: profile.same_key().is_some(),
+        topology_constrained: line.constrained,
         profile_fingerprint: profile.fingerprint().to_string(),
         min_unit: Some((&row.min_unit).into()),
         whole_units: row.whole_units,
@@ -124,8 +172,29 @@ fn ack(ack: InstructionAck) -> InstructAck {
     }
 }
 
+/// An answer as the core has it. Which of it is taken is the core's to say; what is no name is left out.
+pub(crate) fn answer(message: ReportAck) -> Answer {
+    let scope = match message.scope() {
+        wire::Scope::Unspecified => ToldScope::Unsaid,
+        wire::Scope::Wait => ToldScope::Wait,
+        wire::Scope::Everything => ToldScope::Everything,
+        wire::Scope::Assigned => ToldScope::Assigned,
+    };
+    let foreign = message.foreign_machine_ids.iter();
+    let gone = message.gone_shard_ids.into_iter();
+    Answer {
+        // A term below zero is none.
+        term: u64::try_from(message.coordinator_term).unwrap_or_default(),
+        scope,
+        confirmed: message.confirmed_transfer_ids,
+        foreign: foreign.filter_map(|id| MachineId::new(id).ok()).collect(),
+        gone: gone.filter(|id| !id.is_empty()).collect(),
+        instructions: message.instructions.into_iter().map(instruction).collect(),
+    }
+}
+
 /// What the coordinator asks for. Which of it is done, and how it is answered, is the core's to say.
-pub(crate) fn instruction(message: CoordinatorInstruction) -> Instruction {
+fn instruction(message: CoordinatorInstruction) -> Instruction {
     let domain = |key: String, value: String| Domain { key, value };
     let order = match message.payload {
         Some(Payload::AssignDomain(one)) => {
@@ -144,6 +213,7 @@ pub(crate) fn instruction(message: CoordinatorInstruction) -> Instruction {
     Instruction {
         id: message.instruction_id,
         term: u64::try_from(message.coordinator_term).unwrap_or_default(),
+        sequence: u64::try_from(message.sequence_number).unwrap_or_default(),
         order,
     }
 }
@@ -163,9 +233,17 @@ mod tests {
     /// The sum that `printf 'a.b=2\na=1\n' | sha256sum` gives, and that of nothing.
     #[test]
     fn a_digest_is_of_the_sorted_lines() {
+        let domain = |text: &&str| {
+            let (key, value) = text.split_once('=').unwrap();
+            let (key, value) = (key.to_owned(), value.to_owned());
+            Domain { key, value }
+        };
         let hex = |domains: &[&str]| -> String {
-            let domains: Vec<String> = domains.iter().map(|one| (*one).to_owned()).collect();
-            let digest = digest(Some(&domains));
+            let held = Held {
+                domains: domains.iter().map(domain).collect(),
+                ..Held::default()
+            };
+            let digest = digest(Some(&held));
             digest.iter().map(|byte| format!("{byte:02x}")).collect()
         };
         assert_eq!(
@@ -176,6 +254,6 @@ mod tests {
             hex(&[]),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
-        assert_eq!(digest(None), b"", "never given any is not given none");
+        assert_eq!(digest(None), b"", "nothing on disk is not given nothing");
     }
 }

@@ -214,12 +214,14 @@ impl Scene {
         let shard = bigfleet_shard::start(Settings {
             core: ShardConfig {
                 cycle_interval: Duration::from_millis(100),
+                coordinated: true,
                 ..ShardConfig::production("s1", "p")
             },
             listen: "127.0.0.1:0".to_owned(),
             metrics_addr: None,
             data_dir: folder.clone(),
             epoch_floor: 0,
+            records_lost: false,
             // Nobody is there.
             provider_addr: "127.0.0.1:1".to_owned(),
             incremental_reconcile: false,
@@ -324,14 +326,13 @@ async fn reports_and_instructions() {
         .coordinator
         .hears("no acks left", |report| report.instruction_acks.is_empty())
         .await;
-    let domains = scene
-        .shard
-        .hub()
-        .ask(|core| core.report().domains)
-        .await
-        .unwrap();
-    let values: Vec<String> = domains.unwrap().into_iter().map(|one| one.value).collect();
-    assert_eq!(values, ["a"]);
+    let held = scene.shard.hub().ask(|core| core.report().held);
+    let held = held.await.unwrap().unwrap();
+    assert!(
+        held.everything,
+        "its provider is not there: nobody knows what is left of the rest"
+    );
+    assert_eq!(held.domain_texts(), ["topology.kubernetes.io/zone=a"]);
     let asked = wire::ReportAck {
         coordinator_term: 7,
         acknowledged: true,
@@ -344,6 +345,59 @@ async fn reports_and_instructions() {
         .hears("domains", |report| !report.domains.is_empty())
         .await;
     assert_eq!(report.domains, ["topology.kubernetes.io/zone=a"]);
+    assert_eq!(report.scope(), wire::Scope::Everything);
+    assert_eq!(report.domains_digest.len(), 32);
+    assert_ne!(report.directory, 0);
+    let first = &scene.coordinator.reports()[0].1;
+    assert_eq!(first.scope(), wire::Scope::Unspecified);
+    assert_eq!(first.domains_digest, b"", "nothing is on its disk");
+    assert_eq!(first.directory, report.directory);
+}
+
+/// An answer's scope, what is somebody else's, and who is gone reach the core; it is told of at once what it asks for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_an_answer_says_is_passed_on() {
+    let scene = Scene::new("passed-on").await;
+    let asked = wire::ReportAck {
+        coordinator_term: 7,
+        acknowledged: true,
+        send_domains: true,
+        scope: wire::Scope::Assigned.into(),
+        foreign_machine_ids: vec!["m1".to_owned(), String::new()],
+        gone_shard_ids: vec!["s9".to_owned()],
+        confirmed_transfer_ids: vec!["7-1".to_owned()],
+        next_report_ms: 1,
+        ..wire::ReportAck::default()
+    };
+    scene.coordinator.behaves(Manner::Answers(Box::new(asked)));
+    let named = |report: &wire::ShardReport| !report.exceptions.is_empty();
+    let report = scene.coordinator.hears("the exceptions", named).await;
+    assert_ne!(report.scope(), wire::Scope::Unspecified);
+    let [away] = &report.exceptions[..] else {
+        panic!("{:?}", report.exceptions);
+    };
+    assert_eq!(away.machine_id, "m1");
+    assert_eq!(away.kind(), wire::machine_exception::Kind::Away);
+    let records = scene.shard.hub().ask(|core| core.records()).await.unwrap();
+    let gone = bigfleet_shard_core::Record::GoneShard("s9".to_owned());
+    assert!(records.contains(&gone));
+}
+
+/// CO-14: once another process is on record, this one acts no more, and says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_superseded_closes_its_gate() {
+    let scene = Scene::new("superseded").await;
+    scene.coordinator.hears("a report", |_| true).await;
+    let paused = || scene.shard.hub().ask(|core| core.is_paused());
+    assert!(!paused().await.unwrap());
+    scene
+        .coordinator
+        .behaves(Manner::Refuses(tonic::Code::AlreadyExists));
+    scene.coordinator.hears("a report", |_| true).await;
+    scene.coordinator.hears("the one after", |_| true).await;
+    assert!(paused().await.unwrap());
+    let records = scene.shard.hub().ask(|core| core.records()).await.unwrap();
+    assert!(records.contains(&bigfleet_shard_core::Record::Superseded));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -142,7 +142,7 @@ impl Hub {
 
     /// The same, but the answer comes once what the event changed is on disk: whoever hears it may rely
     /// on it, whatever happens to this process.
-    pub(crate) async fn submit_durably<T, F>(&self, event: Event, outcome: F) -> Result<T, Stopping>
+    pub async fn submit_durably<T, F>(&self, event: Event, outcome: F) -> Result<T, Stopping>
     where
         T: Send + 'static,
         F: FnOnce(&mut ShardCore) -> T + Send + 'static,

@@ -281,6 +281,10 @@ fn of_alert(alert: &Alert) {
                 "incident: the provider knows a later epoch of this shard; all mutations stop"
             );
         }
+        Alert::Superseded => tracing::error!(
+            "incident: the coordinator knows another process as this shard; all mutations stop, and later starts in this \
+             data directory need --records-lost"
+        ),
         Alert::Impossible { machine, what } => tracing::error!(%machine, what,
             "incident: something happened that cannot; all mutations stop until a restart"),
         Alert::CallRefused { machine } => {

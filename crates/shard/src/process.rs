@@ -45,7 +45,7 @@ use crate::read::{Reads, ShardInfo, Surroundings};
 use crate::services;
 use crate::session::Sessions;
 use crate::settings::Settings;
-use crate::store::{self, Store, StoreRefused};
+use crate::store::{self, Store, StoreRefused, Wanted};
 
 /// The largest request of a reader or an admin: they name things, and there is nothing large to name.
 const MOST_ASKED: usize = 64 << 10;
@@ -191,7 +191,15 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         Some(addr) => Some(listen(addr).await?),
         None => None,
     };
-    let mut opened = store::open(&settings.data_dir, settings.epoch_floor)?;
+    let mut opened = store::open(
+        &settings.data_dir,
+        Wanted {
+            epoch_floor: settings.epoch_floor,
+            records_lost: settings.records_lost,
+            // A shard that nobody above knows of may be copied and moved as its owner likes (SH-33 sees to twins).
+            refuses_copies: settings.core.coordinated,
+        },
+    )?;
     let epoch = opened.epoch;
     let (records, ages) = (
         std::mem::take(&mut opened.records),
@@ -203,6 +211,7 @@ pub async fn start(settings: Settings) -> Result<Shard, StartRefused> {
         ..settings.core.clone()
     };
     let mut core = ShardCore::rebuild(config, epoch, clock.now(), records)?;
+    core.set_directory(opened.directory);
     for (need, since) in ages {
         core.recall_lacking(need, since);
     }

@@ -22,6 +22,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The least epoch to start with, for a data directory that was lost.
     pub epoch_floor: u64,
+    /// Forget everything the data directory holds but the epoch: after it was superseded, or copied.
+    pub records_lost: bool,
     /// The provider's address, `host:port`.
     pub provider_addr: String,
     /// Once per interval, ask the provider for changes only, and for everything now and then. Sooner than
@@ -123,6 +125,7 @@ impl Settings {
             "metrics_addr": self.metrics_addr,
             "data_dir": self.data_dir,
             "epoch_floor": self.epoch_floor,
+            "records_lost": self.records_lost,
             "provider": { "name": core.provider, "addr": self.provider_addr },
             "incremental_reconcile": self.incremental_reconcile,
             "largest_frame_bytes": self.largest_frame,

@@ -13,6 +13,8 @@
 mod ages;
 mod epoch;
 mod format;
+mod holdings;
+mod identity;
 
 use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -22,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bigfleet_model::{NeedKey, Time};
-use bigfleet_shard_core::{Barrier, Domain, Event, Record, next_epoch};
+use bigfleet_shard_core::{Barrier, Event, Record, next_epoch};
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable,
     ReadableTableMetadata, StorageError, Table, TableDefinition, TableError, TableHandle,
@@ -35,7 +37,7 @@ use crate::trouble::Trouble;
 use ages::Age;
 use format::Value;
 
-/// The version of what is inside. A store of a later one is refused.
+/// The version of what is inside; one more once there are holdings. A store of a later one is refused.
 const FORMAT: u64 = 1;
 /// Writes that wait for the disk. One comes per deciding cycle, and all that wait are one commit: this
 /// many is a disk that has not answered for minutes.
@@ -60,7 +62,7 @@ const RECLAIMS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("re
 /// Cluster, fingerprint, group; unix seconds.
 const ARRIVALS: TableDefinition<'static, (&str, &str, &str), f64> =
     TableDefinition::new("arrivals");
-/// Key, value; whether it is assigned. One that was taken away is remembered too.
+/// As earlier versions wrote it: key, value; whether it is assigned. One that was taken away is remembered too.
 const DOMAINS: TableDefinition<'static, (&str, &str), bool> = TableDefinition::new("domains");
 /// Instructions that were carried out, in that order.
 const INSTRUCTIONS: TableDefinition<'static, u64, &str> = TableDefinition::new("instructions");
@@ -88,8 +90,8 @@ pub enum StoreRefused {
     InUse(PathBuf),
     /// It was written by a later version.
     #[error(
-        "{} has format {found}, and this version knows {FORMAT}: it was written by a later one",
-        path.display()
+        "{} has format {found}, and this version knows {}: it was written by a later one",
+        path.display(), holdings::FORMAT
     )]
     Newer {
         /// The database.
@@ -105,6 +107,20 @@ pub enum StoreRefused {
         /// What is wrong with it.
         problem: String,
     },
+    /// Another process took over from the one that wrote it (CO-14).
+    #[error(
+        "{}: the coordinator knows another process as this shard; if that one is gone, start this one once with \
+         --records-lost, and with --epoch-floor above the epoch the coordinator names",
+        .0.display()
+    )]
+    Superseded(PathBuf),
+    /// It is not the file it was when its directory's number was drawn.
+    #[error(
+        "{} is a copy: two processes with it would be taken for one; if the original is gone for good, start this one once \
+         with --records-lost",
+        .0.display()
+    )]
+    Copy(PathBuf),
     /// The epoch is not one.
     #[error("{}: {refused}", path.display())]
     Epoch {
@@ -115,10 +131,23 @@ pub enum StoreRefused {
     },
 }
 
+/// How a data directory is to be opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// The least epoch to take.
+    pub(crate) epoch_floor: u64,
+    /// Forget everything but the epoch.
+    pub(crate) records_lost: bool,
+    /// Whether a copy of a directory is refused.
+    pub(crate) refuses_copies: bool,
+}
+
 /// A data directory, locked, with what it held.
 pub(crate) struct Opened {
     /// This process's epoch; on disk already.
     pub(crate) epoch: u64,
+    /// Drawn with the directory.
+    pub(crate) directory: u64,
     /// What was remembered.
     pub(crate) records: Vec<Record>,
     /// Since when Needs were not served in full.
@@ -128,7 +157,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens or makes a data directory, and takes the next epoch.
-pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRefused> {
+pub(crate) fn open(data_dir: &Path, wanted: Wanted) -> Result<Opened, StoreRefused> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |why: std::io::Error| StoreRefused::Io {
@@ -138,10 +167,14 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
     };
     private_dir(data_dir).map_err(io(data_dir))?;
     let path = data_dir.join("shard.redb");
-    let (database, (records, ages)) = guarded(&path, || {
+    let (database, directory, (records, ages)) = guarded(&path, || {
         let database = lock(&path)?;
-        let loaded = load(&database, &path)?;
-        Ok((database, loaded))
+        let mut loaded = load(&database, &path)?;
+        let directory = identity::settle(&database, &path, &loaded.0, &wanted)?;
+        if wanted.records_lost {
+            loaded = load(&database, &path)?;
+        }
+        Ok((database, directory, loaded))
     })?;
     let file = data_dir.join("epoch");
     let text = epoch::read(&file).map_err(io(&file))?;
@@ -149,7 +182,7 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
         path: file.clone(),
         refused,
     };
-    let next = next_epoch(text.as_deref(), epoch_floor).map_err(refused)?;
+    let next = next_epoch(text.as_deref(), wanted.epoch_floor).map_err(refused)?;
     let seen = records.iter().filter_map(|record| match record {
         Record::Epoch(seen) => Some(*seen),
         _ => None,
@@ -164,6 +197,7 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
     epoch::write(&file, next).map_err(io(&file))?;
     Ok(Opened {
         epoch: next,
+        directory,
         records,
         ages,
         database,
@@ -174,7 +208,7 @@ pub(crate) fn open(data_dir: &Path, epoch_floor: u64) -> Result<Opened, StoreRef
 /// Writes records into a data directory, as a shard does: for whoever measures or tests one that
 /// remembers much. The directory has lived through one epoch more then.
 pub fn remember(data_dir: &Path, records: &[Record]) -> Result<(), StoreRefused> {
-    let opened = open(data_dir, 0)?;
+    let opened = open(data_dir, Wanted::default())?;
     let io = |why: redb::Error| StoreRefused::Io {
         path: opened.path.clone(),
         problem: why.to_string(),
@@ -247,6 +281,7 @@ type Held = (Vec<Record>, Vec<(NeedKey, Time)>);
 
 /// Everything in the file, or what is wrong with it.
 fn load(database: &Database, path: &Path) -> Result<Held, StoreRefused> {
+    identity::take_over(database).map_err(|why| damaged(path, why))?;
     let read = database.begin_read().map_err(|why| damaged(path, why))?;
     let format = match read.open_table(META) {
         Ok(meta) => meta.get(FORMAT_KEY).map_err(|why| damaged(path, why))?,
@@ -254,8 +289,8 @@ fn load(database: &Database, path: &Path) -> Result<Held, StoreRefused> {
         Err(why) => return Err(damaged(path, why)),
     };
     match format.map(|format| format.value()) {
-        Some(FORMAT) => {}
-        Some(found) if FORMAT < found => {
+        Some(FORMAT | holdings::FORMAT) => {}
+        Some(found) if holdings::FORMAT < found => {
             let path = path.to_owned();
             return Err(StoreRefused::Newer { path, found });
         }
@@ -275,11 +310,7 @@ fn records(read: &ReadTransaction) -> Result<Vec<Record>, String> {
     each(read, INSTRUCTIONS, &mut records, |_, id| {
         Ok(Record::Instruction(id.to_owned()))
     })?;
-    each(read, DOMAINS, &mut records, |(key, value), assigned| {
-        let (key, value) = (key.to_owned(), value.to_owned());
-        let domain = Domain { key, value };
-        Ok(Record::Domain { domain, assigned })
-    })?;
+    records.extend(holdings::read(read)?);
     each(read, OWNED, &mut records, |id, ()| format::owned(id))?;
     each(read, RETIRED, &mut records, |id, ()| format::retired(id))?;
     each(read, RELEASED, &mut records, |id, ()| format::released(id))?;
@@ -464,9 +495,16 @@ fn commit(database: &Database, records: &[Record], ages: &[Age]) -> Result<(), r
     let write = database.begin_write()?;
     {
         let mut tables = Tables::open(&write)?;
-        tables.meta.insert(FORMAT_KEY, FORMAT)?;
+        let format = if records.iter().any(holdings::is_one) {
+            holdings::FORMAT
+        } else {
+            let known = tables.meta.get(FORMAT_KEY)?;
+            known.map_or(FORMAT, |known| known.value())
+        };
+        tables.meta.insert(FORMAT_KEY, format)?;
         for record in records {
             tables.put(record)?;
+            holdings::put(&write, &mut tables.meta, record)?;
         }
     }
     ages::put(&write, ages)?;
@@ -486,12 +524,13 @@ struct Tables<'t> {
     drains: Table<'t, &'static str, &'static [u8]>,
     reclaims: Table<'t, &'static str, &'static [u8]>,
     arrivals: Table<'t, (&'static str, &'static str, &'static str), f64>,
-    domains: Table<'t, (&'static str, &'static str), bool>,
     instructions: Table<'t, u64, &'static str>,
 }
 
 impl<'t> Tables<'t> {
     fn open(write: &'t WriteTransaction) -> Result<Self, redb::Error> {
+        // An earlier version looks for it, as long as the format is one it knows.
+        drop(write.open_table(DOMAINS)?);
         Ok(Self {
             meta: write.open_table(META)?,
             machines: write.open_table(MACHINES)?,
@@ -504,7 +543,6 @@ impl<'t> Tables<'t> {
             drains: write.open_table(DRAINS)?,
             reclaims: write.open_table(RECLAIMS)?,
             arrivals: write.open_table(ARRIVALS)?,
-            domains: write.open_table(DOMAINS)?,
             instructions: write.open_table(INSTRUCTIONS)?,
         })
     }
@@ -584,10 +622,13 @@ impl<'t> Tables<'t> {
                     None => drop(self.arrivals.remove(key)?),
                 }
             }
-            Record::Domain { domain, assigned } => {
-                let key = (domain.key.as_str(), domain.value.as_str());
-                self.domains.insert(key, assigned)?;
-            }
+            // In tables of their own.
+            Record::Scope(_)
+            | Record::Domain { .. }
+            | Record::Exception { .. }
+            | Record::Transfer { .. }
+            | Record::GoneShard(_)
+            | Record::Superseded => {}
             Record::Instruction(id) => self.carried_out(id)?,
         }
         Ok(())

@@ -142,6 +142,7 @@ impl Defect {
                 Shard::LeavingIntentStands => {
                     "what is drained on its way is put to use all the same"
                 }
+                Shard::Above(_) => "a coordinator's word is misunderstood, and here is none",
                 Shard::HastyRollUpGuard => {
                     "three empty roll-ups are believed however fast they come"
                 }
@@ -232,6 +233,7 @@ impl Defect {
             Shard::DeadDomainCounts => &["drain-of-a-zone"],
             Shard::ReplacedAfterAll => &["drain-takes-its-turn"],
             Shard::LeavingIntentStands => &["drained-on-its-way"],
+            Shard::Above(_) => &[],
         }
     }
 

@@ -465,6 +465,7 @@ fn settings(options: &Options, folder: &Folder, provider_addr: String) -> Settin
         pause_file: folder.shard().join("pause"),
         data_dir: folder.shard(),
         epoch_floor: 0,
+        records_lost: false,
         provider_addr,
         incremental_reconcile: false,
         largest_frame: Settings::LARGEST_FRAME_MIB << 20,

@@ -156,7 +156,9 @@ fn lines(domains: &[&str]) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_shard_whose_coordinator_was_never_there_serves_all_the_same() {
-    let (_folder, _cloud, mut shard) = reporting("alone", nobody(), &[]);
+    // What it is not told of it takes in by its own settings only (CO-26).
+    let own = ["--own-domain=topology.kubernetes.io/zone=zone-a"];
+    let (_folder, _cloud, mut shard) = reporting("alone", nobody(), &own);
     let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
     a.needs(vec![cpus(3)]).await;
     a.has(3).await;
@@ -192,7 +194,12 @@ async fn a_coordinator_that_dies_and_returns_hears_of_a_shard_that_never_minded(
         .serve(SocketAddr::from(([127, 0, 0, 1], 0)))
         .await;
     let addr = server.addr();
-    let (_folder, _cloud, mut shard) = reporting("linked", addr, &[]);
+    // Two minutes, in which another shard's last call may arrive (CO-27), are four seconds.
+    let (_folder, _cloud, mut shard) = reporting(
+        "linked",
+        addr,
+        &["--trouble=clock-speed=30", "--cycle-interval=3s"],
+    );
 
     let a = Operator::connect(shard.addr, "a", Manner::Reports).await;
     a.needs(vec![cpus(3)]).await;

@@ -34,6 +34,7 @@ impl ShardCore {
             begins(Phase::Execute);
             return;
         }
+        self.let_go(now, effects);
         self.review_leaving(now, effects);
         self.supply.decide(now, &mut |part| begins(Phase::of(part)));
         begins(Phase::Execute);

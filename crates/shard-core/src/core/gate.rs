@@ -136,6 +136,10 @@ impl ShardCore {
         if !self.work.may_send(machine) {
             return;
         }
+        // Whoever has its domain now may have bound it anew since.
+        if self.awaits_mark(machine) {
+            return self.confirm(now, machine);
+        }
         let Some(call) = self.provider_call(now, machine) else {
             return;
         };

@@ -36,6 +36,7 @@ impl ShardCore {
         };
         if let Some((list, cursor)) = self.supply.begin_list(now, kind) {
             self.list_pace.began(now, kind);
+            self.holdings.list_begins(now);
             effects.push(Effect::List { list, cursor });
         }
     }
@@ -67,6 +68,7 @@ impl ShardCore {
         for sighting in machines {
             let id = sighting.machine.id().clone();
             self.look_for_twin(now, &sighting);
+            self.watch(&sighting);
             let leaving = sighting.leaving;
             self.see(now, began, sighting, effects);
             self.hear_notice(now, &id, leaving, effects);
@@ -110,6 +112,8 @@ impl ShardCore {
                 self.read_again(machine);
             }
         }
+        let is_watched = !self.holdings.is_alone() && self.holdings.takes_look_again();
+        let cursor = if is_watched { Vec::new() } else { cursor };
         self.supply.set_cursor(cursor);
         for machine in removed {
             self.gone(now, &machine, effects);
@@ -118,6 +122,8 @@ impl ShardCore {
             return;
         }
         self.supply.forget_suspect_not_shown();
+        let watched = self.holdings.list_over(now);
+        self.note_spoken(watched);
         let work = &self.work;
         let is_working = |machine: &MachineId| work.is_at(machine);
         for (machine, absence) in self.supply.sweep(&listing, is_working, is_believed) {
@@ -137,6 +143,7 @@ impl ShardCore {
             effects.push(Effect::Alert(Alert::RemovalHeld { missing }));
         }
         if self.supply.listed(&listing, now) {
+            self.holdings.note_all();
             self.rails.forget_serving_at_start();
             self.schedule.want_cycle();
         }
@@ -225,10 +232,9 @@ impl ShardCore {
     /// A machine never seen before.
     fn discover(&mut self, now: Time, sighting: Sighting, effects: &mut Vec<Effect>) {
         let id = sighting.machine.id().clone();
-        let (demand, domains) = (&self.demand, self.uplink.domains());
-        let is_ready = |cluster: &_| demand.is_ready(cluster);
-        match self.supply.owner(&sighting, domains, is_ready) {
+        match self.owner(&sighting, now) {
             Owner::Us => {}
+            Owner::NotYet => return,
             owner @ (Owner::SomebodyElse | Owner::ForeignAgain) => {
                 if owner == Owner::ForeignAgain {
                     self.supply.doubt(&id);
@@ -303,7 +309,7 @@ impl ShardCore {
         let is_remembered = self.supply.remembered().contains_key(machine);
         if self.supply.is_suspect(machine) {
             let is_foreign = match &answer {
-                Got::Found(sighting) => self.supply.is_foreign(sighting),
+                Got::Found(sighting) => self.is_foreign(sighting),
                 Got::NotFound | Got::Failed => false,
             };
             if self.supply.judge_suspect(is_foreign) {
@@ -347,6 +353,9 @@ impl ShardCore {
             WalkPosition::Transitional => self.follow(now, sighting, effects),
             // Its operator drains it, and nothing was asked of the provider yet: where else should it be?
             WalkPosition::Source if self.work.awaits_drain(id) => {}
+            WalkPosition::Source if self.awaits_mark(id) => {
+                self.look_at_mark(now, sighting, effects);
+            }
             WalkPosition::Source if self.is_delete_overdue(now, id) => {
                 self.give_up_delete(now, id, effects);
             }
@@ -364,7 +373,7 @@ impl ShardCore {
                 self.note_elsewhere(sighting);
                 self.finish(now, id, Outcome::ProviderError, effects);
                 // A step of ours that failed was moved by nobody else.
-                if sighting.machine.state() == State::Failed && !self.supply.is_foreign(sighting) {
+                if sighting.machine.state() == State::Failed && !self.is_foreign(sighting) {
                     self.arrive(now, sighting, Via::Adoption, effects);
                 } else {
                     self.adopt(now, sighting, effects);

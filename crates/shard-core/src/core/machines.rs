@@ -65,6 +65,7 @@ impl ShardCore {
         if let Err(refused) = self.supply.insert(machine, now) {
             return self.impossible(id, refused.to_string(), effects);
         }
+        self.holdings.note(id);
         let word = self.leaving_word(id);
         self.supply.set_leaving(id, word);
         if self.supply.is_trusted() {
@@ -126,6 +127,7 @@ impl ShardCore {
         if !has_moved {
             return;
         }
+        self.holdings.note(&id);
         if is_supply(state) {
             self.give_back(now, &id);
         }
@@ -282,7 +284,7 @@ impl ShardCore {
         let Some(known) = self.supply.get(seen.id()) else {
             return;
         };
-        if self.supply.is_foreign(sighting) {
+        if self.is_foreign(sighting) {
             self.conflict(seen.id(), effects);
             self.gone(now, seen.id(), effects);
             return;

@@ -4,6 +4,7 @@
 //! parts at once is written here, one file per kind of event; each of them asks parts and hands on what
 //! they answer.
 
+mod above;
 mod admin;
 mod breakers;
 mod cycle;
@@ -28,14 +29,15 @@ use crate::{
     counters::Counters,
     defect::Defect,
     demand::Demand,
-    effect::Effect,
+    effect::{Barrier, Effect},
     event::{Event, PausedBy},
     histogram::{Latencies, Phase},
+    holdings::Holdings,
     journal::Journal,
     leaving::LeavingMachines,
     list_pace::ListPace,
     rails::{KeptPause, RailSet, Scope},
-    reads::Verdicts,
+    reads::{Report, Verdicts},
     schedule::{Schedule, Timer},
     sessions::Sessions,
     settings::ShardConfig,
@@ -78,6 +80,10 @@ pub struct ShardCore {
     list_pace: ListPace,
     /// What is heard from above, and what is to be answered.
     uplink: Uplink,
+    /// Which unbound machines this shard may act on.
+    holdings: Holdings,
+    /// The report that was wanted last, and the write that has the last of what it speaks of.
+    drawn_up: Option<(Barrier, Box<Report>)>,
 
     verdicts: Verdicts,
     counters: Counters,
@@ -103,6 +109,8 @@ impl ShardCore {
             schedule,
             list_pace: ListPace::new(config.cycle_interval),
             uplink: Uplink::default(),
+            holdings: Holdings::new(&config),
+            drawn_up: None,
             verdicts: Verdicts::default(),
             counters: Counters::default(),
             latencies: Latencies::default(),
@@ -132,6 +140,7 @@ impl ShardCore {
         while let Some(timer) = self.schedule.due(now) {
             self.remind(now, timer, effects);
         }
+        self.let_go(now, effects);
         if self.schedule.is_cycle_due(now) {
             self.run_cycle(now, effects, begins);
             self.schedule.cycle_done();
@@ -158,7 +167,10 @@ impl ShardCore {
         match event {
             Event::Woken => self.schedule.woken(),
             Event::CycleDue => self.run_cycle(now, effects, begins),
-            Event::Persisted { barrier } => self.work.persisted(barrier, now),
+            Event::Persisted { barrier } => {
+                self.journal.persisted(barrier);
+                self.work.persisted(barrier, now);
+            }
             Event::ListPage {
                 list,
                 machines,
@@ -228,10 +240,9 @@ impl ShardCore {
                 let record = self.uplink.hear_term(term);
                 self.remember_records(record);
             }
-            Event::Instructed { term, instructions } => {
-                let records = self.uplink.instructed(term, instructions);
-                self.remember_records(records);
-            }
+            Event::ReportWanted => self.report_wanted(effects),
+            Event::Answered(answer) => self.answered(now, *answer, effects),
+            Event::Superseded => self.superseded(now, effects),
             Event::Reported { acks } => self.uplink.reported(acks),
             Event::ReleaseCluster { cluster, machines } => {
                 self.release_cluster(now, &cluster, machines);

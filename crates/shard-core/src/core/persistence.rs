@@ -44,7 +44,7 @@ impl ShardCore {
         }
     }
 
-    fn set_flush(&mut self, Arm(is_new): Arm) {
+    pub(super) fn set_flush(&mut self, Arm(is_new): Arm) {
         if is_new {
             self.schedule.set(self.now + FLUSH_WITHIN, Timer::Flush);
         }

@@ -32,6 +32,7 @@ impl ShardCore {
             rails: &self.rails,
             schedule: &self.schedule,
             uplink: &self.uplink,
+            holdings: &self.holdings,
             provider_lost: self.list_pace.lost_since(self.now),
             counters: &self.counters,
             latencies: &self.latencies,
@@ -175,7 +176,7 @@ impl ShardCore {
 
     /// What is short, as reported upward.
     pub fn reported_shortfalls(&self) -> Vec<ReportedShortfall> {
-        self.demand.reported_shortfalls()
+        self.reads().reported_shortfalls()
     }
 
     /// What each gang went through, by identity.
@@ -293,6 +294,16 @@ impl ShardCore {
     /// once it is whole.
     pub fn export_step(&self, export: &mut Export, most: usize) -> Option<Fleet> {
         self.reads().export_step(export, most)
+    }
+
+    /// The number that was drawn with the data directory.
+    pub fn set_directory(&mut self, directory: u64) {
+        self.holdings.recall_directory(directory);
+    }
+
+    /// Whether a coordinator is to say which unbound machines are ours, and has not (CO-26).
+    pub fn awaits_scope(&self) -> bool {
+        self.holdings.is_unsaid()
     }
 
     /// What to report upward now. Reading it changes nothing; the acks in it stay until

@@ -111,8 +111,11 @@ impl ShardCore {
         if EPOCHS_END <= epoch {
             return Err(StartRefused::EpochAtEnd(epoch));
         }
+        let is_coordinated = config.coordinated;
+        let mut has_past = false;
         let mut core = Self::empty(config, epoch, now);
         for record in records {
+            has_past |= matches!(record, Record::Epoch(_));
             if let Record::Epoch(recorded) = record
                 && epoch < recorded
             {
@@ -122,6 +125,11 @@ impl ShardCore {
                 });
             }
             core.recall(record.remembered_at(now));
+        }
+        if is_coordinated {
+            let is_limited = core.supply.is_limited();
+            let began = core.holdings.begin(has_past, is_limited);
+            core.note_spoken(began);
         }
         core.expire_pauses(now);
         if let Some(expiry) = core.rails.next_expiry() {
@@ -171,7 +179,18 @@ impl ShardCore {
             Record::ForeignSeen => self.supply.note_foreign(),
             Record::Term(term) => drop(self.uplink.hear_term(term)),
             Record::Instruction(id) => self.uplink.note_done(id),
-            Record::Domain { domain, assigned } => self.uplink.set_domain(domain, assigned),
+            Record::Scope(scope) => self.holdings.recall_scope(scope),
+            Record::Domain { domain, held } => self.holdings.recall_domain(domain, held),
+            Record::Exception { machine, exception } => {
+                let exception = exception.map(|exception| *exception);
+                self.holdings.recall_exception(machine, exception);
+            }
+            Record::Transfer { id, transfer } => {
+                let transfer = transfer.map(|transfer| *transfer);
+                self.holdings.recall_transfer(id, transfer);
+            }
+            Record::GoneShard(shard) => self.holdings.recall_gone(shard),
+            Record::Superseded => self.rails.supersede(),
             Record::Arrival { need, at } => self.demand.recall_arrival(need, at),
             Record::Released { cluster, released } => {
                 self.rails.set_released(&cluster, released);
@@ -231,6 +250,8 @@ impl ShardCore {
         let mut records = vec![Record::Epoch(self.epoch)];
         records.extend(self.supply.ownership_records());
         records.extend(self.uplink.records());
+        records.extend(self.holdings.records());
+        records.extend(self.rails.is_superseded().then_some(Record::Superseded));
         records.extend(self.rails.pause_records());
         records.extend(self.rails.reclaim_records(self.now));
         records.extend(self.supply.retired_records());
@@ -278,7 +299,7 @@ impl ShardCore {
         effects: &mut Vec<Effect>,
     ) {
         let id = sighting.machine.id().clone();
-        if self.supply.is_foreign(&sighting) {
+        if self.is_foreign(&sighting) {
             self.conflict(&id, effects);
             self.remember(&id);
             return;

@@ -74,7 +74,7 @@ impl ShardCore {
     }
 
     /// Reads what became of a call from the machine, by name.
-    fn confirm(&mut self, now: Time, machine: &MachineId) {
+    pub(super) fn confirm(&mut self, now: Time, machine: &MachineId) {
         self.work.confirm(machine, now);
         self.supply.doubt(machine);
     }
@@ -248,6 +248,7 @@ impl ShardCore {
             return;
         };
         self.mark_reversible(machine);
+        self.holdings.note(machine);
         let took = now.duration_since(operation.committed);
         self.counters.ended(operation.action, outcome);
         self.latencies.ended(operation.action, outcome, took);

@@ -337,8 +337,11 @@ impl Demand {
     }
 
     /// What is missing, as reported upward.
-    pub(crate) fn reported_shortfalls(&self) -> Vec<ReportedShortfall> {
-        self.shortfalls.report()
+    pub(crate) fn reported_shortfalls(
+        &self,
+        has_free: impl FnMut(&Shortfall) -> bool,
+    ) -> Vec<ReportedShortfall> {
+        self.shortfalls.report(has_free)
     }
 
     /// How many fingerprints are short, by class.

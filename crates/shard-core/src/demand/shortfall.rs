@@ -55,6 +55,8 @@ pub struct ReportedShortfall {
     pub deficit: Amounts,
     /// The highest age among them.
     pub age: u32,
+    /// No machine of another shard can help (CO-41).
+    pub constrained: bool,
 }
 
 /// Needs a decision left short, counted once for all who ask.
@@ -127,16 +129,24 @@ impl Shortfalls {
         self.entries.values()
     }
 
-    /// Merged by fingerprint (SF-1), highest priority and age first, the first 100 (SF-2).
-    pub(crate) fn report(&self) -> Vec<ReportedShortfall> {
-        let mut merged: BTreeMap<&Fingerprint, ReportedShortfall> = BTreeMap::new();
+    /// Merged by fingerprint (SF-1), those that another shard's machines cannot help apart; highest priority and age first, the first
+    /// 100 (SF-2). `has_free` says whether a free machine of this shard could serve some of a shortfall, and does not.
+    pub(crate) fn report(
+        &self,
+        mut has_free: impl FnMut(&Shortfall) -> bool,
+    ) -> Vec<ReportedShortfall> {
+        let mut merged: BTreeMap<(&Fingerprint, bool), ReportedShortfall> = BTreeMap::new();
         for entry in self.entries.values() {
+            let profile = &entry.need.row.profile;
+            let is_same = profile.same_key().is_some();
+            let constrained = is_same || entry.withheld.is_some() || has_free(entry);
             let line = merged
-                .entry(entry.need.row.profile.fingerprint())
+                .entry((profile.fingerprint(), constrained))
                 .or_insert_with(|| ReportedShortfall {
                     need: entry.need.clone(),
                     deficit: Amounts::default(),
                     age: 0,
+                    constrained,
                 });
             line.deficit = line.deficit.add(&entry.deficit);
             line.age = line.age.max(entry.age);
@@ -148,6 +158,7 @@ impl Shortfalls {
                 Reverse(profile.priority()),
                 Reverse(line.age),
                 profile.fingerprint().clone(),
+                line.constrained,
             )
         });
         lines.truncate(REPORTED);
@@ -210,7 +221,7 @@ mod tests {
         let mut ledger = Shortfalls::default();
         let mut cycle = |groups: &[(&str, u32)]| -> Vec<(i128, u32)> {
             ledger.review(short(groups));
-            let report = ledger.report();
+            let report = ledger.report(|_| false);
             report
                 .iter()
                 .map(|line| (line.deficit.get("gpu") / 1000, line.age))
@@ -220,6 +231,32 @@ mod tests {
         assert_eq!(cycle(&[("g2", 16)]), [(16, 2)]);
         assert_eq!(cycle(&[]), []);
         assert_eq!(cycle(&[("g1", 8)]), [(8, 1)]);
+    }
+
+    /// CO-41: what could be served here, and is not, is no demand on others; of one profile there may be both.
+    #[test]
+    fn a_line_is_constrained_if_no_other_shard_can_help() {
+        let fleet = fleet(
+            "need a gpu=8 prio=1000
+             need b gpu=16 prio=1000
+             need c gpu=32 prio=1000
+             need d gpu=64 prio=5 rack=Same",
+        );
+        let needs = fleet.clusters.values().flat_map(|cluster| cluster.needs());
+        let mut ledger = Shortfalls::default();
+        ledger.review(needs.map(|need| Shortfall {
+            need: need.clone(),
+            deficit: need.row.aggregate.clone(),
+            age: 0,
+            reason: UnmetReason::NoMatchingSupply,
+            withheld: (need.cluster.as_str() == "b").then_some(Withheld::NoOperatorSession),
+        }));
+        let report = ledger.report(|entry| entry.need.cluster.as_str() == "c");
+        let lines: Vec<_> = report
+            .iter()
+            .map(|line| (line.deficit.get("gpu") / 1000, line.constrained))
+            .collect();
+        assert_eq!(lines, [(8, false), (48, true), (64, true)]);
     }
 
     #[test]

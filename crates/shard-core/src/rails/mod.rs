@@ -177,6 +177,15 @@ impl RailSet {
         self.stop.fence();
     }
 
+    /// CO-14: another process is on record as this shard.
+    pub(crate) fn supersede(&mut self) {
+        self.stop.supersede();
+    }
+
+    pub(crate) fn is_superseded(&self) -> bool {
+        self.stop.is_superseded()
+    }
+
     pub(crate) fn is_fenced(&self) -> bool {
         self.stop.is_fenced()
     }

@@ -34,6 +34,7 @@ use crate::{
     counters::Counters,
     demand::Demand,
     histogram::Latencies,
+    holdings::Holdings,
     leaving::LeavingMachines,
     rails::{Baseline, RailSet},
     schedule::Schedule,
@@ -59,6 +60,7 @@ pub(crate) struct Reads<'c> {
     pub(crate) rails: &'c RailSet,
     pub(crate) schedule: &'c Schedule,
     pub(crate) uplink: &'c Uplink,
+    pub(crate) holdings: &'c Holdings,
     /// Since when the provider cannot be reached.
     pub(crate) provider_lost: Option<Time>,
     pub(crate) counters: &'c Counters,

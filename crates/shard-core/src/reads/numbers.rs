@@ -9,6 +9,7 @@ use crate::{
     audit::Outcome,
     core::LateAnswer,
     histogram::{Histogram, Phase, seconds},
+    holdings::{ExceptionKind, TransferState},
     leaving::{LeavingPhase, LeavingSource, OddNotice},
 };
 use bigfleet_model::{ActionKind, ClusterId, Dimension, Leaving, UnmetReason};
@@ -333,6 +334,7 @@ impl Reads<'_> {
         self.put_needs(sheet);
         self.put_leaving(sheet);
         self.put_clusters(sheet);
+        self.put_above(sheet);
         for (tier, state, spent) in self.supply.ledger().stock().spend() {
             sheet.put(
                 "bigfleet_shard_estimated_spend_dollars_per_hour",
@@ -351,6 +353,48 @@ impl Reads<'_> {
                 Value::Gauge(*part),
             );
         }
+    }
+
+    /// What the coordinator has to do with: nothing of it for a shard that has none.
+    fn put_above(&self, sheet: &mut Sheet) {
+        let holdings = self.holdings;
+        if holdings.is_alone() {
+            return;
+        }
+        let is_superseded = f64::from(u8::from(self.rails.is_superseded()));
+        sheet.gauge("bigfleet_shard_superseded", is_superseded);
+        let is_waiting = f64::from(u8::from(holdings.is_unsaid()));
+        sheet.gauge("bigfleet_shard_scope_awaited", is_waiting);
+        for (kind, word) in [
+            (ExceptionKind::Away, "away"),
+            (ExceptionKind::Guest, "guest"),
+        ] {
+            let of_kind = holdings.exceptions().filter(|(_, one)| one.kind == kind);
+            sheet.put(
+                "bigfleet_shard_exceptions",
+                &[("kind", word)],
+                Value::Gauge(of_kind.count() as f64),
+            );
+        }
+        for (state, role, word) in [
+            (TransferState::Reserved, "donor", "reserved"),
+            (TransferState::Released, "donor", "released"),
+            (TransferState::Claimed, "recipient", "claimed"),
+            (TransferState::Refused, "recipient", "refused"),
+        ] {
+            let in_state = holdings.transfers().filter(|(_, one)| one.state == state);
+            sheet.put(
+                "bigfleet_shard_transfer_records",
+                &[("role", role), ("state", word)],
+                Value::Gauge(in_state.count() as f64),
+            );
+        }
+        let leaving = holdings.lingering().count() as f64;
+        sheet.gauge("bigfleet_shard_letting_go_machines", leaving);
+        let watched = holdings.watched() as f64;
+        sheet.gauge("bigfleet_shard_quarantined_machines", watched);
+        let let_go = self.counters.let_go;
+        sheet.counter("bigfleet_shard_machines_let_go_total", let_go);
     }
 
     /// Rows of demand: how many are served, why the others are not, and what all of them add up to.

@@ -3,10 +3,12 @@
 use super::Reads;
 use crate::{
     demand::ReportedShortfall,
-    uplink::{Domain, InstructionAck},
+    holdings::{Held, TransferRecord},
+    rails::Pool,
+    uplink::InstructionAck,
 };
-use bigfleet_model::{Amounts, ClusterId, Dimension, State};
-use std::collections::{BTreeMap, BTreeSet};
+use bigfleet_model::{Amounts, ClusterId, Dimension, Fingerprint, Shape, State};
+use std::collections::BTreeMap;
 
 /// Pools a summary names.
 const MOST_POOLS: usize = 64;
@@ -18,7 +20,7 @@ pub struct CapacityPool {
     pub instance_type: String,
     /// Zone.
     pub zone: String,
-    /// Idle ones.
+    /// Idle ones that nothing is planned for (CO-42).
     pub idle: u32,
     /// Speculative ones.
     pub speculative: u32,
@@ -53,6 +55,8 @@ pub struct Report {
     pub shard: String,
     /// Its epoch.
     pub epoch: u64,
+    /// Drawn with its data directory; zero if it has none.
+    pub directory: u64,
     /// The highest term it has heard.
     pub term_seen: u64,
     /// Its machines and demand.
@@ -61,8 +65,10 @@ pub struct Report {
     pub shortfalls: Vec<ReportedShortfall>,
     /// Answers to earlier instructions, oldest first.
     pub acks: Vec<InstructionAck>,
-    /// The domains it holds; `None` if none was ever assigned: then it owns everything.
-    pub domains: Option<BTreeSet<Domain>>,
+    /// What it may act on; `None` if nothing is on its disk.
+    pub held: Option<Held>,
+    /// Transfers that are open, by id.
+    pub transfers: Vec<(String, TransferRecord)>,
     /// The clusters whose operators are connected (CO-3).
     pub clusters: Vec<ClusterId>,
     /// It may act: neither paused, nor fenced, nor in dry-run.
@@ -76,11 +82,17 @@ impl Reads<'_> {
         Report {
             shard: self.config.shard.clone(),
             epoch: self.epoch,
+            directory: self.holdings.directory().unwrap_or(0),
             term_seen: self.uplink.term(),
             summary: self.summary(),
-            shortfalls: self.demand.reported_shortfalls(),
+            shortfalls: self.reported_shortfalls(),
             acks: self.uplink.acks().cloned().collect(),
-            domains: self.uplink.domains().cloned(),
+            held: self.holdings.held(),
+            transfers: self
+                .holdings
+                .transfers()
+                .map(|(id, transfer)| (id.clone(), transfer.clone()))
+                .collect(),
             clusters: self
                 .sessions
                 .connected()
@@ -88,6 +100,31 @@ impl Reads<'_> {
                 .collect(),
             acts: !self.rails.is_closed(),
         }
+    }
+
+    /// What is short, as it is reported.
+    pub(crate) fn reported_shortfalls(&self) -> Vec<ReportedShortfall> {
+        let ledger = self.supply.ledger();
+        let free = ledger.stock().iter().filter(|(_, shape, held)| {
+            let may_be_bought = || !ledger.is_pool_closed(&Pool::of(shape));
+            !held.idle.is_empty() || (!held.speculative.is_empty() && may_be_bought())
+        });
+        let free: Vec<&Shape> = free.map(|(_, shape, _)| &**shape).collect();
+        // Thousands may be short, of a few profiles, and each profile is matched once.
+        let mut matching: BTreeMap<Fingerprint, Vec<&Shape>> = BTreeMap::new();
+        self.demand.reported_shortfalls(|short| {
+            let row = &short.need.row;
+            let profile = row.profile.fingerprint();
+            if !matching.contains_key(profile) {
+                let of_profile = free.iter().filter(|shape| shape.matches(&row.profile));
+                matching.insert(profile.clone(), of_profile.copied().collect());
+            }
+            matching[profile].iter().any(|shape| {
+                let mut missing = short.deficit.iter().filter(|(_, amount)| 0 < *amount);
+                let has_some = missing.any(|(name, _)| 0 < shape.effective().get(name.as_str()));
+                has_some && shape.effective().covers(&row.min_unit)
+            })
+        })
     }
 
     /// Machines and demand in a few numbers: counted by shape and by cluster, never by machine.
@@ -119,7 +156,8 @@ impl Reads<'_> {
                 configured: 0,
                 allocatable: shape.effective().clone(),
             });
-            pool.idle += idle;
+            // Whoever plans by it must not count what is promised: another shard would get it.
+            pool.idle += held.idle.values().sum::<u32>();
             pool.speculative += speculative;
             pool.configured += count(State::Configured);
             if pool.allocatable.covers(shape.effective()) {

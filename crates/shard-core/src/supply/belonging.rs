@@ -4,10 +4,9 @@ use super::{Owner, Supply};
 use crate::{
     event::Sighting,
     record::{Kept, Record},
-    uplink::Domain,
 };
 use bigfleet_model::{ClusterId, Machine, MachineId, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 impl Supply {
     pub(crate) fn recall(&mut self, machine: MachineId, kept: Option<Box<Kept>>) {
@@ -68,14 +67,33 @@ impl Supply {
         self.ownership.forget_suspect_not_shown();
     }
 
+    /// The shard a machine says it is bound by.
+    pub(crate) fn mark<'s>(&self, sighting: &'s Sighting) -> Option<&'s str> {
+        self.ownership.mark(sighting)
+    }
+
     /// Whose a machine is that was never seen before (SH-13).
     pub(crate) fn owner(
         &mut self,
         sighting: &Sighting,
-        assigned: Option<&BTreeSet<Domain>>,
         is_ready: impl Fn(&ClusterId) -> bool,
     ) -> Owner {
-        self.ownership.owner(sighting, assigned, is_ready)
+        self.ownership.owner(sighting, is_ready)
+    }
+
+    /// Whether an earlier process has served a cluster.
+    pub(crate) fn is_served(&self, cluster: &ClusterId) -> bool {
+        self.ownership.is_served(cluster)
+    }
+
+    /// Whether a machine is in the owned set.
+    pub(crate) fn is_owned(&self, machine: &MachineId) -> bool {
+        self.ownership.is_owned(machine)
+    }
+
+    /// Whether this shard did not have every unbound machine of its provider so far.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.ownership.is_limited()
     }
 
     pub(crate) fn set_owned(&mut self, machine: MachineId, is_owned: bool) {

@@ -388,6 +388,11 @@ impl Ledger {
         })
     }
 
+    /// Whether a pool is closed to acquisition (RF-17).
+    pub(crate) fn is_pool_closed(&self, pool: &Pool) -> bool {
+        self.closed.contains(pool)
+    }
+
     /// Whether a machine's pool is closed to acquisition (RF-17).
     pub(crate) fn is_closed(&self, machine: &Machine) -> bool {
         machine.state() == State::Speculative

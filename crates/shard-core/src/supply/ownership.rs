@@ -1,11 +1,12 @@
 //! Ownership: which of the machines a provider shows are this shard's (SH-13).
 //!
 //! Two shards on one provider must not adopt each other's machines. A bound machine says whose it is;
-//! an unbound one is ours by the owned set or by a domain. With neither configured everything is ours,
+//! an unbound one is ours by the owned set or by a domain of the settings. This is the whole of it for a shard that has no
+//! coordinator; what one was told is in `holdings`. With neither configured everything is ours,
 //! until another shard's mark is seen: in two Lists, and confirmed by a Get. One List may err, and from then
 //! on nothing new would be taken in.
 
-use crate::{event::Sighting, record::Record, uplink::Domain};
+use crate::{event::Sighting, record::Record};
 use bigfleet_model::{ClusterId, Machine, MachineId, State};
 use std::collections::BTreeSet;
 
@@ -17,6 +18,8 @@ pub(crate) const ASSIGNED_SHARD: &str = "bigfleet.lucy.sh/assigned-shard";
 pub(crate) enum Owner {
     /// This shard's.
     Us,
+    /// This shard's, and not taken in before another shard's last call can have arrived (CO-27).
+    NotYet,
     /// Not this shard's.
     SomebodyElse,
     /// It carries another shard's mark, as it did before, and no other was seen to: to be read by name.
@@ -60,12 +63,29 @@ impl Ownership {
         mark(sighting).is_some_and(|shard| shard == self.shard)
     }
 
-    /// SH-13. `assigned` are the domains assigned from above, if any ever were; `is_ready` says whether a
-    /// cluster has been heard.
+    /// The shard a machine says it is bound by.
+    pub(super) fn mark<'s>(&self, sighting: &'s Sighting) -> Option<&'s str> {
+        mark(sighting)
+    }
+
+    /// Whether an earlier process has served a cluster.
+    pub(super) fn is_served(&self, cluster: &ClusterId) -> bool {
+        self.served.contains(cluster)
+    }
+
+    pub(super) fn is_owned(&self, machine: &MachineId) -> bool {
+        self.owned.contains(machine)
+    }
+
+    /// Whether this shard did not have every unbound machine of its provider so far.
+    pub(super) fn is_limited(&self) -> bool {
+        self.is_foreign_seen || !self.owned.is_empty() || !self.own_domains.is_empty()
+    }
+
+    /// SH-13. `is_ready` says whether a cluster has been heard.
     pub(super) fn owner(
         &mut self,
         sighting: &Sighting,
-        assigned: Option<&BTreeSet<Domain>>,
         is_ready: impl Fn(&ClusterId) -> bool,
     ) -> Owner {
         if let Some(shard) = mark(sighting) {
@@ -74,7 +94,7 @@ impl Ownership {
             }
             return self.suspect(sighting.machine.id());
         }
-        if self.is_ours_unmarked(&sighting.machine, assigned, is_ready) {
+        if self.is_ours_unmarked(&sighting.machine, is_ready) {
             Owner::Us
         } else {
             Owner::SomebodyElse
@@ -115,25 +135,17 @@ impl Ownership {
         self.suspect = shown.map(|(id, _)| (id, false));
     }
 
-    fn is_ours_unmarked(
-        &self,
-        machine: &Machine,
-        assigned: Option<&BTreeSet<Domain>>,
-        is_ready: impl Fn(&ClusterId) -> bool,
-    ) -> bool {
+    fn is_ours_unmarked(&self, machine: &Machine, is_ready: impl Fn(&ClusterId) -> bool) -> bool {
         let is_alone = !self.is_foreign_seen && self.suspect.is_none();
         if let Some(cluster) = machine.cluster() {
             return self.served.contains(cluster) || is_ready(cluster) || is_alone;
         }
-        if self.own_domains.is_empty() && self.owned.is_empty() && assigned.is_none() {
+        if self.own_domains.is_empty() && self.owned.is_empty() {
             return is_alone;
         }
         let is_inside = |key: &str, value: &str| machine.shape().attribute(key) == Some(value);
         let mut own = self.own_domains.iter();
-        let mut assigned = assigned.into_iter().flatten();
-        self.owned.contains(machine.id())
-            || own.any(|(key, value)| is_inside(key, value))
-            || assigned.any(|domain| is_inside(&domain.key, &domain.value))
+        self.owned.contains(machine.id()) || own.any(|(key, value)| is_inside(key, value))
     }
 
     /// A machine came into the owned set, or left it.
@@ -229,7 +241,7 @@ mod tests {
         let bound_heard = seen("m1 Configured heard cpu=4 $1", None);
         let idle = seen("m1 Idle cpu=4 $1 zone=z", None);
         let mut own = Ownership::new("s", &[]);
-        let owner = |own: &mut Ownership, one: &Sighting| own.owner(one, None, heard);
+        let owner = |own: &mut Ownership, one: &Sighting| own.owner(one, heard);
         for one in [&us, &empty, &bound, &bound_heard, &idle] {
             assert_eq!(owner(&mut own, one), Owner::Us);
             assert!(!own.is_foreign(one));
@@ -265,16 +277,6 @@ mod tests {
         assert_eq!(owner(&mut own, &idle), Owner::Us, "in the owned set");
         own.set_owned(idle.machine.id().clone(), false);
         assert_eq!(owner(&mut own, &idle), Owner::SomebodyElse);
-        let domain = |value: &str| {
-            let (key, value) = ("topology.kubernetes.io/zone".to_owned(), value.to_owned());
-            BTreeSet::from([Domain { key, value }])
-        };
-        let of = |own: &mut Ownership, domains: &BTreeSet<Domain>| {
-            own.owner(&idle, Some(domains), heard)
-        };
-        assert_eq!(of(&mut own, &domain("z")), Owner::Us, "assigned");
-        assert_eq!(of(&mut own, &domain("y")), Owner::SomebodyElse);
-        assert_eq!(of(&mut own, &BTreeSet::new()), Owner::SomebodyElse);
     }
 
     #[test]

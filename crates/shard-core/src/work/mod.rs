@@ -223,6 +223,14 @@ impl Work {
         self.enter(machine, WorkStage::Ready, now);
     }
 
+    /// A Get has shown our mark on its machine: its Drain may leave once.
+    pub(crate) fn mark_seen(&mut self, machine: &MachineId, now: Time) {
+        if let Some(operation) = self.operations.get_mut(machine) {
+            operation.mark_seen = true;
+        }
+        self.make_ready(machine, now);
+    }
+
     /// The same for the one that waited to be tried again.
     pub(crate) fn retry(&mut self, operation: OperationId, now: Time) {
         let Some(machine) = self.machines.get(&operation).cloned() else {
@@ -481,6 +489,7 @@ impl Work {
         self.on_wire.insert(sequence, operation.cluster.clone());
         operation.attempts += 1;
         operation.touched = true;
+        operation.mark_seen = false;
         let sent = SentCall {
             operation: operation.id,
             sequence,

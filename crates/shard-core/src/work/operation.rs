@@ -96,6 +96,8 @@ pub(crate) struct Operation {
     pub(crate) held_since: Option<Time>,
     /// Its machine's node was not ready when it was committed.
     pub(crate) not_ready: bool,
+    /// A Get begun since its last call has shown our mark (CO-28).
+    pub(crate) mark_seen: bool,
     /// What its commit would have made of the machine: [`crate::Defect::CommitAfterCalling`].
     pub(crate) late: Option<Box<Machine>>,
 }
@@ -138,6 +140,7 @@ impl Operation {
             blob: None,
             held_since: None,
             not_ready: false,
+            mark_seen: false,
             late: None,
         }
     }
@@ -174,6 +177,7 @@ impl Operation {
             blob: None,
             held_since: kept.held_since,
             not_ready: kept.not_ready,
+            mark_seen: false,
             late: None,
         }
     }

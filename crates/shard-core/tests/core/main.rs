@@ -7,6 +7,7 @@
 
 mod support;
 
+mod above;
 mod bounds;
 mod breakers;
 mod cuts;

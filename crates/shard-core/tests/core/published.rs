@@ -41,7 +41,19 @@ fn lived() -> World {
 #[test]
 fn every_name_of_the_specification_has_a_number_and_the_other_way_round() {
     let numbers = lived().core.numbers();
-    let published: BTreeSet<&str> = numbers.iter().map(|number| number.name).collect();
+    let mut published: BTreeSet<&str> = numbers.iter().map(|number| number.name).collect();
+    let coordinated = ShardConfig {
+        coordinated: true,
+        ..ShardConfig::production("s", "p")
+    };
+    let told = World::new(coordinated, "").core.numbers();
+    let above: BTreeSet<&str> = told.iter().map(|number| number.name).collect();
+    assert_eq!(
+        above.difference(&published).count(),
+        7,
+        "only with a coordinator"
+    );
+    published.extend(above);
     let specified = specified();
     assert!(40 < specified.len(), "{}", specified.len());
     let missing: Vec<_> = specified.difference(&published).collect();

@@ -3,7 +3,7 @@
 use crate::support::{FULL, World, at, cluster, crowded, id, world};
 use bigfleet_model::{ActionKind, State};
 use bigfleet_shard_core::{
-    Disposition, Domain, Event, Instruction, Order, Outcome, PauseNote, PausedBy, Scope,
+    Answer, Disposition, Domain, Event, Instruction, Order, Outcome, PauseNote, PausedBy, Scope,
     ShardConfig, ShardCore,
 };
 
@@ -18,12 +18,14 @@ fn instruct(world: &mut World, term: u64, id: &str, order: Order) {
     let instruction = Instruction {
         id: id.to_owned(),
         term,
+        sequence: 1,
         order,
     };
-    world.tell(Event::Instructed {
+    world.tell(Event::Answered(Box::new(Answer {
         term,
         instructions: vec![instruction],
-    });
+        ..Answer::default()
+    })));
 }
 
 fn acks(world: &World) -> Vec<(String, Disposition)> {
@@ -75,9 +77,9 @@ fn ex_co2_an_instruction_is_carried_out_once_and_acked_each_time() {
     assert_eq!(acks(&again), [done]);
     let report = again.core.report();
     assert_eq!(report.term_seen, 1);
-    assert_eq!(
-        report.domains,
-        Some([].into()),
+    let held = report.held.unwrap();
+    assert!(
+        !held.everything && held.domains.is_empty(),
         "an empty set is not everything"
     );
 }
@@ -90,37 +92,33 @@ fn ex_fe4_an_instruction_of_an_earlier_term_is_stale() {
     let stale = Instruction {
         id: "i1".to_owned(),
         term: 4,
+        sequence: 1,
         order: Order::AssignDomain(domain("r1")),
     };
-    world.tell(Event::Instructed {
+    world.tell(Event::Answered(Box::new(Answer {
         term: 5,
         instructions: vec![stale],
-    });
+        ..Answer::default()
+    })));
     assert_eq!(
         acks(&world),
         [("i1".to_owned(), Disposition::RejectedStale)]
     );
-    assert_eq!(world.core.report().domains, None);
+    let held = world.core.report().held.unwrap();
+    assert!(
+        held.everything && held.domains.is_empty(),
+        "a coordinator that says no scope means everything"
+    );
     instruct(&mut world, 4, "i2", Order::Unknown);
     assert_eq!(acks(&world).len(), 1, "a whole answer of an earlier term");
     instruct(&mut world, 6, "i3", Order::Move);
     assert_eq!(
         acks(&world)[1].1,
-        Disposition::Failed,
-        "never ACCEPTED for nothing"
+        Disposition::RejectedInvalid,
+        "never ACCEPTED for nothing, and not asked again"
     );
     instruct(&mut world, 6, "", Order::Unknown);
     assert_eq!(acks(&world).len(), 2);
-}
-
-/// An assigned domain decides which unbound machines are taken in.
-#[test]
-fn an_assigned_domain_limits_what_is_taken_in() {
-    let mut world = world("m1 Idle cpu=4 $1 rack=r1\n m2 Idle cpu=4 $1 rack=r2");
-    instruct(&mut world, 1, "i1", Order::AssignDomain(domain("r2")));
-    world.run(15.0);
-    let known: Vec<_> = world.core.machines().map(|one| one.id().clone()).collect();
-    assert_eq!(known, [id("m2")]);
 }
 
 /// CO-3.

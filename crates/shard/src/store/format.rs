@@ -5,12 +5,14 @@
 
 mod demand;
 mod drains;
+mod holdings;
 mod moments;
 mod names;
 mod rails;
 
 pub(super) use demand::cluster;
 pub(super) use drains::drained;
+pub(super) use holdings::{exception, held_domain, transfer};
 pub(super) use moments::{moment, seconds};
 pub(super) use names::Names;
 pub(super) use rails::{breaker, breaker_key, paused, reclaims, scope_key};
@@ -41,6 +43,12 @@ pub(super) struct Value {
     reclaims: Option<StoredReclaims>,
     #[prost(message, optional, tag = "6")]
     drain: Option<drains::StoredDrain>,
+    #[prost(message, optional, tag = "7")]
+    held: Option<holdings::StoredHeld>,
+    #[prost(message, optional, tag = "8")]
+    exception: Option<holdings::StoredException>,
+    #[prost(message, optional, tag = "9")]
+    transfer: Option<holdings::StoredTransfer>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -6,30 +6,37 @@ use bigfleet_model::{
     MachineId, NeedKey, Price, Reason, Terms, Time,
 };
 use bigfleet_shard_core::{
-    Baseline, BreakerKey, DrainMark, JoinStep, Kept, KeptBreaker, KeptOperation, KeptPause,
-    OperationId, PauseNote, Pool, Scope,
+    Baseline, BreakerKey, Domain, DrainMark, HeldDomain, JoinStep, Kept, KeptBreaker,
+    KeptOperation, KeptPause, OperationId, PauseNote, Pool, Scope,
 };
 use proptest::prelude::*;
 
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
+
+fn floor(epoch_floor: u64) -> Wanted {
+    Wanted {
+        epoch_floor,
+        ..Wanted::default()
+    }
+}
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let folder = format!("bigfleet-store-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         drop(std::fs::remove_dir_all(&folder));
         Self(folder)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    fn open(&self) -> Result<Opened, StoreRefused> {
-        open(&self.0, 0)
+    pub(super) fn open(&self) -> Result<Opened, StoreRefused> {
+        open(&self.0, Wanted::default())
     }
 
-    fn refused(&self) -> String {
+    pub(super) fn refused(&self) -> String {
         match self.open() {
             Ok(_) => panic!("it should have been refused"),
             Err(refused) => refused.to_string(),
@@ -80,7 +87,11 @@ fn each_start_takes_the_next_epoch_and_a_directory_with_only_an_epoch_is_a_start
         std::fs::read_to_string(of_reference.file("epoch")).unwrap(),
         "42\n"
     );
-    assert_eq!(open(&of_reference.0, 100).unwrap().epoch, 100, "a floor");
+    assert_eq!(
+        open(&of_reference.0, floor(100)).unwrap().epoch,
+        100,
+        "a floor"
+    );
 }
 
 #[test]
@@ -100,12 +111,12 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
         cluster: cluster.clone(),
         released,
     };
-    let domain = |value: &str, assigned| Record::Domain {
+    let domain = |value: &str, held: bool| Record::Domain {
         domain: Domain {
             key: "zone".to_owned(),
             value: value.to_owned(),
         },
-        assigned,
+        held: held.then(HeldDomain::default),
     };
     let arrival = |print: &str, at| Record::Arrival {
         need: NeedKey {
@@ -236,7 +247,6 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
             Record::Term(5),
             instruction("z"),
             instruction("a"),
-            domain("a", false),
             domain("b", true),
             owned("m3", true),
             Record::Retired {
@@ -260,7 +270,7 @@ fn what_was_committed_is_there_again_and_later_records_replace_earlier_ones() {
 /// Whatever the core says is to be remembered, the file gives back: no record is left out.
 #[test]
 fn a_core_rebuilt_from_the_file_remembers_what_the_core_before_it_did() {
-    use bigfleet_shard_core::{Event, Instruction, Order, ShardConfig, ShardCore};
+    use bigfleet_shard_core::{Answer, Event, Instruction, Order, ShardConfig, ShardCore};
     let folder = Folder::new("core");
     let opened = folder.open().unwrap();
     let config = ShardConfig::production("s1", "p");
@@ -269,6 +279,7 @@ fn a_core_rebuilt_from_the_file_remembers_what_the_core_before_it_did() {
     let instruction = |id: &str, order| Instruction {
         id: id.to_owned(),
         term: 3,
+        sequence: 1,
         order,
     };
     let mut effects = Vec::new();
@@ -277,11 +288,14 @@ fn a_core_rebuilt_from_the_file_remembers_what_the_core_before_it_did() {
         value: "b".to_owned(),
     };
     let instructions = vec![instruction("i1", Order::AssignDomain(zone))];
-    let instructed = Event::Instructed {
+    let answered = Event::Answered(Box::new(Answer {
         term: 3,
+        gone: vec!["s9".to_owned()],
+        foreign: vec![machine("m2")],
         instructions,
-    };
-    core.handle(now, instructed, &mut effects);
+        ..Answer::default()
+    }));
+    core.handle(now, answered, &mut effects);
     let owned = Event::Owned {
         add: [machine("m1")].into(),
         remove: Default::default(),
@@ -316,8 +330,11 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
         text.contains("epoch 2 is not above 9") && text.contains("--epoch-floor 10"),
         "an old copy of the epoch file: {text}"
     );
-    assert!(open(&folder.0, 9).is_err(), "epoch 9 was used before");
-    let opened = open(&folder.0, 10).unwrap();
+    assert!(
+        open(&folder.0, floor(9)).is_err(),
+        "epoch 9 was used before"
+    );
+    let opened = open(&folder.0, floor(10)).unwrap();
     assert_eq!(opened.epoch, 10, "as the refusal advised");
     drop(opened);
     std::fs::write(folder.file("epoch"), "abc").unwrap();
@@ -344,14 +361,14 @@ fn a_directory_in_use_newer_damaged_or_older_than_itself_is_refused_by_name() {
     write
         .open_table(META)
         .unwrap()
-        .insert(FORMAT_KEY, 2)
+        .insert(FORMAT_KEY, 3)
         .unwrap();
     write.commit().unwrap();
     drop(opened);
     assert!(
         newer
             .refused()
-            .contains("has format 2, and this version knows 1")
+            .contains("has format 3, and this version knows 2")
     );
 }
 
