@@ -189,15 +189,26 @@ pub(crate) struct PeerService {
 }
 
 impl PeerService {
-    /// CO-45.
+    /// CO-45. Whoever belongs to another group, or to this one before it was restored, hears that before it hears that it has the
+    /// wrong replica: after a restore both are so, and only the first says what to do.
     async fn check(&self, call: &PeerCall) -> Result<(), Status> {
+        let own = self.own.belonging();
+        if let Some(cluster) = &own.cluster
+            && (*cluster != call.cluster_id || own.generation != call.generation)
+        {
+            let (generation, other) = (own.generation, call.generation);
+            return Err(Status::aborted(format!(
+                "this is group {cluster} after {generation} restores, not {} after {other}; to let it join here, empty its data directory",
+                call.cluster_id
+            )));
+        }
         if call.to != self.own.directory {
             let (own, asked) = (self.own.directory, call.to);
             let why = format!("this is replica {own:016x}, not {asked:016x}");
             return Err(Status::aborted(why));
         }
-        let own = self.own.belonging();
         match &own.cluster {
+            Some(_) => Ok(()),
             None if call.cluster_id.is_empty() => {
                 Err(Status::aborted("neither side belongs to a group"))
             }
@@ -209,14 +220,6 @@ impl PeerService {
                 let kept = self.own.belong(belonging, &self.store).await;
                 kept.map_err(|why| Status::internal(why.to_string()))
             }
-            Some(cluster) if *cluster != call.cluster_id || own.generation != call.generation => {
-                let (generation, other) = (own.generation, call.generation);
-                Err(Status::aborted(format!(
-                    "this is group {cluster} after {generation} restores, not {} after {other}",
-                    call.cluster_id
-                )))
-            }
-            Some(_) => Ok(()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::history::{Asked, Call, Ended, History};
 use crate::group::{Group, client};
+use crate::processes::until;
 use crate::reporter::Reporter;
 use bigfleet_seeded::Prng;
 use bigfleet_wire::v1alpha1 as wire;
@@ -90,6 +91,17 @@ impl Clients {
     pub(super) fn are_told(&self, group: &Group) {
         let addresses = (0..3).map(|nth| group.address(nth)).collect();
         *self.shared.addresses.lock().unwrap() = addresses;
+    }
+
+    /// Lets them go on until so many calls were answered: a history of few answers would prove little.
+    pub(super) async fn are_answered(&self, least: usize) {
+        until("calls are answered", async || {
+            let history = self.shared.history.lock().unwrap();
+            let calls = history.values().flatten();
+            let known = calls.filter(|call| call.ended != Ended::Unknown).count();
+            (least <= known, known)
+        })
+        .await;
     }
 
     /// Stops them, and reads everything once more: what was agreed on must be there.

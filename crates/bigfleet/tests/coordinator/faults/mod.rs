@@ -184,6 +184,7 @@ async fn run(seed: u64, faults: &[Fault]) -> history::History {
     }
     world.network.heal();
     world.group.is_whole().await;
+    clients.are_answered(60).await;
     let history = clients.end(&world.group).await;
     let (calls, overtaken) = world.network.counts();
     let count = |is: fn(&Ended) -> bool| {
@@ -197,8 +198,6 @@ async fn run(seed: u64, faults: &[Fault]) -> history::History {
     println!(
         "seed {seed} {faults:?}: {known} calls answered, {unknown} not; {calls} between replicas, {overtaken} overtaken"
     );
-    // A history of few answers would prove little.
-    assert!(60 <= known, "seed {seed}: {known} calls were answered");
     assert_eq!(
         broken(&history),
         Vec::<&str>::new(),
