@@ -10,7 +10,7 @@ use bigfleet_provider_kit as kit;
 use bigfleet_shard_core::{DrainMark, Event};
 use std::collections::BTreeSet;
 
-/// Whoever found no process to tell asks again after so long.
+/// Whoever found no process to tell, or one that does not know the machines yet, asks again after so long.
 const ASKS_AGAIN: u64 = 5_000;
 
 impl World {
@@ -43,16 +43,24 @@ impl World {
         ids.into_iter().filter(|id| !failed(id)).collect()
     }
 
-    /// A person marks machines; where no process listens, again a little later.
+    /// A person marks machines; where no process listens, or it has not heard of them since its start, again a
+    /// little later: such a drain is refused.
     pub(crate) fn drain(&mut self, pick: &Pick, within: Option<u64>, at: usize) {
         let epoch = self.current;
         if !self.processes.contains_key(&epoch) {
             let again = self.now.after(ASKS_AGAIN);
             return self.queue.at(again, Happening::Change(at));
         }
-        let machines = self.picked(pick);
+        let mut machines = self.picked(pick);
         if machines.is_empty() {
             return;
+        }
+        if let Some(process) = self.process() {
+            machines.retain(|id| process.core.may_drain(id).is_none());
+        }
+        if machines.is_empty() {
+            let again = self.now.after(ASKS_AGAIN);
+            return self.queue.at(again, Happening::Change(at));
         }
         self.struck("drain");
         let deadline = within.map(|millis| self.now.after(millis).time());

@@ -330,6 +330,20 @@ mod found {
         holds("random-faults", 86..=86);
     }
 
+    /// The simulator had counted a machine twice that was taken back and told to go again, and what left before the
+    /// disk was lost.
+    #[test]
+    fn a_machine_that_is_told_to_go_twice_is_one() {
+        holds("random-faults-rails", 48..=48);
+        holds("random-faults-rails", 93..=93);
+    }
+
+    /// The simulator had taken a drain for marked that is refused.
+    #[test]
+    fn machines_are_not_marked_before_a_process_has_heard_of_them() {
+        holds("drains-in-bad-weather", 89..=89);
+    }
+
     #[test]
     fn a_fleet_that_settles_late_settles() {
         holds("drain-failure-withdrawal", 130..=130);

@@ -18,6 +18,7 @@ mod terminal;
 mod audit;
 mod certificates;
 mod completion;
+mod drains;
 mod drills;
 mod habits;
 mod letting_go;

@@ -119,6 +119,9 @@ impl World {
     pub(crate) fn note_found(&mut self, records: &[Record]) {
         self.watch.commits.found(records);
         self.watch.marks.found(records);
+        if records.is_empty() {
+            self.watch.reclaims.forget();
+        }
         let paused = records.iter().rev().find_map(|record| match record {
             Record::Paused {
                 scope: Scope::All,

@@ -1,23 +1,25 @@
 //! Reclaims: how many machines of a cluster were told to go within one interval (SH-30).
 //!
-//! Counted as they leave, whichever process lets them: what a crash makes a shard forget is still in here.
+//! Counted as they leave, whichever process lets them: what a crash makes a shard forget is still in here. A machine
+//! that is told to go twice is one, a drain that is taken back gives its place back (SH-18), and whoever finds an
+//! empty disk cannot know what the one before it did.
 
 use super::Rule;
 use crate::{
     clock::{Moment, seconds},
     world::World,
 };
-use bigfleet_model::{ActionKind, ClusterId};
+use bigfleet_model::{ActionKind, ClusterId, MachineId};
 use bigfleet_shard_core::OperationId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The reclaims of every process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reclaims {
     /// Decided, and nothing of it has left.
-    decided: BTreeMap<OperationId, ClusterId>,
-    /// When the machines of a cluster were told to go, oldest first.
-    left: BTreeMap<ClusterId, Vec<Moment>>,
+    decided: BTreeMap<OperationId, (ClusterId, MachineId)>,
+    /// When the machines of a cluster were told to go, and by which operation; oldest first.
+    left: BTreeMap<ClusterId, Vec<(Moment, OperationId, MachineId)>>,
 }
 
 impl Reclaims {
@@ -26,8 +28,22 @@ impl Reclaims {
         if one.kind == ActionKind::Reclaim
             && let Some(cluster) = &one.cluster
         {
-            self.decided.insert(one.operation, cluster.clone());
+            let whose = (cluster.clone(), one.machine.clone());
+            self.decided.insert(one.operation, whose);
         }
+    }
+
+    /// It did not leave after all.
+    pub(super) fn taken_back(&mut self, id: OperationId) {
+        self.decided.remove(&id);
+        for left in self.left.values_mut() {
+            left.retain(|(_, operation, _)| *operation != id);
+        }
+    }
+
+    /// A process begins that knows nothing of those before it.
+    pub(super) fn forget(&mut self) {
+        self.left.clear();
     }
 
     /// Something of an operation leaves. If it is the first of a reclaim: from which cluster, and how many
@@ -38,11 +54,13 @@ impl Reclaims {
         now: Moment,
         interval: u64,
     ) -> Option<(ClusterId, usize)> {
-        let cluster = self.decided.remove(&id)?;
+        let (cluster, machine) = self.decided.remove(&id)?;
         let left = self.left.entry(cluster.clone()).or_default();
-        left.retain(|at| now.since(*at) < interval);
-        left.push(now);
-        Some((cluster, left.len()))
+        left.retain(|(at, ..)| now.since(*at) < interval);
+        left.push((now, id, machine));
+        let machines: BTreeSet<&MachineId> = left.iter().map(|(.., machine)| machine).collect();
+        let count = machines.len();
+        Some((cluster, count))
     }
 }
 

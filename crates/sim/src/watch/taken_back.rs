@@ -65,6 +65,7 @@ impl World {
             priorities: None,
         };
         if let Some((id, _)) = drain {
+            self.watch.reclaims.taken_back(id);
             self.trace.committed(self.now, id, &committed);
         }
         self.log.actions.push(committed);
