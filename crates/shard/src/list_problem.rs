@@ -34,9 +34,10 @@ impl ListProblem {
         if TlsProblem::of_status(status).is_some() {
             return Self::Insecure(text);
         }
-        // Only what breaks on the way has a cause; what a provider says has none.
+        // Only what breaks on the way has a cause; what a provider says has none. Whoever stands between us and
+        // it says for it that it is away.
         let broke = std::error::Error::source(status).is_some();
-        if broke || status.code() == Code::DeadlineExceeded {
+        if broke || [Code::DeadlineExceeded, Code::Unavailable].contains(&status.code()) {
             Self::Silent(text)
         } else {
             Self::Refused(text)
@@ -68,12 +69,17 @@ mod tests {
         let mut client = tonic_health::pb::health_client::HealthClient::new(nobody);
         let asked = tonic_health::pb::HealthCheckRequest::default();
         let nobody = client.check(asked).await.unwrap_err();
+        let away = Status::unavailable("no healthy upstream");
         for (problem, words) in [
             (
                 ListProblem::of(&refused),
                 "refuses to list its machines: List needs bigfleet://shard/s1",
             ),
             (ListProblem::of(&late), "does not answer: no answer in time"),
+            (
+                ListProblem::of(&away),
+                "does not answer: no healthy upstream",
+            ),
             (
                 ListProblem::of(&nobody),
                 "does not answer: connection refused, nothing listens there",

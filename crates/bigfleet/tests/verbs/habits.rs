@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::called::{call, call_in};
+use crate::called::call_in;
 use crate::scene::Scene;
 use crate::shard_scene::Folder;
 use crate::terminal::Terminal;

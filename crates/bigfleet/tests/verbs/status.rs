@@ -157,7 +157,7 @@ async fn a_certificate_is_named_before_and_after_its_end() {
     let (problem, _) = says(&target, "certificate", &reader).await;
     assert_eq!(problem["severity"], "critical");
     assert_eq!(problem["verb"], "bigfleet certs issue shard s1");
-    assert!(problem["what"].as_str().unwrap().contains("1 days"));
+    assert!(problem["what"].as_str().unwrap().contains("1 day "));
     // Over: whoever asks is told why nobody answers.
     let expired = authority.expired(&["bigfleet://shard/s1"]).unwrap();
     expired

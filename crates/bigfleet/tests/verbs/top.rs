@@ -32,7 +32,10 @@ async fn a_shard_is_seen_explained_paused_and_left() {
                 .next()
                 .is_some_and(|line| line.starts_with("PAUSED for "))
     });
-    terminal.shows("from the live view");
+    terminal.looks("why, over as many lines as it takes", |text| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        words.join(" ").contains("from the live view")
+    });
     let pauses = scene.call(&["get", "pauses", "--no-headers"]).done();
     assert!(pauses.contains("admin:all"), "{pauses}");
     terminal.press("r");

@@ -1,6 +1,7 @@
 //! A provider that lies: Lists that lack half of the machines, Lists from the past, quantities that are none.
 
 use serde_json::json;
+use std::time::Duration;
 
 use super::{Drill, is_well, need, until_need};
 use crate::shard_scene::ledger::{CallKind, Lie};
@@ -74,7 +75,9 @@ async fn a_provider_that_refuses_what_it_offers_is_quoted() {
     let refused = tonic::Status::invalid_argument("no such machine type");
     scene.ledger.ledger.refuse(CallKind::Configure, refused);
     let a = scene.operator("a", Manner::Plain).await;
+    // Once is no trouble yet; three in a row are, and between the second and the third are twenty seconds.
     let drill = Drill::begins("provider lies: refuses what it offers");
+    let drill = drill.within(Duration::from_secs(90));
     a.needs(vec![cpus(1)]).await;
     drill
         .verb(&scene, &["get", "events"], "breaker-opened")

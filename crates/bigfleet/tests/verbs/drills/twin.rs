@@ -1,6 +1,6 @@
-//! Two processes of one shard: one with an empty directory, and one that is told to come later.
+//! Two processes of one shard, the second with an empty directory.
 
-use super::{Drill, is_well, verb};
+use super::Drill;
 use crate::shard_scene::operator::{Manner, Operator, cpus};
 use crate::shard_scene::scene::Scene;
 use crate::shard_scene::shard;
@@ -38,42 +38,11 @@ async fn a_twin_says_that_it_does_not_act_and_what_to_do() {
         let said = drill.verb(&scene, list, what).await;
         assert!(said.starts_with("STOPPED: "), "{list:?}: {said}");
     }
-    drill.verb(&scene, &["get", "rails"], "twin").await;
+    drill.verb(&scene, &["get", "rails"], what).await;
     drill.verb(&scene, &["get", "events"], "twin").await;
     drill
         .metric(&scene, "bigfleet_shard_twin", |twin| twin == 1.0)
         .await;
     drill.audit(&scene, &["--kind=twin"], what).await;
     drill.is_told_by_all();
-}
-
-/// The other side of it: a newer process has taken the shard over, and the older one says so and stops.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_was_superseded_says_so_and_stops() {
-    let scene = Scene::new("drill-fenced", 4, 0).await;
-    let a = scene.operator("a", Manner::Plain).await;
-    a.needs(vec![cpus(1)]).await;
-    a.has(1).await;
-    is_well(&scene).await;
-    let newer = another(&scene, "newer", &["--epoch-floor=7"]);
-    let of_newer = Operator::connect(newer.addr, "b", Manner::Plain).await;
-    of_newer.needs(vec![cpus(1)]).await;
-    of_newer.has(1).await;
-    let drill = Drill::begins("superseded by a newer process");
-    a.needs(vec![cpus(2)]).await;
-    let what = "another process runs this shard";
-    let problem = drill.status(&scene, "fence", what).await;
-    assert_eq!(problem["severity"], "critical");
-    for list in [&["get", "clusters"][..], &["explain", "a"]] {
-        let said = drill.verb(&scene, list, what).await;
-        assert!(said.starts_with("FENCED: "), "{list:?}: {said}");
-    }
-    drill.verb(&scene, &["get", "events"], "fenced").await;
-    drill
-        .metric(&scene, "bigfleet_shard_fenced", |fenced| fenced == 1.0)
-        .await;
-    drill.audit(&scene, &["--kind=fenced"], what).await;
-    drill.is_told_by_all();
-    let listed = verb(&scene, &["get", "needs", "--no-headers"]).done();
-    assert!(!listed.contains("served"), "{listed}");
 }

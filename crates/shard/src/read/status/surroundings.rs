@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_certificate_is_said_as_people_say_it() {
-        let hours = |hours| days_and_hours(Duration::from_secs(hours * 3600 + 5));
+        let hours = |hours: u64| days_and_hours(Duration::from_secs(hours * 3600 + 5));
         assert_eq!(hours(25), "1 day 1 hour");
         assert_eq!(hours(50), "2 days 2 hours");
         assert_eq!(hours(0), "0 days 0 hours");
