@@ -6,11 +6,18 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 
 /// The most of a log that is looked at for the reason of an early end.
 const LOG_TAIL: usize = 4096;
+
+/// How long a group that was killed may take to be gone, and how often that is looked at.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+const LOOKS_EVERY: Duration = Duration::from_millis(2);
 
 /// A process of ours, and where it writes.
 #[derive(Debug)]
@@ -51,11 +58,19 @@ impl Process {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        if let Some(pid) = self.pid() {
+        let group = self.pid();
+        if let Some(group) = group {
             // A group that is gone already is as good.
-            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = kill_process_group(group, Signal::KILL);
         }
         drop(self.child.wait());
+        // What a script started is nobody's child here, and has its ports until it is really gone.
+        let began = Instant::now();
+        while group.is_some_and(|group| test_kill_process_group(group).is_ok())
+            && began.elapsed() < GONE_WITHIN
+        {
+            std::thread::sleep(LOOKS_EVERY);
+        }
     }
 }
 
