@@ -268,7 +268,7 @@ mod tests {
     /// SE-9: nodes without content, two bytes each, that would be gigabytes.
     #[test]
     fn a_frame_that_would_be_too_much_is_not_decoded() {
-        let nodes = vec![0x12, 0].repeat(4 << 20);
+        let nodes = [0x12, 0].repeat(4 << 20);
         let mut frame = Vec::new();
         encode_key(1001, WireType::LengthDelimited, &mut frame);
         encode_varint(nodes.len() as u64, &mut frame);

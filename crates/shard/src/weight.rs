@@ -169,7 +169,7 @@ mod tests {
         let bytes = rolled_up(vec![CapacityNeed::default(); 1000]);
         assert_eq!(bytes.len(), 2000);
         assert_eq!(of_roll_up(&bytes), 1000 * size_of::<CapacityNeed>());
-        let largest = vec![0x1a, 0].repeat(16 << 20);
+        let largest = [0x1a, 0].repeat(16 << 20);
         assert!(MOST_DECODED < of_roll_up(&largest));
     }
 
@@ -225,7 +225,7 @@ mod tests {
     /// Groups hide nothing, and what is cut off or garbled ends.
     #[test]
     fn nothing_hides_in_what_cannot_be_read() {
-        let rows = vec![0x1a, 0].repeat(1000);
+        let rows = [0x1a, 0].repeat(1000);
         let grouped = [&[0x3b], &rows[..], &[0x3c], &rows[..]].concat();
         assert_eq!(of_roll_up(&grouped), 2 * of_roll_up(&rows));
         for cut in [&[0x1a][..], &[0x1a, 0xff], &[0xff; 30], &[0x1a, 5, 1]] {

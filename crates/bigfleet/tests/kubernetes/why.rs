@@ -102,7 +102,7 @@ fn kubectl_says_where_a_pod_waits() {
     let page = out(&held);
     let first = "Pod shop/held is stuck: it is held back by example.com/quota: nobody looks for a Node before that is gone\n";
     assert!(page.starts_with(first), "{page}");
-    assert!(page.contains("\nHOP "), "{page}");
+    assert!(page.contains("\n HOP "), "{page}");
     assert!(
         page.contains("What would change it:\n  - whoever set it takes"),
         "{page}"

@@ -1,4 +1,4 @@
-//! What a shard may act on, by the word of a coordinator, and that it decides without one (coordinator.md §6).
+//! What a shard may act on, by the word of a coordinator, and that it decides without one (CO-25 to CO-31).
 //!
 //! Each scenario of a guard runs twice, with the rule kept and with the mistake it guards against.
 

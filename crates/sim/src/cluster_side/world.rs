@@ -32,7 +32,7 @@ impl World {
             return;
         };
         let mut out = Out::default();
-        act(&mut *side, self.now, &mut out);
+        act(&mut side, self.now, &mut out);
         self.clusters[cluster].side = Some(side);
         self.carry_out(cluster, out);
     }
@@ -66,11 +66,11 @@ impl World {
             }
         }
         for what in out.to_shard {
-            self.to_shard(cluster, what);
+            self.say_to_shard(cluster, what);
         }
     }
 
-    fn to_shard(&mut self, cluster: usize, what: ToShard) {
+    fn say_to_shard(&mut self, cluster: usize, what: ToShard) {
         match what {
             ToShard::Dial(process, session) => self.side_dials(cluster, process, session),
             ToShard::Say(process, session, frame) => {

@@ -14,7 +14,7 @@ use crate::{
         streams::StreamWeather,
     },
     dice::{Dice, Latency},
-    gate::{ACQUIRE, Count, Gate},
+    gate::{Count, Gate},
     plan::{Change, ClusterPlan, Left, MachinePlan, Plan, Stages, Strike, Work},
     size::Size,
     watch::Rule,
@@ -117,11 +117,6 @@ pub(super) const ALL: &[Scenario] = &[
         "precious-pods",
         "every node has a Pod that must not be disturbed: what can wait waits until they are gone",
         precious_pods,
-    ),
-    Scenario::small(
-        "slow-machines",
-        "machines take ten minutes to join, and Pods that wait while they do ask for no spare",
-        slow_machines,
     ),
     Scenario::small(
         "hopeless-pods",
@@ -527,30 +522,6 @@ fn precious_pods(_: &mut Dice) -> Plan {
             },
         ),
     ];
-    made
-}
-
-fn slow_machines(_: &mut Dice) -> Plan {
-    let more = Size {
-        cpu_milli: 3_500,
-        memory_mib: 2_048,
-        gpus: 0,
-    };
-    let works = vec![
-        work(Size::plain(3, 2), 10).build(),
-        work(more, 0).priority(2000).build(),
-    ];
-    let mut made = plan(operated(works, KubernetesPlan::default()), 20);
-    made.stages.create = Latency::Fixed(seconds(10));
-    made.stages.configure = Latency::Fixed(minutes(10));
-    let other = Change::Scale {
-        cluster: 0,
-        work: 1,
-        pods: 2,
-    };
-    made.timeline = vec![at(10, other)];
-    let (from, until) = (Moment(minutes(12)), Moment(minutes(20)));
-    made.gates = vec![Gate::Actions(ACQUIRE, from, until, Count::NONE)];
     made
 }
 

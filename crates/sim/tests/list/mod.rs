@@ -144,7 +144,6 @@ macro_rules! operated_scenarios {
             cluster_cut_off
             persons_cordon
             precious_pods
-            slow_machines
             hopeless_pods
             pods_apart
             short_cluster
@@ -243,14 +242,12 @@ macro_rules! defects {
             no_cleaning_by_resync
             cordon_not_remembered
             voluntary_not_settled
-            disturbs_any_pod
             record_is_an_instruction
             no_withdrawal_guard
             partial_cache_believed
             acknowledged_when_sent
             mass_flip_believed
             equal_units_whole
-            coming_ignored
             bins_rounded_up
             spare_not_recorded_first
             doubt_kept
