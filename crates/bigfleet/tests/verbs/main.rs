@@ -18,7 +18,6 @@ mod terminal;
 mod audit;
 mod certificates;
 mod completion;
-mod drains;
 mod drills;
 mod habits;
 mod letting_go;

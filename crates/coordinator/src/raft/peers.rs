@@ -198,7 +198,7 @@ impl PeerService {
         {
             let (generation, other) = (own.generation, call.generation);
             return Err(Status::aborted(format!(
-                "this is group {cluster} after {generation} restores, not {} after {other}; to let it join here, empty its data directory",
+                "to let it join here, empty its data directory: this is group {cluster} after {generation} restores, not {} after {other}",
                 call.cluster_id
             )));
         }
